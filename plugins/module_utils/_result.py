@@ -1,0 +1,40 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How every module ends: with an outcome, or with one kind of error."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+class FabricError(Exception):
+    """Something that a person has to act on.
+
+    what: what was looked for or tried; where: host, file, URL or object; seen: what was found instead; next_step: what to do now.
+    """
+
+    def __init__(self, what: str, where: str, seen: str, next_step: str) -> None:
+        self.what, self.where, self.seen, self.next_step = what, where, seen, next_step
+        super().__init__(f"{what} Where: {where}. Seen: {seen}. Next: {next_step}")
+
+    def as_dict(self) -> t.Dict[str, str]:
+        return {"what": self.what, "where": self.where, "seen": self.seen, "next_step": self.next_step}
+
+
+def outcome(before: t.Any, after: t.Any, **facts: t.Any) -> t.Dict[str, t.Any]:
+    """The result of a module that makes `before` into `after`: changed and diff are those two, and nothing else."""
+    return {"changed": before != after, "diff": {"before": before, "after": after}, **facts}
+
+
+def run_module(
+    argument_spec: t.Dict[str, t.Any], body: t.Callable[[AnsibleModule], t.Dict[str, t.Any]], **options: t.Any
+) -> None:
+    """Build the AnsibleModule, end with what `body` returns, and fail with the parts of a FabricError."""
+    module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
+    try:
+        module.exit_json(**body(module))
+    except FabricError as error:
+        module.fail_json(msg=str(error), **error.as_dict())
