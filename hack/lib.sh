@@ -1,0 +1,60 @@
+# Shared by the scripts in hack/: where things are kept, what a step says, which Python and which packages there are.
+# Use: . "$(dirname "$0")/lib.sh"
+
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${IPU_FABRIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ipu-fabric}
+export IPU_FABRIC_CACHE=$CACHE
+cd "$ROOT"
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+    say "error: $1"
+    say "  next: $2"
+    exit 1
+}
+
+# python_of VERSION: a Python of that minor version that really starts, from PATH or from pyenv; nothing when there is none.
+python_of() {
+    local candidate
+    for candidate in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python; do
+        if "$candidate" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+}
+
+# need_packages PACKAGE...: install the Debian packages that are missing, and say so.
+need_packages() {
+    local missing=() package sudo=()
+    for package in "$@"; do
+        [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *"ok installed" ]] || missing+=("$package")
+    done
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    command -v apt-get >/dev/null || die "missing packages: ${missing[*]}" "install them with this system's package manager"
+    [[ $(id -u) == 0 ]] || sudo=(sudo)
+    say "setup: installing Debian packages: ${missing[*]}"
+    "${sudo[@]}" apt-get -qq update
+    DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# venv_for PYTHON LOCK: path of the virtual environment of this lock file, made when it is not there. Kept outside the
+# checkout under a hash of what went into it, so that every clone shares it.
+venv_for() {
+    local python=$1 lock=$2 key dir
+    key=$({ "$python" -VV; cat "$lock"; } | sha256sum | cut -c1-16)
+    dir=$CACHE/venv/$key
+    mkdir -p "$CACHE/venv"
+    (
+        flock 9
+        [[ -e $dir/.complete ]] && exit 0
+        say "setup: Python packages of $lock for $("$python" -V) into $dir (about a minute)"
+        rm -rf "$dir"
+        "$python" -m venv "$dir"
+        "$dir/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r "$lock"
+        touch "$dir/.complete"
+    ) 9>"$CACHE/venv/$key.lock" >&2
+    printf '%s\n' "$dir"
+}

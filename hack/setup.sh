@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Everything that the other targets stand on: .cache/venv (Python packages of the lock file) and .cache/collections (the
+# checkout under its name ipu.fabric). Under a second when nothing changed.
+. "$(dirname "$0")/lib.sh"
+
+stamp=.cache/setup.stamp
+inputs=$(sha256sum requirements.txt hack/setup.sh hack/lib.sh)
+if [[ -x .cache/venv/bin/ansible-playbook && -e .cache/collections/ansible_collections/ipu/fabric/galaxy.yml &&
+      $(cat $stamp 2>/dev/null) == "$inputs" ]]; then
+    exit 0
+fi
+
+started=$SECONDS
+python=
+for version in 3.11 3.12 3.13; do
+    python=$(python_of $version)
+    [[ -z $python ]] || break
+done
+[[ -n $python ]] || die "no Python 3.11, 3.12 or 3.13 found in PATH or pyenv" "install one: apt install python3 (Debian 12 has 3.11, Debian 13 has 3.13)"
+
+need_packages git make
+"$python" -c 'import ensurepip' 2>/dev/null || need_packages "python${version}-venv"
+
+venv=$(venv_for "$python" requirements.txt)
+mkdir -p .cache/collections/ansible_collections/ipu
+ln -sfn "$venv" .cache/venv
+ln -sfn "$ROOT" .cache/collections/ansible_collections/ipu/fabric
+printf '%s\n' "$inputs" >$stamp
+say "setup: ready in $((SECONDS - started)) s"
