@@ -19,7 +19,7 @@ attributes:
   action_group:
     description: Takes the defaults that C(module_defaults) sets for the group C(ipu.fabric.all).
     support: full
-    membership: ipu.fabric.all
+    membership: [ipu.fabric.all]
 """
 
     # For modules that only look.
