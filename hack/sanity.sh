@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# ansible-test sanity on a copy of the checkout (it insists on the path ansible_collections/ipu/fabric, and leaves its
+# output there). The copy is kept outside the checkout, so that its virtual environments are made once.
+. "$(dirname "$0")/lib.sh"
+
+copy=$CACHE/sanity/ansible_collections/ipu/fabric
+mkdir -p "$copy" "$CACHE/sanity/ansible_collections/kubernetes"
+exec 9>"$CACHE/sanity/lock"
+flock 9
+
+find "$copy" -mindepth 1 -maxdepth 1 ! -name tests -exec rm -rf {} +
+find "$copy/tests" -mindepth 1 -maxdepth 1 ! -name output -exec rm -rf {} + 2>/dev/null || true
+git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+    [[ ! -f $file ]] || printf '%s\0' "$file"
+done | tar -c --null -T - | tar -x -C "$copy"
+git -C "$copy" init -q
+git -C "$copy" add -A
+# Documentation fragments of kubernetes.core.
+ln -sfn "$(echo "$ROOT"/.cache/venv/lib/python3*/site-packages/ansible_collections/kubernetes/core)" "$CACHE/sanity/ansible_collections/kubernetes/core"
+
+# ansible-test downloads a script that puts pip into its virtual environments; Python has one of its own.
+bootstrap=$HOME/.ansible/test/cache/get_pip_24_2.py
+if [[ ! -e $bootstrap ]]; then
+    mkdir -p "$(dirname "$bootstrap")"
+    printf 'import ensurepip\nensurepip.bootstrap()\n' >"$bootstrap"
+fi
+
+# Every Python that a host may have (3.8 on) is tried on modules and module_utils, where it is here.
+for version in 3.8 3.9 3.10 3.11 3.12 3.13; do
+    python=$(python_of $version)
+    if [[ -n $python ]]; then
+        PATH=$PATH:$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
+    else
+        say "sanity: skipped for Python $version, which is not here"
+    fi
+done
+export PATH
+cd "$copy"
+"$ROOT"/.cache/venv/bin/ansible-test sanity --venv --color no --junit "$@"
