@@ -1,0 +1,118 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NicClusterPolicy and the chart values of each release of the network operator, rendered from one set of settings."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._releases import components, features, parse
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
+Object = t.Dict[str, t.Any]
+
+# The operator's own limit of 50Mi gets multus killed on nodes with many pods.
+MULTUS_MEMORY = "256Mi"
+# Seconds between two looks of the device plugin for new devices.
+UPDATE_INTERVAL = 300
+
+
+def able(release: str) -> t.Dict[str, bool]:
+    """What a release can do."""
+    version = parse(release)
+    if not version:
+        raise FabricError(
+            "A network operator release was named.", "network_operator_version", release, "Write all of it, as in 26.4.1."
+        )
+    return features(version[:2])
+
+
+def device_plugin_config(resources: t.Sequence[Object]) -> str:
+    """The shared device plugin's configuration: JSON that the operator pastes between two single quotes."""
+    text = json.dumps({"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}, sort_keys=True)
+    if "'" in text:
+        raise FabricError(
+            "The RDMA resources can't hold a single quote.", "rdma resources", text, "Name interfaces without quotes."
+        )
+    return text
+
+
+def component(image: t.Mapping[str, str], pull_secrets: t.Sequence[str], **more: t.Any) -> Object:
+    """One component of the policy; an image pull secret is a plain name there."""
+    secrets = {"imagePullSecrets": list(pull_secrets)} if pull_secrets else {}
+    return {**image, **secrets, **more}
+
+
+def multus_resources() -> t.List[Object]:
+    memory = {"memory": MULTUS_MEMORY}
+    return [{"name": "kube-multus", "requests": {"cpu": "100m", **memory}, "limits": dict(memory)}]
+
+
+def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
+    """spec of the NicClusterPolicy. Keys: release, ipam, rdma_resources, images, pull_secrets, tolerations, node_affinity."""
+    release, ipam = settings["release"], settings["ipam"]
+    can = able(release)
+    found = components(release, ipam)
+    images = {name: {**image, **(settings.get("images") or {}).get(name, {})} for name, image in found.items()}
+    secrets = settings.get("pull_secrets") or []
+    multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
+    secondary = {
+        "cniPlugins": component(images["cniPlugins"], secrets),
+        "multus": component(images["multus"], secrets, **multus),
+    }
+    spec: Object = {"secondaryNetwork": secondary}
+    if ipam == "nv-ipam":
+        spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
+    else:
+        secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
+    if settings.get("rdma_resources"):
+        config = device_plugin_config(settings["rdma_resources"])
+        spec["rdmaSharedDevicePlugin"] = component(images["rdmaSharedDevicePlugin"], secrets, config=config)
+    if settings.get("tolerations") and can["tolerations"]:
+        spec["tolerations"] = list(settings["tolerations"])
+    if settings.get("node_affinity"):
+        spec["nodeAffinity"] = dict(settings["node_affinity"])
+    return spec
+
+
+def nic_cluster_policy(settings: t.Mapping[str, t.Any]) -> Object:
+    """The NicClusterPolicy. The operator acts on this one name only."""
+    return {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "nic-cluster-policy"},
+        "spec": policy_spec(settings),
+    }
+
+
+def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
+    """The chart's values. Keys: release, nfd, cni_bin_directory, cni_network_directory, pull_secrets, values (win over all)."""
+    can = able(settings["release"])
+    nfd = bool(settings.get("nfd"))
+    values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}
+    if can["deploy_cr"]:
+        values["deployCR"] = False
+    if can["nfd_rules"]:
+        values["nfd"]["deployNodeFeatureRules"] = nfd
+        # The CRDs are applied by us: no hook has to run for them.
+        values["upgradeCRDs"] = False
+    operator = {}
+    if settings.get("cni_bin_directory") and can["cni_bin_directory"]:
+        operator["cniBinDirectory"] = settings["cni_bin_directory"]
+    if settings.get("cni_network_directory") and can["cni_network_directory"]:
+        operator["cniNetworkDirectory"] = settings["cni_network_directory"]
+    if operator:
+        values["operator"] = operator
+    if settings.get("pull_secrets"):
+        values["imagePullSecrets"] = list(settings["pull_secrets"])
+    return combined(values, settings.get("values") or {})
+
+
+def combined(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> Object:
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = combined(result[key], value) if both else value
+    return result

@@ -1,0 +1,124 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What helm runs between rendering and applying: `post_render.py IMAGES.json < manifests > manifests`.
+
+It replaces images, and gives each pod template a checksum of the chart's own Secrets that it names, so that new content rolls it.
+Works on YAML nodes, not on values: a scalar keeps its text, and `8090:40` stays what it is.
+Stands alone: helm_release writes this file to disk as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import typing as t
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    HAS_YAML = False
+
+CHECKSUM = "ipu.fabric/secret-"
+POD_LISTS = ("containers", "initContainers", "ephemeralContainers")
+TEMPLATED = ("Deployment", "DaemonSet", "StatefulSet")
+
+
+def child(node: t.Any, *keys: str) -> t.Any:
+    """The node at a path of keys, or None."""
+    for key in keys:
+        pairs = node.value if getattr(node, "id", "") == "mapping" else []
+        node = next((value for name, value in pairs if name.value == key), None)
+    return node
+
+
+def scalars(node: t.Any) -> t.Iterator[t.Any]:
+    """Every scalar below a node."""
+    if node is None:
+        return
+    if node.id == "scalar":
+        yield node
+    elif node.id == "sequence":
+        for item in node.value:
+            yield from scalars(item)
+    else:
+        for unused, value in node.value:
+            yield from scalars(value)
+
+
+def pod_specs(node: t.Any) -> t.Iterator[t.Any]:
+    """Every mapping that has a list of containers, wherever a kind keeps it."""
+    if node is None or node.id == "scalar":
+        return
+    if node.id == "mapping" and getattr(child(node, "containers"), "id", "") == "sequence":
+        yield node
+    for item in node.value:
+        yield from pod_specs(item if node.id == "sequence" else item[1])
+
+
+def replace_images(document: t.Any, images: t.Mapping[str, str]) -> None:
+    for spec in pod_specs(document):
+        for part in POD_LISTS:
+            for container in getattr(child(spec, part), "value", []):
+                image = child(container, "image")
+                if image is not None and image.value in images:
+                    image.value = images[image.value]
+
+
+def secret_checksums(documents: t.Sequence[t.Any]) -> t.Dict[str, str]:
+    """A checksum of the content of each Secret of the chart."""
+    sums = {}
+    for document in documents:
+        if getattr(child(document, "kind"), "value", "") == "Secret":
+            content = "\n".join(
+                f"{part}:{yaml.serialize(child(document, part))}"
+                for part in ("data", "stringData")
+                if child(document, part) is not None
+            )
+            sums[child(document, "metadata", "name").value] = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return sums
+
+
+def text_node(value: str) -> t.Any:
+    return yaml.ScalarNode("tag:yaml.org,2002:str", value, style='"')
+
+
+def grown(node: t.Any, key: str) -> t.Any:
+    """The mapping at `key`, made when it is missing or null."""
+    found = child(node, key)
+    if found is not None and found.id == "mapping":
+        return found
+    made = yaml.MappingNode("tag:yaml.org,2002:map", [], flow_style=False)
+    node.value = [pair for pair in node.value if pair[0].value != key] + [(text_node(key), made)]
+    return made
+
+
+def add_checksums(document: t.Any, sums: t.Mapping[str, str]) -> None:
+    """Annotate a pod template with the checksums of the Secrets that it names."""
+    if getattr(child(document, "kind"), "value", "") not in TEMPLATED:
+        return
+    template = child(document, "spec", "template")
+    if template is None:
+        return
+    named = {scalar.value for scalar in scalars(template)}
+    for name in sorted(named & set(sums)):
+        annotations = grown(grown(template, "metadata"), "annotations")
+        annotations.value.append((text_node(CHECKSUM + name), text_node(sums[name])))
+
+
+def render(manifests: str, images: t.Mapping[str, str]) -> str:
+    """The manifests as helm is to apply them."""
+    documents = [node for node in yaml.compose_all(manifests, Loader=yaml.SafeLoader) if node is not None]
+    sums = secret_checksums(documents)
+    for document in documents:
+        replace_images(document, images)
+        add_checksums(document, sums)
+    return yaml.serialize_all(documents, Dumper=yaml.SafeDumper, explicit_start=True)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as file:
+        sys.stdout.write(render(sys.stdin.read(), json.load(file)))

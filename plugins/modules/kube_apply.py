@@ -1,0 +1,98 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kube_apply
+short_description: Apply many Kubernetes objects in one call, strictly
+version_added: 0.1.0
+description:
+  - Applies objects of any kind by server-side apply with strict field validation. A field that the server does not know is an error,
+    where M(kubernetes.core.k8s) and C(kubectl) would drop it silently.
+  - Objects are applied in their order and removed in the reverse order, all in one call.
+  - In check mode the server judges the objects in a dry run. A cluster, namespace or kind that is not there yet counts as missing.
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+requirements:
+  - kubernetes >= 24.2.0
+  - PyYAML >= 3.11
+options:
+  objects:
+    description: The objects, each with C(apiVersion), C(kind) and C(metadata.name).
+    type: list
+    elements: dict
+    required: true
+  state:
+    description:
+      - With V(present) the objects say what is in O(objects). Fields that others own are left alone.
+      - With V(absent) the objects are deleted, and the module waits until they are gone. An unknown kind is no error.
+    type: str
+    choices: [present, absent]
+    default: present
+  validation:
+    description: What the server does with unknown and duplicate fields. V(Warn) is for manifests that others wrote.
+    type: str
+    choices: [Strict, Warn]
+    default: Strict
+  timeout:
+    description: Seconds to wait for new kinds to be served, and for deleted objects to go.
+    type: int
+    default: 60
+seealso:
+  - module: ipu.fabric.operator_ready
+"""
+
+EXAMPLES = r"""
+- name: An address pool in its own namespace
+  ipu.fabric.kube_apply:
+    kubeconfig: artifacts/admin.conf
+    objects:
+      - apiVersion: v1
+        kind: Namespace
+        metadata:
+          name: training
+      - apiVersion: nv-ipam.nvidia.com/v1alpha1
+        kind: IPPool
+        metadata:
+          name: rdma-net
+          namespace: nvidia-network-operator
+        spec:
+          subnet: 10.5.0.0/24
+          perNodeBlockSize: 16
+          gateway: 10.5.0.1
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+objects:
+  description: Kind, namespace and name of each object that was changed, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: ["IPPool nvidia-network-operator/rdma-net"]
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._apply import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+
+def main() -> None:
+    spec = arguments(
+        objects={"type": "list", "elements": "dict", "required": True},
+        state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+        validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
+        timeout={"type": "int", "default": 60},
+    )
+    run_module(spec, run)
+
+
+if __name__ == "__main__":
+    main()
