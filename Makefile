@@ -1,15 +1,103 @@
-# `make help` lists the targets. Each works in a fresh clone: `setup` comes first and is quick when there is nothing to do.
+# `make help` lists the targets. Each works in a fresh clone: `setup` comes first, and is quick when there is nothing to do.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
 
 export PATH := $(CURDIR)/.cache/venv/bin:$(PATH)
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.cache/collections
+export TESTBED_ID ?= 0
+
+PLAY = hack/play.sh
+ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  Variables: ARGS (more arguments: make site ARGS='--check --diff'), TESTBED_ID (another testbed: 0 to 9)."
 
 .PHONY: setup
 setup: ## Python packages of the lock file into .cache/venv; says what it installs
 	@hack/setup.sh
+
+##@ The main job, on the testbed's hosts
+
+.PHONY: demo
+demo: setup ## Two bare hosts to a proved cluster: testbed, site, verify
+	@hack/demo.sh $(ARGS)
+
+.PHONY: testbed
+testbed: setup ## Hosts and mirror only, no cluster
+	@testbed/testbed up
+
+.PHONY: plan
+plan: setup ## What site would do, as a table; changes nothing
+	@$(PLAY) plan $(ARGS)
+
+.PHONY: site
+site: setup ## Plan, Kubernetes, fabric and proof on the testbed's hosts
+	@$(PLAY) site $(ARGS)
+
+.PHONY: verify
+verify: setup ## The proof alone, from inside pods
+	@$(PLAY) verify $(ARGS)
+
+##@ Tests
+
+.PHONY: test
+test: setup ## Everything below down to e2e; ends with `N passed, N failed, N skipped`
+	@hack/run_tests.py all
+
+.PHONY: test-fast
+test-fast: setup ## lint, sanity and unit
+	@hack/run_tests.py fast
+
+.PHONY: lint
+lint: setup ## ruff, mypy, ansible-lint (production), yamllint, shellcheck, gofmt and go vet
+	@hack/run_tests.py lint
+
+.PHONY: sanity
+sanity: setup ## ansible-test sanity
+	@hack/run_tests.py sanity
+
+.PHONY: unit
+unit: setup ## Unit tests on Python 3.11, 3.12 and 3.13, where they are here
+	@hack/run_tests.py unit
+
+.PHONY: package
+package: setup ## Build the collection into .cache/dist and check it as Galaxy would
+	@hack/run_tests.py package
+
+.PHONY: integration
+integration: setup ## API modules against a real API server
+	@hack/run_tests.py integration
+
+.PHONY: molecule
+molecule: setup ## check, converge, idempotence and verify on fresh hosts
+	@hack/run_tests.py molecule-site molecule-roles
+
+.PHONY: e2e
+e2e: setup ## Bad input, sizes of the fabric, --limit, killed runs
+	@hack/run_tests.py e2e
+
+.PHONY: bench
+bench: setup ## Wall time of the Kubernetes part against a plain shell script
+	@tests/bench/bench.py $(ARGS)
+
+##@ Upkeep
+
+.PHONY: format
+format: setup ## Format the Python and Go code
+	@ruff check --fix-only --quiet . && ruff format . && gofmt -w testbed
+
+.PHONY: lock
+lock: setup ## Write the lock files anew from requirements.in
+	@hack/lock.sh
+
+.PHONY: changelog
+changelog: setup ## Fragments and new modules into CHANGELOG.rst
+	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins
+
+.PHONY: clean
+clean: ## Remove the testbeds, artifacts and .cache of this checkout; what is shared between clones stays
+	@hack/clean.sh

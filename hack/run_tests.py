@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Run test suites, two at a time, and end with a line `N passed, N failed, N skipped`.
+
+Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on a testbed of their own,
+beside the others. Full logs and JUnit reports are kept in .cache/logs; a failing suite shows the end of its log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / ".cache/logs"
+SKIPPED = 77  # exit code of a suite that cannot run here, and has said why
+TAIL = 200 if os.environ.get("CI") else 60
+PULSE = 60  # seconds between two lines about a suite that is still running
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """A command whose exit code is its verdict; {junit} in it is the report that it writes, if it writes one."""
+
+    name: str
+    command: str
+    group: str
+    cluster: str = ""  # TESTBED_ID, for a suite that has a cluster
+    after: str = ""  # a suite that must have passed
+    minutes: int = 10
+
+
+SUITES = [
+    Suite("testbed", "testbed/testbed build", "cluster", minutes=40),
+    Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed"),
+    Suite("molecule-site", "hack/molecule.sh site", "cluster", "1", "testbed", 30),
+    Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed", 15),
+    Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e", "cluster", "3", "testbed", 45),
+    Suite("sanity", "hack/sanity.sh", "sanity"),
+    Suite("unit-3.11", "hack/pytest.sh 3.11 {junit} tests/unit", "unit"),
+    Suite("ansible-lint", "ansible-lint --nocolor", "lint"),
+    Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit", "unit"),
+    Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit", "unit"),
+    Suite("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy --strict hack", "lint"),
+    Suite("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
+    Suite("yamllint", "yamllint .", "lint"),
+    Suite("shellcheck", "hack/shellcheck.sh", "lint"),
+    Suite("go", "hack/go_check.sh", "lint"),
+    Suite("package", "hack/package.sh", "package"),
+]
+GROUPS = {
+    "fast": {"lint", "sanity", "unit"},
+    "light": {"lint", "sanity", "unit", "package"},
+    "all": {"lint", "sanity", "unit", "package", "cluster"},
+}
+
+
+@dataclasses.dataclass
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Count) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def chosen(names: list[str]) -> list[Suite]:
+    """The suites of these names; a suite named by hand brings what it must come after."""
+    groups = {name: {name} for suite in SUITES for name in [suite.group]} | GROUPS
+    wanted: set[str] = set()
+    for name in names:
+        wanted |= {suite.name for suite in SUITES if suite.name == name or suite.group in groups.get(name, ())}
+        if name not in groups and name not in wanted:
+            sys.exit(f"error: no suite or group is called {name}\n  next: hack/run_tests.py --list")
+    wanted |= {suite.after for suite in SUITES if suite.name in wanted and suite.after}
+    return [suite for suite in SUITES if suite.name in wanted]
+
+
+def count(reports: list[Path], code: int) -> Count:
+    """What the JUnit reports say; a suite without one counts as one test, and a failure that no report names is one too."""
+    total = Count()
+    for report in reports:
+        for case in ET.parse(report).iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                total.failed += 1
+            elif case.find("skipped") is not None:
+                total.skipped += 1
+            else:
+                total.passed += 1
+    if code == SKIPPED:
+        total.skipped += 1
+    elif code and not total.failed:
+        total.failed += 1
+    elif total == Count():
+        total.passed += 1
+    return total
+
+
+def reason(log: Path) -> str:
+    """The last line of a log that says something, without colours."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    return re.sub(r"\x1b\[[0-9;]*m", "", next((line for line in reversed(lines) if line), ""))[:100]
+
+
+class Run:
+    """One suite on its way: the process, its log and its reports."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite, self.started, self.code = suite, time.monotonic(), 0
+        self.reports = LOGS / f"{suite.name}.junit"
+        shutil.rmtree(self.reports, ignore_errors=True)
+        self.reports.mkdir(parents=True)
+        self.log = LOGS / f"{suite.name}.log"
+        environment = os.environ | {"JUNIT_DIR": str(self.reports)}
+        if suite.cluster:
+            environment["TESTBED_ID"] = suite.cluster
+        command = suite.command.replace("{junit}", str(self.reports / "report.xml"))
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                ["bash", "-c", command],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def stop(self) -> None:
+        """End the suite with everything that it started."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=15)
+
+    def finish(self) -> Count:
+        """Wait, with a line now and then, and say how it ended."""
+        pulse = PULSE
+        while True:
+            try:
+                self.code = self.process.wait(timeout=1)
+                break
+            except subprocess.TimeoutExpired:
+                if self.seconds() > self.suite.minutes * 60:
+                    self.stop()
+                    self.code = 124
+                    with self.log.open("a") as log:
+                        log.write(f"\nended after its limit of {self.suite.minutes} minutes\n")
+                    break
+                if self.seconds() > pulse:
+                    pulse += PULSE
+                    say(f"  ...  {self.suite.name} ({self.seconds():.0f} s): {reason(self.log)}")
+        return self.report()
+
+    def report(self) -> Count:
+        total = count(sorted(self.reports.glob("*.xml")), self.code)
+        word = "FAIL" if total.failed else "skip" if self.code == SKIPPED else "ok"
+        note = f": {reason(self.log)}" if self.code == SKIPPED else ""
+        say(f"{word:>5}  {self.suite.name} in {self.seconds():.0f} s ({total}){note}")
+        if total.failed:
+            lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
+            print("\n".join([f"---- end of {self.log.relative_to(ROOT)}", *lines, "----"]), flush=True)
+        return total
+
+
+class Queue:
+    """Which suite is next: cluster suites in their order and never two of them, the others wherever there is room."""
+
+    def __init__(self, suites: list[Suite]) -> None:
+        self.waiting, self.running = list(suites), dict[str, Run]()
+        self.total, self.failed = Count(), set[str]()
+        self.changed = threading.Condition()
+
+    def next(self) -> Suite | None:
+        busy = any(run.suite.group == "cluster" for run in self.running.values())
+        return next((suite for suite in self.waiting if not (busy and suite.group == "cluster")), None)
+
+    def take(self) -> Run | None:
+        with self.changed:
+            while self.waiting:
+                suite = self.next()
+                if suite is None:
+                    self.changed.wait()
+                    continue
+                self.waiting.remove(suite)
+                if suite.after in self.failed:
+                    say(f" FAIL  {suite.name}: not run, because {suite.after} failed")
+                    self.total.failed += 1
+                    continue
+                say(f"start  {suite.name}")
+                self.running[suite.name] = Run(suite)
+                return self.running[suite.name]
+            return None
+
+    def done(self, run: Run, total: Count) -> None:
+        with self.changed:
+            del self.running[run.suite.name]
+            self.total.add(total)
+            if total.failed:
+                self.failed.add(run.suite.name)
+            self.changed.notify_all()
+
+    def work(self) -> None:
+        for run in iter(self.take, None):
+            self.done(run, run.finish())
+
+
+@contextlib.contextmanager
+def ended_with_us(queue: Queue) -> Iterator[None]:
+    """When this process is ended, so are the suites."""
+
+    def end(_number: int, _frame: object) -> None:
+        for run in list(queue.running.values()):
+            run.stop()
+        os._exit(130)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    yield
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["all"], help="suites or groups (default: all)")
+    parser.add_argument("--list", action="store_true", help="list suites and groups")
+    parser.add_argument("--jobs", type=int, default=2, help="suites at a time (default: 2)")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for suite in SUITES:
+            print(f"{suite.name:15} {suite.group:8} {suite.command}")
+        for name, groups in GROUPS.items():
+            print(f"{name:15} {' + '.join(sorted(groups))}")
+        return 0
+    LOGS.mkdir(parents=True, exist_ok=True)
+    started, queue = time.monotonic(), Queue(chosen(arguments.names))
+    with ended_with_us(queue):
+        workers = [threading.Thread(target=queue.work) for _ in range(arguments.jobs)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    print(f"\n{time.monotonic() - started:.0f} s; logs in {LOGS.relative_to(ROOT)}\n{queue.total}", flush=True)
+    return 1 if queue.total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
