@@ -4,6 +4,12 @@
 
 from __future__ import annotations
 
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import network_operator_values
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
 DOCUMENTATION = r"""
 name: network_operator_values
 short_description: The chart values of a network operator release
@@ -17,7 +23,8 @@ options:
     description:
       - C(release), the network operator release.
       - C(nfd), whether the chart installs Node Feature Discovery.
-      - C(cni_bin_directory) and C(cni_network_directory), where the container runtime looks for plugins and configurations.
+      - C(cni_bin_directory) and C(cni_network_directory), where the container runtime looks for CNI plugins and
+        configurations.
       - C(pull_secrets), names of image pull secrets.
       - C(values), further values, which win over all others.
     type: dict
@@ -35,12 +42,6 @@ _value:
   description: The values.
   type: dict
 """
-
-import typing as t
-
-from ansible.errors import AnsibleFilterError
-from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import network_operator_values
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 
 def render(settings: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:

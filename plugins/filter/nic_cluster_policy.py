@@ -4,6 +4,12 @@
 
 from __future__ import annotations
 
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import nic_cluster_policy
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
 DOCUMENTATION = r"""
 name: nic_cluster_policy
 short_description: The NicClusterPolicy of a network operator release
@@ -35,12 +41,6 @@ _value:
   description: The object.
   type: dict
 """
-
-import typing as t
-
-from ansible.errors import AnsibleFilterError
-from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import nic_cluster_policy
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 
 def render(settings: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:

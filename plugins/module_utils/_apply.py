@@ -36,7 +36,7 @@ def check_objects(objects: t.Sequence[Object]) -> None:
 
 
 def applied(cluster: Cluster, obj: Object, dry_run: bool, validation: str) -> t.Tuple[t.Any, t.Any]:
-    """The object before and after. A dry run whose namespace or kind is still to come returns the object as it is wanted."""
+    """The object before and after; as wanted, when a dry run can't judge it yet."""
     before = cluster.read(obj)
     homeless = dry_run and before is None and not can_dry_run(cluster, obj)
     after = obj if homeless else cluster.apply(obj, dry_run, validation)
@@ -89,8 +89,10 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     for obj in reversed(objects) if absent else objects:
         if not absent and not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)
-        act = removed(cluster, obj, module.check_mode) if absent else applied(
-            cluster, obj, module.check_mode, module.params["validation"]
+        act = (
+            removed(cluster, obj, module.check_mode)
+            if absent
+            else applied(cluster, obj, module.check_mode, module.params["validation"])
         )
         before[describe(obj)], after[describe(obj)] = act
     changed = [name for name in before if before[name] != after[name]]

@@ -26,8 +26,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricEr
 
 try:
     import yaml
+
+    HAS_YAML = True
 except ImportError:
-    yaml = None  # connect() has said that a library is missing before it is used
+    HAS_YAML = False  # the API client needs it as well: connect() has failed by then
 
 # The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
 RENDER_LABEL = "ipu.fabric/render"
@@ -109,7 +111,7 @@ def chart_crds(files: t.Mapping[str, str], values: Object) -> t.List[Object]:
 def chart_files(path: str) -> t.Dict[str, str]:
     """The text files of a chart, packed or not, that chart_crds() reads."""
     if os.path.isdir(path):
-        names = [os.path.join(top, name) for top, unused, files in os.walk(path) for name in files]
+        names = [os.path.join(top, name) for top, _directories, files in os.walk(path) for name in files]
         wanted = {os.path.relpath(name, path): name for name in names if name.endswith((".yaml", ".yml"))}
         return {name: read_text(full) for name, full in wanted.items()}
     files = {}
@@ -185,7 +187,7 @@ class Helm:
             "KUBECONFIG": self.kubeconfig(cluster),
         }
 
-    def __enter__(self) -> "Helm":
+    def __enter__(self) -> Helm:
         return self
 
     def __exit__(self, *unused: t.Any) -> None:
@@ -207,7 +209,9 @@ class Helm:
         command = [self.params["binary"], *args]
         rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
         if rc != 0:
-            raise FabricError(what, where, (err or out).strip(), f"Run again with -vvv; the command was: {' '.join(command)}")
+            raise FabricError(
+                what, where, (err or out).strip(), f"Run again with -vvv; the command was: {' '.join(command)}"
+            )
         return out
 
     def pull(self) -> str:
@@ -322,9 +326,7 @@ def present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Releas
     if left is not None and left < params["renew"]["days"]:
         before["certificate"], after["certificate"] = f"ends in {left} days", "renewed"
     due = before != after
-    before["namespace"], after["namespace"] = applied(
-        cluster, namespace_object(params), module.check_mode, "Strict"
-    )
+    before["namespace"], after["namespace"] = applied(cluster, namespace_object(params), module.check_mode, "Strict")
     if due and not module.check_mode:
         install(module, cluster, pending, wanted["render"])
     return outcome(before, after, upgraded=due, certificate_end=end.isoformat() if end else "")

@@ -16,20 +16,18 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
+# Where a library is missing, connect() says so before any request is made.
+ApiError: t.Any = OSError
+TransportError: t.Any = OSError
 try:
-    from kubernetes.client.exceptions import ApiException
-    from urllib3.exceptions import HTTPError
+    import kubernetes.client.exceptions as api_exceptions
+    import urllib3.exceptions as http_exceptions
 
     HAS_KUBERNETES = True
+    ApiError = api_exceptions.ApiException
+    TransportError = http_exceptions.HTTPError
 except ImportError:
     HAS_KUBERNETES = False
-
-    class ApiException(Exception):  # type: ignore[no-redef]
-        """Stands in where the library is missing; connect() says so."""
-
-    class HTTPError(Exception):  # type: ignore[no-redef]
-        """Stands in where the library is missing; connect() says so."""
-
 
 MANAGER = "ipu.fabric"
 REQUEST_TIMEOUT = 60
@@ -102,7 +100,7 @@ class Cluster:
     def request(
         self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
     ) -> Object:
-        """One request. ApiException on a refusal, HTTPError when nobody answers."""
+        """One request. ApiError on a refusal, TransportError when nobody answers."""
         answer = self.client.request(
             verb,
             path,
@@ -118,7 +116,7 @@ class Cluster:
         """The object, or None when it, its namespace or its kind does not exist."""
         try:
             return self.request("get", path, **query)
-        except ApiException as error:
+        except ApiError as error:
             if error.status == 404:
                 return None
             raise refusal(error, "read", path) from error
@@ -163,13 +161,17 @@ class Cluster:
                 fieldValidation=validation,
                 dryRun="All" if dry_run else None,
             )
-        except ApiException as error:
+        except ApiError as error:
             raise refusal(error, "apply", describe(obj)) from error
 
     def patch(self, path: str, body: Object) -> Object:
-        """A merge patch: null removes. ApiException on a conflict, for the caller to try again."""
+        """A merge patch: null removes. ApiError on a conflict, for the caller to try again."""
         return self.request(
-            "patch", path, body=body, content_type="application/merge-patch+json", fieldManager=MANAGER,
+            "patch",
+            path,
+            body=body,
+            content_type="application/merge-patch+json",
+            fieldManager=MANAGER,
             fieldValidation="Strict",
         )
 
@@ -177,7 +179,7 @@ class Cluster:
         """Delete with everything that it owns; False when it was gone already."""
         try:
             self.request("delete", path, body={"propagationPolicy": "Background"})
-        except ApiException as error:
+        except ApiError as error:
             if error.status == 404:
                 return False
             raise refusal(error, "delete", path) from error
@@ -206,7 +208,7 @@ def connect(module: AnsibleModule) -> Cluster:
         where = "the kubeconfig given as data"
     try:
         return Cluster(get_api_client(**auth).client)
-    except (CoreException, ApiException, HTTPError, OSError) as error:
+    except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
             module.warn(f"No cluster answers yet ({where}): check mode takes everything as missing.")
             return NoCluster()

@@ -99,11 +99,14 @@ class Networks:
         for namespace in sorted({network["namespace"] for network in networks}):
             if not self.dry_run and self.cluster.get(f"/api/v1/namespaces/{namespace}") is None:
                 raise FabricError(
-                    "A network was to be made.", f"namespace {namespace}", "no such namespace", "Create the namespace first."
+                    "A network was to be made.",
+                    f"namespace {namespace}",
+                    "no such namespace",
+                    "Create the namespace first.",
                 )
 
     def unready(self, network: Object) -> t.List[str]:
-        """Why the network is not usable yet. `ready` alone proves nothing, the operator says it of broken IPAM as well."""
+        """Why the network is not usable yet. `ready` proves nothing: the operator says it of broken IPAM as well."""
         faults = nad_faults(self.nad(network), network)
         status = (self.current(network) or {}).get("status") or {}
         if faults and status.get("reason"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The NicClusterPolicy and the chart values of each release of the network operator, rendered from one set of settings."""
+"""The NicClusterPolicy and the chart values of each network operator release, from one set of settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def able(release: str) -> t.Dict[str, bool]:
     version = parse(release)
     if not version:
         raise FabricError(
-            "A network operator release was named.", "network_operator_version", release, "Write all of it, as in 26.4.1."
+            "A network operator release was named.",
+            "network_operator_version",
+            release,
+            "Write all of it, as in 26.4.1.",
         )
     return features(version[:2])
 
@@ -51,7 +54,7 @@ def multus_resources() -> t.List[Object]:
 
 
 def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
-    """spec of the NicClusterPolicy. Keys: release, ipam, rdma_resources, images, pull_secrets, tolerations, node_affinity."""
+    """spec of the NicClusterPolicy; the filter's documentation lists the settings."""
     release, ipam = settings["release"], settings["ipam"]
     can = able(release)
     found = components(release, ipam)
@@ -88,7 +91,7 @@ def nic_cluster_policy(settings: t.Mapping[str, t.Any]) -> Object:
 
 
 def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
-    """The chart's values. Keys: release, nfd, cni_bin_directory, cni_network_directory, pull_secrets, values (win over all)."""
+    """The chart's values; the filter's documentation lists the settings."""
     can = able(settings["release"])
     nfd = bool(settings.get("nfd"))
     values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}

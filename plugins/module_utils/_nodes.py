@@ -9,7 +9,7 @@ import typing as t
 from multiprocessing.pool import ThreadPool
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import ApiException, Cluster, Object, connect, refusal
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import ApiError, Cluster, Object, connect, refusal
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
 
 NODES = "/api/v1/nodes"
@@ -56,7 +56,7 @@ def node_patch(node: Object, wanted: Object) -> Object:
     merged = wanted_taints(taints, wanted.get("taints") or [])
     if merged != taints:
         patch["spec"] = {"taints": merged}
-        # A list is replaced as a whole: the version makes the server refuse if somebody else changed the node meanwhile.
+        # A list is replaced as a whole: the version makes the server refuse if somebody else was faster.
         patch.setdefault("metadata", {})["resourceVersion"] = metadata.get("resourceVersion")
     return patch
 
@@ -94,7 +94,7 @@ def send(cluster: Cluster, node: Object, wanted: Object) -> None:
         try:
             cluster.patch(path, patch)
             return
-        except ApiException as error:
+        except ApiError as error:
             if error.status != 409 or attempt == ATTEMPTS:
                 raise refusal(error, "patch", f"Node {node['metadata']['name']}") from error
         node = cluster.get(path) or node

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What helm runs between rendering and applying: `post_render.py IMAGES.json < manifests > manifests`.
 
-It replaces images, and gives each pod template a checksum of the chart's own Secrets that it names, so that new content rolls it.
+It replaces images, and annotates pod templates with a checksum of the chart's own Secrets that they name, to roll them.
 Works on YAML nodes, not on values: a scalar keeps its text, and `8090:40` stays what it is.
 Stands alone: helm_release writes this file to disk as it is.
 """
@@ -45,7 +45,7 @@ def scalars(node: t.Any) -> t.Iterator[t.Any]:
         for item in node.value:
             yield from scalars(item)
     else:
-        for unused, value in node.value:
+        for _key, value in node.value:
             yield from scalars(value)
 
 

@@ -10,10 +10,10 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
-    ApiException,
+    ApiError,
     Cluster,
-    HTTPError,
     Object,
+    TransportError,
     connect,
     describe,
     field,
@@ -23,8 +23,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricEr
 
 # Reasons for which the kubelet goes on trying, and which no waiting mends.
 HOPELESS = (
-    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CrashLoopBackOff", "CreateContainerError",
-    "CreateContainerConfigError", "RunContainerError",
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+    "CrashLoopBackOff", "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
 )  # fmt: skip
 CRASHES = 3
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
@@ -199,7 +199,7 @@ class Readiness:
         path = resource.path(namespace=obj["metadata"].get("namespace") or "default")
         try:
             self.cluster.request("post", path, body=obj, dryRun="All", fieldValidation="Strict")
-        except (ApiException, HTTPError) as error:
+        except (ApiError, TransportError) as error:
             return [Problem(f"{describe(obj)} is refused in a dry run: {message_of(error)}")]
         return []
 

@@ -10,9 +10,10 @@ module: helm_release
 short_description: Install, upgrade or remove a Helm release
 version_added: 0.1.0
 description:
-  - Compares chart, version, values and images with the release that the cluster records, and runs C(helm) only when they differ. What a chart
-    renders anew each time, like a certificate, is no change.
-  - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself never upgrades one.
+  - Compares chart, version, values and images with the release that the cluster records, and runs C(helm) only when
+    they differ. What a chart renders anew each time, like a certificate, is no change.
+  - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
+    never upgrades one.
   - A release that a killed run left pending is taken up again.
   - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled when that Secret changes.
   - Values go to C(helm) in a file that only its owner can read.
@@ -39,7 +40,9 @@ options:
     type: dict
     default: {}
   chart:
-    description: Name of a chart in O(chart_repo_url), an V(oci://) reference, the URL of a packed chart, or a path. Needed with O(state=present).
+    description:
+      - Name of a chart in O(chart_repo_url), an V(oci://) reference, the URL of a packed chart, or a path.
+      - Needed with O(state=present).
     type: str
     default: ""
   chart_repo_url:
@@ -55,7 +58,9 @@ options:
     type: dict
     default: {}
   images:
-    description: Images to use in place of others, by the image that the chart renders. For images that no value of the chart sets.
+    description:
+      - Images to use in place of others, by the image that the chart renders.
+      - For images that no value of the chart sets. Hooks of the chart are not touched.
     type: dict
     default: {}
   crds:

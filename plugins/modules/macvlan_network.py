@@ -10,8 +10,8 @@ module: macvlan_network
 short_description: Macvlan networks of the NVIDIA Network Operator
 version_added: 0.1.0
 description:
-  - Makes MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator makes of each, and checks that it says what was
-    planned. The status V(ready) alone proves nothing; the operator also gives it to a network with broken IPAM.
+  - Makes MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator makes of each, and checks
+    that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it too.
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:

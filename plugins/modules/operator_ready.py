@@ -11,8 +11,8 @@ short_description: Wait until an operator and what it runs is ready
 version_added: 0.1.0
 description:
   - Waits in one call for workloads, CustomResourceDefinitions, states of custom resources, and admission webhooks.
-  - Stops early when waiting can't help, and says why. An image that can't be pulled, a container that crashes again and again, a
-    DaemonSet that no node is to run and the label or taint behind it.
+  - Stops early when waiting can't help, and says why. An image that can't be pulled, a container that crashes again and
+    again, a DaemonSet that no node is to run and the label or taint behind it.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -39,8 +39,9 @@ options:
       kind:
         description:
           - Kind of the object.
-          - A C(Deployment), C(DaemonSet) or C(StatefulSet) is ready when every pod runs its newest revision and is available; a
-            C(CustomResourceDefinition) when it is Established; any other kind when O(objects[].field) has O(objects[].value).
+          - A C(Deployment), C(DaemonSet) or C(StatefulSet) is ready when every pod runs its newest revision and is
+            available; a C(CustomResourceDefinition) when it is Established; any other kind when O(objects[].field) has
+            O(objects[].value).
         type: str
         required: true
       name:
@@ -78,7 +79,7 @@ options:
     type: int
     default: 20
   settle:
-    description: Seconds that everything has to stay ready. For custom resources whose state may still be that of the spec before.
+    description: Seconds that everything has to stay ready. A custom resource may still show its former state.
     type: int
     default: 0
   sleep:
