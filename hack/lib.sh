@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the scripts in hack/: where things are kept, what a step says, which Python and which packages there are.
 # Use: . "$(dirname "$0")/lib.sh"
 

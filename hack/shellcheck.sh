@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shellcheck on every shell script of the checkout.
+# Runs shellcheck on every shell script of the checkout.
 . "$(dirname "$0")/lib.sh"
 
 need_packages shellcheck
