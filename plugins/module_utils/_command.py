@@ -1,0 +1,68 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a program of the host, and never wait for it for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import typing as t
+
+# Where system programs live that a user's PATH may lack.
+SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+class Done(t.NamedTuple):
+    """How a program ended. rc is None when it was killed because its time was up, 127 when there is no such program."""
+
+    rc: t.Optional[int]
+    out: str = ""
+    err: str = ""
+
+
+def find_program(name: str) -> str:
+    """The program's path; empty when there is none."""
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *SYSTEM_PATHS])) or ""
+
+
+def _text(data: t.Optional[bytes]) -> str:
+    return (data or b"").decode("utf-8", "replace")
+
+
+def run_program(argv: t.Sequence[str], timeout: float = 30) -> Done:
+    """Run `argv` in a session of its own, so that what it started can be killed with it."""
+    program = find_program(argv[0])
+    if not program:
+        return Done(127, "", f"{argv[0]}: not found")
+    try:
+        process = subprocess.Popen(
+            [program, *argv[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Done(126, "", str(error))
+    try:
+        out, err = process.communicate(timeout=timeout)
+        return Done(process.returncode, _text(out), _text(err))
+    except subprocess.TimeoutExpired as expired:
+        return _kill(process, expired)
+
+
+def _kill(process: subprocess.Popen[bytes], expired: subprocess.TimeoutExpired) -> Done:
+    # The leader and all its children may have ended in this moment.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        out, err = process.communicate(timeout=1)
+        return Done(None, _text(out), _text(err))
+    except subprocess.TimeoutExpired:
+        # A child that left the session still holds the pipes: give up what it might say.
+        return Done(None, _text(expired.stdout), _text(expired.stderr))
