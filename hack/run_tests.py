@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Run test suites, two at a time, and end with a line `N passed, N failed, N skipped`.
 
-Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on a testbed of their own,
-beside the others. Full logs and JUnit reports are kept in .cache/logs; a failing suite shows the end of its log.
+Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on testbeds of their
+own, beside the others. Full logs and JUnit reports are kept in .cache/logs; a failing suite shows the end of its log.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def chosen(names: list[str]) -> list[Suite]:
 
 
 def count(reports: list[Path], code: int) -> Count:
-    """What the JUnit reports say; a suite without one counts as one test, and a failure that no report names is one too."""
+    """What the JUnit reports say. A suite without any counts as one test, and so does a failure that none names."""
     total = Count()
     for report in reports:
         for case in ET.parse(report).iter("testcase"):
