@@ -1,0 +1,182 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan for people: as text for a terminal of 80 columns, and as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+import typing as t
+
+WIDTH = 80
+ROWS = 40  # beyond this a terminal is the wrong place
+Plan = t.Mapping[str, t.Any]
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: int = WIDTH) -> t.List[str]:
+    """Lines of a table; the widest columns give way until it fits."""
+    widths = [max(len(row[column]) for row in [heading, *rows]) for column in range(len(heading))]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 4:
+        widths[widths.index(max(widths))] -= 1
+    return [
+        "  ".join(cut(cell, room).ljust(room) for cell, room in zip(row, widths)).rstrip() for row in [heading, *rows]
+    ]
+
+
+def few(names: t.Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def headline(plan: Plan) -> str:
+    errors = sum(finding["level"] == "error" for finding in plan["findings"])
+    warnings = len(plan["findings"]) - errors
+    if errors:
+        return f"{count(errors, 'error')}, {count(warnings, 'warning')}: nothing is changed until the errors are gone"
+    return f"{count(warnings, 'warning')}: can be applied" if warnings else "no findings: can be applied"
+
+
+def facts(plan: Plan) -> t.List[t.Tuple[str, str]]:
+    """The plan's decisions, one line each: a word and what is planned."""
+    if "releases" not in plan:
+        return []
+    releases, cluster = plan["releases"], plan["cluster"]
+    lines = [
+        (
+            "Releases",
+            f"Kubernetes {releases['kubernetes']}, {releases['cni']} {releases['cni_version']}".rstrip()
+            + f", network operator {releases['network_operator']} ({releases['ipam'] or 'no IPAM'})",
+        ),
+        (
+            "Cluster",
+            f"API at {cluster['endpoint'] or 'unknown'}, pods {cluster['pod_cidr']}, "
+            f"services {cluster['service_cidr']}",
+        ),
+    ]
+    for controller in plan["vipu"]["controllers"]:
+        at = f"{controller['address']}:{controller['port']} ({controller['label']})"
+        lines.append(("V-IPU", f"{at}, IPU operator {releases['ipu_operator']}, serves {few(controller['serves'])}"))
+    for network in plan["networks"]:
+        lines += _network_facts(network)
+    return lines
+
+
+def _network_facts(network: Plan) -> t.List[t.Tuple[str, str]]:
+    resource = network["resource"] if network["rdma"] else "without RDMA"
+    name = f"{network['namespace']}/{network['name']}"
+    lines = [("Network", f"{name}: {network['mode']} on {network['master']}, MTU {network['mtu']}, {resource}")]
+    subnet = network["subnet"]
+    if not subnet:
+        return [*lines, ("", "no addresses: see the findings")]
+    gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
+    pods = f"{subnet['range_start']}-{subnet['range_end']}, {subnet['capacity']} addresses, {subnet['needed']} needed"
+    lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
+    if subnet["exclude"]:
+        lines.append(("", f"never for pods: {few(subnet['exclude'])}"))
+    return lines
+
+
+def host_rows(plan: Plan) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
+    """Heading and rows of the table of hosts; the last columns count each host's findings."""
+    networks = sorted({name for host in plan["hosts"].values() for name in host["links"]})
+    shown = networks if len(networks) <= 2 else ["fabric"]
+    rows = []
+    for name, host in plan["hosts"].items():
+        if len(networks) <= 2:
+            links = [_link(host["links"][network]) if network in host["links"] else "-" for network in networks]
+        else:
+            links = [count(len(host["links"]), "NIC")]
+        mine = [finding["level"] for finding in plan["findings"] if name in finding["hosts"]]
+        state = ", ".join(count(mine.count(level), level) for level in ("error", "warning") if level in mine) or "ok"
+        roles = ",".join(role.replace("control_plane", "control-plane") for role in host["roles"])
+        rows.append([name, host["address"] or "-", roles, *links, state])
+    return ["HOST", "ADDRESS", "ROLES", *shown, "FINDINGS"], rows
+
+
+def _link(link: Plan) -> str:
+    return f"{link['netdev']} {link['address']}/{link['prefix']}"
+
+
+def finding_lines(finding: Plan) -> t.List[str]:
+    hosts = few(finding["hosts"]) or "all"
+    lines = [f"{finding['level'].upper()} {finding['check']}: {hosts}"]
+    for label, text in (("", finding["what"]), ("seen: ", finding["seen"]), ("next: ", finding["next"])):
+        lines.append(f"  {label}{text}")
+    return lines
+
+
+def _wrap(line: str, indent: str) -> t.List[str]:
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def as_text(plan: Plan, title: str = "Plan") -> str:
+    """All of it for a terminal: decisions, hosts, findings."""
+    lines = [f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", ""]
+    for word, text in facts(plan):
+        lines += _wrap(f"{word:<10}{text}", " " * 12)
+    heading, rows = host_rows(plan)
+    lines += ["", *table(heading, rows[:ROWS])]
+    if len(rows) > ROWS:
+        lines.append(f"... and {len(rows) - ROWS} more hosts, in plan.json")
+    for finding in plan["findings"]:
+        lines.append("")
+        for line in finding_lines(finding):
+            lines += _wrap(line, "    ")
+    return "\n".join(lines) + "\n"
+
+
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#1b2733;margin:2rem auto;max-width:70rem;padding:0 1rem}
+h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
+table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;
+border-bottom:1px solid #dde3e9;vertical-align:top}th{color:#5b6b7a;font-weight:600}
+code{font:13px ui-monospace,monospace}.error{color:#a8201a;font-weight:600}.warning{color:#8a5a00;font-weight:600}
+.ok{color:#22703b}dt{float:left;clear:left;width:7rem;color:#5b6b7a}dd{margin-left:7rem;min-height:1.5em}
+"""
+
+
+def _html_table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]]) -> str:
+    """Cells are HTML already."""
+    head = "".join(f"<th scope=col>{cell}</th>" for cell in heading)
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+
+
+def _state(text: str) -> str:
+    kind = next((kind for kind in ("error", "warning") if kind in text), "ok")
+    return f"<span class={kind}>{html.escape(text)}</span>"
+
+
+def as_html(plan: Plan, title: str = "Plan of the fabric") -> str:
+    heading, rows = host_rows(plan)
+    hosts = [[*(html.escape(cell) for cell in row[:-1]), _state(row[-1])] for row in rows]
+    findings = [
+        [
+            _state(finding["level"]),
+            html.escape(finding["check"]),
+            html.escape(few(finding["hosts"], 20) or "all"),
+            f"{html.escape(finding['what'])}<br>{html.escape(finding['seen'])}",
+            html.escape(finding["next"]),
+        ]
+        for finding in plan["findings"]
+    ]
+    decided = "\n".join(f"<dt>{html.escape(word)}</dt><dd>{html.escape(text)}</dd>" for word, text in facts(plan))
+    parts = [
+        "<!doctype html>",
+        f'<html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width">'
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(headline(plan))}</p>",
+        f"<dl>{decided}</dl>",
+        f"<h2>Hosts</h2>{_html_table([html.escape(cell) for cell in heading], hosts)}",
+    ]
+    if findings:
+        parts.append(f"<h2>Findings</h2>{_html_table(['', 'Check', 'Hosts', 'What', 'Next'], findings)}")
+    return "\n".join([*parts, "</body></html>"]) + "\n"

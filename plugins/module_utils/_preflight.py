@@ -1,0 +1,250 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host says about itself, read from files where it can be: no package is needed, nothing is changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import typing as t
+
+# Other distributions of Kubernetes, by a path that only they have.
+OTHER_KUBERNETES = {
+    "k3s": "var/lib/rancher/k3s",
+    "rke2": "var/lib/rancher/rke2",
+    "microk8s": "var/snap/microk8s",
+    "k0s": "var/lib/k0s",
+}
+# What shows that a kernel has a module although /lib/modules does not tell (in a container, or built in).
+_MODULE_SIGNS = {
+    "br_netfilter": "proc/sys/net/bridge",
+    "nf_conntrack": "proc/sys/net/netfilter/nf_conntrack_max",
+}
+_PATIENCE = 5.0
+
+
+def read(path: str) -> str:
+    """The text of a file, or nothing."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def run(command: t.Sequence[str]) -> str:
+    """What a command prints, or nothing."""
+    if shutil.which(command[0]) is None:
+        return ""
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def parse_os_release(text: str) -> t.Dict[str, str]:
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {key: value.strip().strip("\"'") for key, value in pairs}
+
+
+def parse_memory_mb(meminfo: str) -> int:
+    match = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
+    return int(match.group(1)) // 1024 if match else 0
+
+
+def parse_swaps(text: str) -> t.List[str]:
+    """The devices and files of /proc/swaps, without its heading."""
+    return [line.split()[0] for line in text.splitlines()[1:] if line.split()]
+
+
+def parse_listening(table: str) -> t.Dict[int, str]:
+    """Port -> socket inode of all listening sockets in /proc/net/tcp or tcp6."""
+    found = {}
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 9 and fields[3] == "0A":
+            found[int(fields[1].rsplit(":", 1)[1], 16)] = fields[9]
+    return found
+
+
+def parse_default_device(routes: str) -> str:
+    """The device of the default route in /proc/net/route."""
+    for line in routes.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[1] == "00000000" and fields[7] == "00000000":
+            return fields[0]
+    return ""
+
+
+def parse_server(kubeconfig: str) -> str:
+    """host:port of the API server in a kubeconfig."""
+    match = re.search(r"^\s*server:\s*[\"']?https?://([^\s\"'/]+)", kubeconfig, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def _socket_owners(root: str, inodes: t.Dict[str, int]) -> t.Dict[int, str]:
+    """Port -> name of the process that listens on it, as far as this user may see."""
+    owners: t.Dict[int, str] = {}
+    for pid in filter(str.isdigit, os.listdir(os.path.join(root, "proc"))):
+        folder = os.path.join(root, "proc", pid, "fd")
+        try:
+            links = [os.readlink(os.path.join(folder, number)) for number in os.listdir(folder)]
+        except OSError:  # gone meanwhile, or not ours to see
+            continue
+        for link in links:
+            if link.startswith("socket:[") and link[8:-1] in inodes:
+                owners[inodes[link[8:-1]]] = read(os.path.join(root, "proc", pid, "comm")).strip()
+    return owners
+
+
+def busy_ports(root: str, wanted: t.Iterable[int]) -> t.List[t.Dict[str, t.Any]]:
+    listening = parse_listening(read(os.path.join(root, "proc/net/tcp6")))
+    listening.update(parse_listening(read(os.path.join(root, "proc/net/tcp"))))
+    busy = sorted(set(wanted) & set(listening))
+    owners = _socket_owners(root, {listening[port]: port for port in busy}) if busy else {}
+    return [{"port": port, "process": owners.get(port, "")} for port in busy]
+
+
+def macs(root: str) -> t.List[str]:
+    """Of real NICs and of the one with the default route: bridges, tunnels and pods' ends may repeat."""
+    folder = os.path.join(root, "sys/class/net")
+    default = parse_default_device(read(os.path.join(root, "proc/net/route")))
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    real = [name for name in names if name == default or os.path.exists(os.path.join(folder, name, "device"))]
+    found = {read(os.path.join(folder, name, "address")).strip() for name in real}
+    return sorted(mac for mac in found if mac.strip("0:"))
+
+
+def cgroup(root: str) -> str:
+    base = os.path.join(root, "sys/fs/cgroup")
+    if os.path.exists(os.path.join(base, "cgroup.controllers")):
+        return "v2"
+    return "hybrid" if os.path.isdir(os.path.join(base, "unified")) else "v1"
+
+
+def module_available(root: str, release: str, name: str) -> t.Optional[bool]:
+    """Whether the kernel has this module, loaded, built in or to be loaded; None where nothing tells."""
+    signs = [os.path.join("sys/module", name), _MODULE_SIGNS.get(name, "")]
+    if any(sign and os.path.exists(os.path.join(root, sign)) for sign in signs):
+        return True
+    if re.search(rf"^(nodev)?\t{re.escape(name)}$", read(os.path.join(root, "proc/filesystems")), re.MULTILINE):
+        return True
+    if any(line.split(" ", 1)[0] == name for line in read(os.path.join(root, "proc/modules")).splitlines()):
+        return True
+    folder = os.path.join(root, "lib/modules", release)
+    if not os.path.isdir(folder):
+        return None
+    pattern = re.compile(rf"/{re.escape(name).replace('_', '[-_]')}\.ko")
+    return any(pattern.search(read(os.path.join(folder, file))) for file in ("modules.dep", "modules.builtin"))
+
+
+def free_mb(root: str, path: str) -> int:
+    """Free space for `path`, or for the nearest folder above it that is there already."""
+    full = os.path.join(root, path.lstrip("/"))
+    while not os.path.isdir(full) and os.path.dirname(full) != full:
+        full = os.path.dirname(full)
+    return shutil.disk_usage(full).free // 2**20
+
+
+def _resolves(name: str, answers: t.Dict[str, bool]) -> None:
+    try:
+        answers[name] = bool(socket.getaddrinfo(name, None))
+    except OSError:
+        answers[name] = False
+
+
+def resolve_names(names: t.Iterable[str]) -> t.Dict[str, bool]:
+    """Whether each name resolves; a name server that does not answer in time counts as no, and is not waited for."""
+    answers: t.Dict[str, bool] = {}
+    asked = {name: threading.Thread(target=_resolves, args=(name, answers), daemon=True) for name in set(names) if name}
+    for question in asked.values():
+        question.start()
+    end = time.monotonic() + _PATIENCE
+    for question in asked.values():
+        question.join(max(0.0, end - time.monotonic()))
+    return {name: answers.get(name, False) for name in sorted(asked)}
+
+
+def default_address() -> str:
+    """The address with which this host would leave by its default route; nothing is sent."""
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((target, 9))
+                return str(probe.getsockname()[0])
+            except OSError:
+                continue
+    return ""
+
+
+def kubelet(root: str) -> t.Dict[str, t.Any]:
+    """Which cluster this host belongs to: the API server and a digest of the CA, both empty if to none."""
+    etc = os.path.join(root, "etc/kubernetes")
+    authority = read(os.path.join(etc, "pki/ca.crt"))
+    version = run(["kubelet", "--version"])
+    return {
+        "present": bool(version),
+        "version": version.replace("Kubernetes", "").strip(),
+        "server": parse_server(read(os.path.join(etc, "kubelet.conf"))),
+        "cluster": hashlib.sha256(authority.encode()).hexdigest()[:16] if authority else "",
+    }
+
+
+def clock(controller_time: float) -> t.Dict[str, t.Any]:
+    """Whether the clock is kept right, and its distance from the controller's in seconds."""
+    shown = run(["timedatectl", "show", "--property=NTPSynchronized", "--value"]).strip()
+    return {
+        "synchronized": {"yes": True, "no": False}.get(shown),
+        "offset": round(time.time() - controller_time) if controller_time else 0,
+    }
+
+
+def gather(
+    ports: t.Sequence[int],
+    modules: t.Sequence[str],
+    paths: t.Sequence[str],
+    names: t.Sequence[str],
+    controller_time: float = 0.0,
+    root: str = "/",
+) -> t.Dict[str, t.Any]:
+    """All of it, as the result of preflight_info."""
+    clock_now = clock(controller_time)  # first: whatever follows takes time
+    system = parse_os_release(read(os.path.join(root, "etc/os-release")))
+    kernel = platform.release()
+    return {
+        "hostname": socket.gethostname(),
+        "machine_id": read(os.path.join(root, "etc/machine-id")).strip(),
+        "macs": macs(root),
+        "distribution": system.get("ID", ""),
+        "release": system.get("VERSION_CODENAME", ""),
+        "version": system.get("VERSION_ID", ""),
+        "architecture": platform.machine(),
+        "kernel": kernel,
+        "cpus": os.cpu_count() or 0,
+        "memory_mb": parse_memory_mb(read(os.path.join(root, "proc/meminfo"))),
+        "disk_mb": {path: free_mb(root, path) for path in paths},
+        "swap": parse_swaps(read(os.path.join(root, "proc/swaps"))),
+        "ports_busy": busy_ports(root, ports),
+        "cgroup": cgroup(root),
+        "modules": {name: module_available(root, kernel, name) for name in modules},
+        "time": clock_now,
+        "dns": resolve_names(names),
+        "kubelet": kubelet(root),
+        "other_kubernetes": sorted(
+            name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
+        ),
+        "default_address": default_address(),
+        "python": platform.python_version(),
+        "systemd": os.path.isdir(os.path.join(root, "run/systemd/system")),
+    }

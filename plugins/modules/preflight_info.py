@@ -1,0 +1,170 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host says about itself before a cluster is built on it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: preflight_info
+short_description: Look at a host before a cluster is built on it
+version_added: 0.1.0
+author: ipu.fabric contributors (@ipu-fabric)
+description:
+  - Reads what decides whether a host can become a node, in one call, from files where it can be.
+  - Judges nothing and changes nothing. M(ipu.fabric.fabric_plan) judges, over all hosts.
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  ports:
+    description: TCP ports that should be free.
+    type: list
+    elements: int
+    default: [2379, 2380, 6443, 10250, 10256, 10257, 10259]
+  modules:
+    description: Kernel modules that should be there, loaded or not.
+    type: list
+    elements: str
+    default: [overlay, br_netfilter, macvlan]
+  paths:
+    description: Folders whose free space is asked.
+    type: list
+    elements: path
+    default: [/var/lib]
+  names:
+    description: Host names that should resolve.
+    type: list
+    elements: str
+    default: []
+  controller_time:
+    description:
+      - Seconds since 1970 on the controller, to compare clocks with.
+      - V(0) leaves the comparison out.
+    type: float
+    default: 0
+"""
+
+EXAMPLES = r"""
+- name: Look at the host
+  ipu.fabric.preflight_info:
+    controller_time: "{{ now().timestamp() }}"
+  register: __preflight
+"""
+
+RETURN = r"""
+host:
+  description: What the host says about itself.
+  returned: success
+  type: dict
+  contains:
+    hostname:
+      description: Its name.
+      type: str
+    machine_id:
+      description: Content of /etc/machine-id.
+      type: str
+    macs:
+      description: MACs of its real NICs, sorted.
+      type: list
+      elements: str
+    distribution:
+      description: ID of os-release.
+      type: str
+      sample: debian
+    release:
+      description: Code name of the distribution's release.
+      type: str
+      sample: bookworm
+    version:
+      description: VERSION_ID of os-release.
+      type: str
+      sample: "12"
+    architecture:
+      description: Processor.
+      type: str
+      sample: x86_64
+    kernel:
+      description: Release of the kernel.
+      type: str
+    cpus:
+      description: Number of processors.
+      type: int
+    memory_mb:
+      description: Memory in MiB.
+      type: int
+    disk_mb:
+      description: Free space in MiB of each of O(paths).
+      type: dict
+    swap:
+      description: Swap devices and files in use.
+      type: list
+      elements: str
+    ports_busy:
+      description: Those of O(ports) that are listened on.
+      type: list
+      elements: dict
+      contains:
+        port:
+          description: The port.
+          type: int
+        process:
+          description: Name of the process, empty if this user can't see it.
+          type: str
+    cgroup:
+      description: V(v1), V(v2) or V(hybrid).
+      type: str
+    modules:
+      description: Whether the kernel has each of O(modules); null where nothing tells.
+      type: dict
+    time:
+      description: V(synchronized) is null where nothing tells; V(offset) is in seconds from O(controller_time).
+      type: dict
+    dns:
+      description: Whether each of O(names) resolves.
+      type: dict
+    kubelet:
+      description:
+        - V(present) and V(version) of the program.
+        - V(server) is host and port of its API server, V(cluster) a digest of that cluster's CA. Both are empty without one.
+      type: dict
+    other_kubernetes:
+      description: Other distributions of Kubernetes on this host, such as k3s.
+      type: list
+      elements: str
+    default_address:
+      description: The address with which the host leaves by its default route.
+      type: str
+    python:
+      description: Version of the Python that ran this module.
+      type: str
+    systemd:
+      description: Whether systemd runs the host.
+      type: bool
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils import _preflight, _result
+
+ARGUMENT_SPEC: t.Dict[str, t.Any] = {
+    "ports": {"type": "list", "elements": "int", "default": [2379, 2380, 6443, 10250, 10256, 10257, 10259]},
+    "modules": {"type": "list", "elements": "str", "default": ["overlay", "br_netfilter", "macvlan"]},
+    "paths": {"type": "list", "elements": "path", "default": ["/var/lib"]},
+    "names": {"type": "list", "elements": "str", "default": []},
+    "controller_time": {"type": "float", "default": 0},
+}
+
+
+def observe(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    return {"changed": False, "host": _preflight.gather(**module.params)}
+
+
+def main() -> None:
+    _result.run_module(ARGUMENT_SPEC, observe)
+
+
+if __name__ == "__main__":
+    main()
