@@ -1,0 +1,546 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plan + what pods saw -> checks. Pure: one generator a group of checks, one row of KINDS a check."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
+
+Facts = t.Dict[str, t.Any]
+Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+class Kind(t.NamedTuple):
+    """What a check is called, where it belongs, and what to do when it fails."""
+
+    title: str
+    area: str
+    next_step: str
+
+
+KINDS: t.Dict[str, Kind] = {
+    "release": Kind("Helm release", "cluster", "Run ipu.fabric.fabric again; `helm history` shows what went wrong."),
+    "kinds": Kind("Kinds are served", "cluster", "Install the operator's CRDs: run ipu.fabric.fabric again."),
+    "policy": Kind(
+        "NicClusterPolicy is ready", "cluster",
+        "Look at the DaemonSets of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`."),
+    "network": Kind("MacvlanNetwork is ready", "cluster", "`kubectl describe macvlannetwork NAME` has the operator's reason."),
+    "attachment": Kind(
+        "Attachment equals the plan", "cluster",
+        "Run ipu.fabric.fabric again; if somebody changed the network on purpose, change the site variables instead."),
+    "node": Kind("Node is Ready", "cluster", "`kubectl describe node NAME`; then `journalctl -u kubelet` on the host."),
+    "pod": Kind("Pod starts", "network", "Do what the message says; `kubectl get events -A` has the kubelet's side."),
+    "multus": Kind(
+        "Multus handles pods", "network",
+        "On this node 00-multus.conf must come first in the CNI directory, and a kube-multus-ds pod must run: restart that pod."),
+    "interface": Kind(
+        "Pod has the interface", "network",
+        "Look for the macvlan and IPAM plugins in the node's CNI directory, and at the kubelet's log for the CNI's error."),
+    "address": Kind(
+        "Address is in the plan", "network",
+        "Compare the pool or range of the network with plan.json: addresses outside it may belong to somebody else."),
+    "unique": Kind(
+        "No address twice", "network",
+        "Delete the pods that share the address, then look for leaked or overlapping allocations of the IPAM plugin."),
+    "default_route": Kind(
+        "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."),
+    "mtu": Kind("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
+    "ping": Kind(
+        "Pods reach each other", "network",
+        "Check that both masters are on one layer 2 network, and that the switch allows several MAC addresses a port."),
+    "full_size": Kind(
+        "Full-size packets pass", "network", "Set the MTU of the switch ports and of both masters to the plan's, or plan a smaller one."),
+    "memlock_root": Kind("Locked memory, uid 0", "limits", "Apply the role ipu.fabric.memlock to this host, then make new pods."),
+    "memlock_user": Kind("Locked memory, uid 1000", "limits", "Apply the role ipu.fabric.memlock to this host, then make new pods."),
+    "vipu": Kind(
+        "V-IPU port opens", "ipu", "Check the route from net1 to the V-IPU controller, its firewall, and that the service runs."),
+    "ipu_labels": Kind("IPU node labels", "ipu", "Run ipu.fabric.fabric again: jobs find their controller by these labels."),
+    "ipu_operator": Kind("IPU operator runs", "ipu", "`kubectl describe` the Deployment that is not ready; see its pods' events."),
+    "webhook": Kind(
+        "IPUJob passes the webhook", "ipu",
+        "If the certificate ran out or was renewed, run ipu.fabric.fabric again: it renews it and restarts the controller."),
+    "vipu_proxy": Kind("V-IPU proxy is healthy", "ipu", "See the proxy's log; it must reach the controllers of `vipuControllers`."),
+    "rdma_resource": Kind(
+        "RDMA resource to allocate", "rdma",
+        "Check ib_umad and rdma_cm on the host and the selectors of the device plugin; restart its pod of this node."),
+    "rdma_link": Kind("RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."),
+    "link_layer": Kind(
+        "Link layer is Ethernet", "rdma", "Macvlan is for RoCE only: set LINK_TYPE of the port to Ethernet, or use another network type."),
+    "rdma_files": Kind(
+        "RDMA device files in the pod", "rdma", "Load ib_uverbs and rdma_cm on the host, then restart the device plugin of this node."),
+    "gid": Kind(
+        "RoCE v2 GID of the address", "rdma", "`rdma system` on the host must say shared; RoCE v2 must be on for the device."),
+    "rping": Kind("rping from pod to pod", "rdma", "Check that UDP port 4791 passes between the nodes on the fabric."),
+    "write_bandwidth": Kind("ib_write_bw", "rdma", "Check PFC, ECN and MTU on the path, and that both ports have full speed."),
+    "read_latency": Kind("ib_read_lat", "rdma", "Check for power saving, congestion and a long path between the two nodes."),
+    "host_traffic": Kind("gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."),
+}
+AREAS = ("cluster", "network", "limits", "ipu", "rdma")
+HARDWARE = tuple(name for name, kind in KINDS.items() if kind.area == "rdma" and name != "host_traffic")
+PER_POD = ("multus", "interface", "address", "default_route", "mtu")
+
+
+class Check(t.NamedTuple):
+    check: str
+    status: str
+    expected: str
+    seen: str
+    next: str = ""
+    node: str = ""
+    pair: t.Tuple[str, ...] = ()
+    network: str = ""
+    subject: str = ""
+    value: t.Optional[float] = None
+    unit: str = ""
+
+
+class Expect(t.NamedTuple):
+    """What the site asks for beyond the plan."""
+
+    memlock: str = "unlimited"
+    rdma_bandwidth: float = 0
+    rdma_latency: float = 0
+    host_traffic: float = 0
+    ipu: bool = True
+    ipu_partition: str = ""
+
+
+def result(check: str, good: bool, expected: str, seen: str, **where: t.Any) -> Check:
+    return Check(check, PASSED if good else FAILED, expected, seen, "" if good else KINDS[check].next_step, **where)
+
+
+def skip(check: str, reason: str, **where: t.Any) -> Check:
+    return Check(check, SKIPPED, "", reason, **where)
+
+
+def judge(plan: Facts, probe: Facts, expect: Expect) -> t.List[Check]:
+    """Every check, in the order of KINDS."""
+    if not probe.get("probed"):
+        return [skip(check, probe.get("reason", "no facts")) for check in KINDS]
+    groups = (judge_cluster, judge_networks, judge_pods, judge_limits, judge_pairs, judge_ipu, judge_rdma, judge_traffic)
+    checks = list(itertools.chain.from_iterable(group(plan, probe, expect) for group in groups))
+    order = {check: number for number, check in enumerate(KINDS)}
+    return sorted(checks, key=lambda c: order[c.check])
+
+
+def counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
+    return {status: sum(c.status == status for c in checks) for status in (PASSED, FAILED, SKIPPED)}
+
+
+def summary(checks: t.Sequence[Check]) -> str:
+    return "{passed} passed, {failed} failed, {skipped} skipped".format(**counts(checks))
+
+
+# Cluster
+
+
+def judge_cluster(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    served = {kind for kinds in probe["kinds"].values() for kind in kinds}
+    wanted = {"network-operator": ("network_operator", {"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"})}
+    if expect.ipu:
+        wanted["ipu-operator"] = ("ipu_operator", {"IPUJob"})
+    for release, (key, kinds) in wanted.items():
+        yield release_check(release, str(plan.get("releases", {}).get(key, "")), probe["releases"], kinds <= served)
+        missing = ", ".join(sorted(kinds - served))
+        yield result("kinds", not missing, ", ".join(sorted(kinds)), f"missing: {missing}" if missing else "all", subject=release)
+    yield policy_check(probe["policy"])
+    for name, node in sorted(probe["nodes"].items()):
+        yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
+
+
+def release_check(name: str, version: str, releases: t.Sequence[Facts], served: bool) -> Check:
+    found = next((r for r in releases if r["name"] == name), None)
+    expected = f"{version}, deployed".lstrip(", ")
+    if found is None:
+        if served:
+            return skip("release", "not installed by Helm: there is no release to compare", subject=name)
+        return result("release", False, expected, "no such release", subject=name)
+    seen = "{version}, {status}".format(**found)
+    same = not version or found["version"].lstrip("v") == version.lstrip("v")
+    return result("release", same and found["status"] == "deployed", expected, seen, subject=name)
+
+
+def policy_check(status: t.Optional[Facts]) -> Check:
+    if status is None:
+        return result("policy", False, "ready", "no NicClusterPolicy `nic-cluster-policy`")
+    late = [s["name"] for s in status.get("appliedStates") or [] if s.get("state") not in ("ready", "ignore")]
+    state = status.get("state") or "no state yet"
+    return result("policy", state == "ready", "ready", f"{state}: {', '.join(late)}" if late else state)
+
+
+# Networks
+
+
+def judge_networks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    for network in plan.get("networks", []):
+        name, seen = network["name"], probe["networks"][network["name"]]
+        state = seen["state"]
+        text = "no MacvlanNetwork" if state is None else state.get("state") or "no state yet"
+        if state and state.get("state") != "ready" and state.get("reason"):
+            text += ": " + state["reason"]
+        yield result("network", (state or {}).get("state") == "ready", "ready", text, network=name)
+        yield attachment_check(network, seen["attachment"])
+        yield unique_check(plan, network, probe["pods"])
+
+
+def attachment_check(network: Facts, config: t.Any) -> Check:
+    """The CNI configuration, field by field; IPAM as data."""
+    name = network["name"]
+    planned = {"type": "macvlan", "master": network["master"], "mode": network.get("mode", "bridge"), "ipam": network["ipam"]}
+    if network.get("mtu"):
+        planned["mtu"] = network["mtu"]
+    expected = ", ".join(f"{key}={planned[key]}" for key in ("type", "master", "mode"))
+    if not isinstance(config, dict):
+        seen = "no NetworkAttachmentDefinition" if config is None else f"not JSON: {config}"
+        return result("attachment", False, expected, seen, network=name)
+    different = [f"{key} is {config.get(key)!r}, planned {value!r}" for key, value in planned.items() if config.get(key) != value]
+    return result("attachment", not different, expected, "; ".join(different) or "equal", network=name)
+
+
+def spans(entries: t.Iterable[t.Any]) -> t.Iterator[t.Tuple[Address, Address]]:
+    """First and last address of CIDRs, addresses, `a-b` ranges, and startIP/endIP pairs."""
+    for entry in entries:
+        if isinstance(entry, dict):
+            yield ipaddress.ip_address(entry["startIP"]), ipaddress.ip_address(entry["endIP"])
+        elif "-" in entry:
+            first, last = entry.split("-")
+            yield ipaddress.ip_address(first.strip()), ipaddress.ip_address(last.strip())
+        else:
+            block = ipaddress.ip_network(entry, strict=False)
+            yield block[0], block[-1]
+
+
+def planned_ranges(network: Facts) -> t.Tuple[t.Tuple[Address, Address], t.List[t.Tuple[Address, Address]]]:
+    """The range that pods may have, and what is excluded from it."""
+    subnet = network["subnet"]
+    block = ipaddress.ip_network(subnet["cidr"], strict=False)
+    first, last = subnet.get("range_start") or block[0], subnet.get("range_end") or block[-1]
+    excluded = list(subnet.get("exclude") or []) + list((network.get("pool") or {}).get("exclusions") or [])
+    return (ipaddress.ip_address(first), ipaddress.ip_address(last)), list(spans(excluded))
+
+
+def address_fault(network: Facts, address: str) -> str:
+    """Why a pod should not have this address; empty when it may."""
+    ip = ipaddress.ip_address(address)
+    (first, last), excluded = planned_ranges(network)
+    if ip.version != first.version or not int(first) <= int(ip) <= int(last):
+        return f"{ip} is outside {first} - {last}"
+    for low, high in excluded:
+        if low.version == ip.version and int(low) <= int(ip) <= int(high):
+            return f"{ip} is excluded" + (f" ({low} - {high})" if low != high else "")
+    return ""
+
+
+def interface_name(pod: Facts, network: str) -> str:
+    return f"net{pod['networks'].index(network) + 1}"
+
+
+def link_of(pod: Facts, network: str) -> Facts:
+    """The pod's interface on a network; empty when it has none."""
+    if network not in pod.get("networks", []):
+        return {}
+    return ((pod.get("root") or {}).get("links") or {}).get(interface_name(pod, network)) or {}
+
+
+def addresses_of(pod: Facts, network: str) -> t.List[str]:
+    return [entry["address"] for entry in link_of(pod, network).get("addresses", [])]
+
+
+def unique_check(plan: Facts, network: Facts, pods: Facts) -> Check:
+    """No address of a pod is another pod's, a host's, the gateway's or V-IPU's."""
+    name = network["name"]
+    owners: t.Dict[str, t.List[str]] = {}
+    for host, facts in plan["hosts"].items():
+        owners.setdefault(facts.get("links", {}).get(name, {}).get("address", ""), []).append(f"host {host}")
+    owners.setdefault(network["subnet"].get("gateway") or "", []).append("the gateway")
+    for controller in plan.get("vipu", {}).get("controllers", []):
+        owners.setdefault(controller.get("address", ""), []).append("V-IPU")
+    given = [(address, f"pod on {node}") for node, pod in sorted(pods.items()) for address in addresses_of(pod, name)]
+    for address, owner in given:
+        owners.setdefault(address, []).append(owner)
+    twice = sorted(f"{a}: {', '.join(owners[a])}" for a in {a for a, owner in given} if len(owners[a]) > 1)
+    if not given:
+        return skip("unique", "no pod has an address on this network", network=name)
+    return result("unique", not twice, "each address once", "; ".join(twice) or f"{len(given)} addresses", network=name)
+
+
+# Pods
+
+
+def judge_pods(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    networks = {network["name"]: network for network in plan.get("networks", [])}
+    for node, pod in sorted(probe["pods"].items()):
+        good = pod["state"] == "running"
+        yield result("pod", good, "running", "running" if good else pod["reason"], node=node)
+        for name in pod["networks"]:
+            where = {"node": node, "network": name}
+            if good:
+                yield from pod_checks(plan, networks[name], pod, where)
+            else:
+                yield from (skip(check, "the probe pod of this node does not run", **where) for check in PER_POD)
+
+
+def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str]) -> t.Iterator[Check]:
+    name = network["name"]
+    interface, link = interface_name(pod, name), link_of(pod, name)
+    root = pod.get("root") or {}
+    if root.get("links") is None:
+        reason = "the image has no `ip` command" if root.get("tool_missing") else root.get("error") or "`ip -j` gave no JSON"
+        unknown = skip if root.get("tool_missing") else lambda c, r, **w: result(c, False, "facts from the pod", r, **w)
+        yield from (unknown(check, reason, **where) for check in PER_POD)
+        return
+    yield multus_check(network, pod, bool(link), where)
+    kind = link.get("kind") or "not there"
+    yield result("interface", kind == "macvlan", f"{interface}, macvlan", f"{interface}, {kind}", **where)
+    addresses = addresses_of(pod, name)
+    faults = [fault for fault in (address_fault(network, address) for address in addresses) if fault]
+    (first, last), excluded = planned_ranges(network)
+    limits = f"{first} - {last}" + (f" without {len(excluded)} excluded blocks" if excluded else "")
+    seen = "; ".join(faults) or ", ".join(addresses) or "no address"
+    yield result("address", bool(addresses) and not faults, limits, seen, **where)
+    routes = root.get("default_routes")
+    seen = "not readable" if routes is None else ", ".join(routes) or "no default route"
+    yield result("default_route", bool(routes) and set(routes) == {"eth0"}, "eth0", seen, **where)
+    yield mtu_check(plan, network, pod, link, where)
+
+
+def multus_check(network: Facts, pod: Facts, has_link: bool, where: t.Dict[str, str]) -> Check:
+    """Multus writes on the pod what it attached; the interface itself is proof too."""
+    name = f"{network.get('namespace', 'default')}/{network['name']}"
+    status = pod.get("network_status")
+    names = [entry.get("name", "") for entry in status or []]
+    seen = ", ".join(names) if status else "no network status on the pod"
+    return result("multus", has_link or name in names, f"{name} attached", seen, **where)
+
+
+def mtu_check(plan: Facts, network: Facts, pod: Facts, link: Facts, where: t.Dict[str, str]) -> Check:
+    mtu = network.get("mtu") or plan["hosts"][pod["host"]].get("links", {}).get(network["name"], {}).get("mtu")
+    if not mtu:
+        return skip("mtu", "the plan knows no MTU for this network", **where)
+    return result("mtu", link.get("mtu") == mtu, str(mtu), str(link.get("mtu", "no interface")), **where)
+
+
+# Limits
+
+
+def limit_bytes(limit: str) -> float:
+    return float("inf") if limit in ("unlimited", "infinity", "-1") else float(limit)
+
+
+def readable(limit: str) -> str:
+    """`unlimited`, or bytes in the largest binary unit that divides them."""
+    if limit_bytes(limit) == float("inf"):
+        return "unlimited"
+    size = int(limit)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size % 1024 or unit == "GiB" or not size:
+            break
+        size //= 1024
+    return f"{size} {unit}"
+
+
+def judge_limits(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    note = "" if readable(expect.memlock) == "unlimited" else " (expectation lowered from unlimited)"
+    for node, pod in sorted(probe["pods"].items()):
+        for check, name, uid in (("memlock_root", "root", 0), ("memlock_user", "user", 1000)):
+            if pod["state"] != "running":
+                yield skip(check, "the probe pod of this node does not run", node=node)
+                continue
+            facts = pod.get(name) or {}
+            limit, who = facts.get("memlock"), facts.get("uid")
+            expected = readable(expect.memlock) + note
+            if limit is None or who != uid:
+                seen = facts.get("error") or f"no limit read as uid {uid} (uid {who})"
+                yield result(check, False, expected, seen, node=node)
+                continue
+            good = limit_bytes(limit["soft"]) >= limit_bytes(expect.memlock)
+            yield result(check, good, expected, readable(limit["soft"]) + (note if good else ""), node=node)
+
+
+# Pairs
+
+
+def judge_pairs(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    for network in plan.get("networks", []):
+        pairs = [pair for pair in probe["pairs"] if pair["network"] == network["name"]]
+        if not pairs:
+            reason = "needs pods with an address on two nodes"
+            yield from (skip(check, reason, network=network["name"]) for check in ("ping", "full_size"))
+        for pair in pairs:
+            yield from pair_checks(pair, {"network": network["name"], "pair": (pair["from"], pair["to"])})
+
+
+def pair_checks(pair: Facts, where: Facts) -> t.Iterator[Check]:
+    """Full-size packets that come back prove the small ones too."""
+    full, small = pair.get("full"), pair.get("small")
+    if small is None:
+        reason = pair.get("error") or "no output"
+        yield from (result(check, False, "answers", reason, **where) for check in ("ping", "full_size"))
+        return
+    if not small["supported"]:
+        yield from (skip(check, f"the image's ping: {small['seen']}", **where) for check in ("ping", "full_size"))
+        return
+    seen = f"{small['received']} of {small['sent']} answered" + (f", {small['rtt_ms']} ms" if small["rtt_ms"] else "")
+    good = small["received"] > 0
+    yield result("ping", good, f"answers from {pair['address']}", seen, value=small["rtt_ms"], unit="ms", **where)
+    expected = f"{pair['mtu']} bytes, not fragmented"
+    if full is None:
+        yield skip("full_size", "the plan knows no MTU for this network", **where)
+    elif not full["supported"]:
+        yield skip("full_size", "the image's ping cannot forbid fragments (-M do): use one with iputils", **where)
+    else:
+        seen = f"{full['received']} of {full['sent']} answered"
+        seen += f", the path's MTU is {full['path_mtu']}" if full["path_mtu"] else ""
+        yield result("full_size", full["received"] > 0, expected, seen, **where)
+
+
+# IPU
+
+
+def judge_ipu(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    if not expect.ipu:
+        yield from (skip(check, "IPU checks are off") for check, kind in KINDS.items() if kind.area == "ipu")
+        return
+    yield from vipu_checks(probe["pods"])
+    yield from label_checks(plan, probe["nodes"])
+    deployments = probe["ipu"].get("deployments", [])
+    late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
+    seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment of ipu-operator"
+    yield result("ipu_operator", bool(deployments) and not late, "all Deployments ready", seen)
+    webhook, proxy = probe["ipu"]["webhook"], probe["ipu"]["proxy"]
+    yield result("webhook", webhook["passed"], "a dry-run IPUJob is accepted", webhook["seen"])
+    yield result("vipu_proxy", proxy["healthy"], "GET /health: 200", proxy["seen"])
+
+
+def vipu_checks(pods: Facts) -> t.Iterator[Check]:
+    asked = False
+    for node, pod in sorted(pods.items()):
+        for seen in (pod.get("root") or {}).get("vipu", []):
+            asked = True
+            where = f"{seen['host']}:{seen['port']}"
+            if seen["rc"] == 127:
+                yield skip("vipu", "the image has neither nc nor bash", node=node, subject=where)
+            else:
+                good = seen["rc"] == 0
+                text = "open" if good else f"not open: {seen['seen']}" if seen["seen"] else "no answer within 3 s"
+                yield result("vipu", good, "open", text, node=node, subject=where)
+    if not asked:
+        yield skip("vipu", "no V-IPU controller in the plan, or no pod to ask from")
+
+
+def label_checks(plan: Facts, nodes: Facts) -> t.Iterator[Check]:
+    planned = plan.get("vipu", {}).get("node_labels", {})
+    if not planned:
+        yield skip("ipu_labels", "the plan has no node labels")
+    for host, labels in sorted(planned.items()):
+        node = plan["hosts"][host]["node"]
+        have = nodes.get(node, {}).get("labels", {})
+        wrong = [f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != str(value)]
+        expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)
+
+
+# RDMA hardware
+
+
+def judge_rdma(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    checks = ("rdma_resource", "rdma_link", "link_layer", "rdma_files", "gid")
+    for network in plan.get("networks", []):
+        name = network["name"]
+        if not network.get("rdma"):
+            yield from (skip(check, "planned without RDMA", network=name) for check in HARDWARE)
+            continue
+        for node, pod in sorted(probe["pods"].items()):
+            if name not in pod["networks"]:
+                continue
+            where = {"node": node, "network": name}
+            held = probe["nodes"].get(node, {}).get("allocatable", {}).get(name, {"resource": "RDMA resource", "count": 0})
+            seen = "{resource}: {count}".format(**held)
+            yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
+            if pod["state"] != "running" or "rdma" not in pod:
+                yield from (skip(c, "the probe pod of this node does not run", **where) for c in checks[1:])
+            else:
+                device = plan["hosts"][pod["host"]]["links"][name].get("device") or ""
+                yield from device_checks(pod["rdma"], device, addresses_of(pod, name), where)
+
+
+def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t.Dict[str, str]) -> t.Iterator[Check]:
+    ports = {name: port for name, port in rdma["ports"].items() if not device or name.startswith(f"{device}/")}
+    label = device or "an RDMA device"
+    states = ", ".join(f"{name} {port.get('state', 'no state')}" for name, port in sorted(ports.items()))
+    active = any(port.get("state") == "ACTIVE" for port in ports.values())
+    yield result("rdma_link", active, f"{label} ACTIVE", states or f"no port of {label} in the pod", **where)
+    layers = sorted({port.get("link_layer", "not known") for port in ports.values()})
+    yield result("link_layer", layers == ["Ethernet"], "Ethernet", ", ".join(layers) or f"no port of {label}", **where)
+    files = rdma["files"]
+    good = "rdma_cm" in files and any(name.startswith("uverbs") for name in files)
+    yield result("rdma_files", good, "uverbs*, rdma_cm", ", ".join(files) or "no /dev/infiniband", **where)
+    wanted = {gid_of(address) for address in addresses}
+    mine = [gid for gid in rdma["gids"] if gid["gid"] in wanted]
+    found = next((gid for gid in mine if gid["type"] == "RoCE v2"), None)
+    if found:
+        seen = "{device} port {port} index {index}".format(**found)
+    else:
+        seen = "only as " + ", ".join(sorted({gid["type"] or "no type" for gid in mine})) if mine else "no GID of this address"
+    yield result("gid", found is not None, f"RoCE v2 GID of {', '.join(addresses) or 'no address'}", seen, **where)
+
+
+def judge_traffic(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    image = probe.get("rdma_image", "")
+    for network in plan.get("networks", []):
+        if not network.get("rdma"):
+            continue  # judge_rdma() says why
+        seen = [test for test in probe["traffic"] if test["network"] == network["name"]]
+        if not seen:
+            reason = "needs pods with an address on two nodes"
+            yield from (skip(c, reason, network=network["name"]) for c in ("rping", "write_bandwidth", "read_latency"))
+        for test in seen:
+            yield traffic_check(test, image, expect)
+    yield from host_traffic_checks(plan, probe, expect)
+
+
+def traffic_check(test: Facts, image: str, expect: Expect) -> Check:
+    check, where = test["check"], {"network": test["network"], "pair": (test["from"], test["to"])}
+    if test["missing"]:
+        return skip(check, f"{test['tool']} is not in the image {image}", **where)
+    value, unit = test["value"], test["unit"]
+    expected, good = {
+        "rping": ("10 pings", (value or 0) >= 10),
+        "write_bandwidth": (f">= {expect.rdma_bandwidth:g} Gb/s", value is not None and value >= expect.rdma_bandwidth),
+        "read_latency": (
+            f"<= {expect.rdma_latency:g} us" if expect.rdma_latency else "a figure",
+            value is not None and (not expect.rdma_latency or value <= expect.rdma_latency),
+        ),
+    }[check]
+    if test["rc"] != 0 or value is None:
+        return result(check, False, expected, test["seen"], **where)
+    return result(check, good, expected, f"{value:g} {unit}", value=value, unit=unit, **where)
+
+
+def host_traffic_checks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    reason = "no IPU node has a running pod with RDMA"
+    if not expect.ipu:
+        reason = "IPU checks are off"
+    elif not any(network.get("rdma") for network in plan.get("networks", [])):
+        reason = "planned without RDMA"
+    elif not expect.ipu_partition:
+        reason = "no V-IPU partition was given for it (verify_ipu_partition)"
+    if not probe["host_traffic"]:
+        yield skip("host_traffic", reason)
+    for test in probe["host_traffic"]:
+        where = {"node": test["node"]}
+        if test["missing"]:
+            yield skip("host_traffic", f"gc-hosttraffictest is not in the image {probe.get('rdma_image', '')}", **where)
+            continue
+        value = test["value"]
+        good = test["rc"] == 0 and value is not None and value >= expect.host_traffic
+        seen = test["seen"] if value is None or test["rc"] else f"{value:.1f} Gb/s in the slowest direction"
+        expected = f">= {expect.host_traffic:g} Gb/s"
+        yield result("host_traffic", good, expected, seen, value=value, unit="Gb/s", **where)

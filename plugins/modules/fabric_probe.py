@@ -1,0 +1,149 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_probe
+short_description: Facts about the fabric, from inside pods on every node
+version_added: 0.1.0
+description:
+  - Makes a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at once, and removes the
+    namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has RDMA, one that asks for the RDMA resource.
+  - Judges nothing; M(ipu.fabric.fabric_verdict) does.
+  - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by the next one with the same O(namespace).
+  - Stops early when a pod can't start, for example when its image can't be pulled; that node's facts say why.
+  - In check mode it makes no pods and asks nothing; RV(probe.probed) is then V(false).
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+requirements:
+  - kubernetes >= 24.2.0
+  - PyYAML >= 3.11
+options:
+  plan:
+    description: The plan whose networks are probed, as written to C(plan.json).
+    type: dict
+    required: true
+  namespace:
+    description:
+      - Prefix of the probe namespace's name, and mark of the namespaces that are this one's to remove.
+      - Two runs at the same time against one cluster need two of them.
+    type: str
+    default: ipu-fabric-verify
+  image:
+    description: Image of the probe containers. It needs C(sh), C(ip) and C(ping) of iproute2 and iputils, and C(nc) or C(bash).
+    type: str
+    default: docker.io/nicolaka/netshoot:v0.14
+  rdma_image:
+    description:
+      - Image of the RDMA container, with C(rping), C(ib_write_bw), C(ib_read_lat) and C(gc-hosttraffictest), or with those of them that are
+        wanted. Empty takes O(image).
+    type: str
+    default: ""
+  timeout:
+    description: Seconds that the pods may take to start.
+    type: int
+    default: 60
+  max_pairs:
+    description: Up to this many pairs of nodes, all are tried; beyond it, a ring and its diameters.
+    type: int
+    default: 100
+  forks:
+    description: How many requests and commands run at the same time.
+    type: int
+    default: 32
+  ipu:
+    description: Also ask the IPU operator, and reach for V-IPU from the pods.
+    type: bool
+    default: true
+  ipu_partition:
+    description: A V-IPU partition that C(gc-hosttraffictest) may use. Empty runs no such test.
+    type: str
+    default: ""
+  ipu_device:
+    description: Device of the partition that C(gc-hosttraffictest) uses.
+    type: int
+    default: 0
+"""
+
+EXAMPLES = r"""
+- name: Look from inside pods
+  ipu.fabric.fabric_probe:
+    kubeconfig: artifacts/admin.conf
+    plan: "{{ fabric_plan }}"
+  delegate_to: localhost
+  run_once: true
+  register: probe
+"""
+
+RETURN = r"""
+probe:
+  description: What was seen. Input of M(ipu.fabric.fabric_verdict).
+  returned: success
+  type: dict
+  contains:
+    probed:
+      description: Whether pods were made. V(false) in check mode.
+      type: bool
+    reason:
+      description: Why no pods were made.
+      type: str
+    seconds:
+      description: How long it took.
+      type: float
+    version:
+      description: Version of the cluster.
+      type: str
+    pods:
+      description: Facts of each node's pod, by node name.
+      type: dict
+    pairs:
+      description: Pings from pod to pod.
+      type: list
+      elements: dict
+    traffic:
+      description: RDMA tests from pod to pod.
+      type: list
+      elements: dict
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._probe import Options, check_plan, not_probed, probe
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+
+def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    if module.check_mode:
+        return {"changed": False, "probe": not_probed("check mode: proof needs pods, and check mode makes none")}
+    plan = module.params["plan"]
+    check_plan(plan)
+    options = Options(**{name: module.params[name] for name in Options._fields})
+    return {"changed": False, "probe": probe(connect(module), plan, options)}
+
+
+def main() -> None:
+    spec = arguments(
+        plan={"type": "dict", "required": True},
+        namespace={"type": "str", "default": "ipu-fabric-verify"},
+        image={"type": "str", "default": "docker.io/nicolaka/netshoot:v0.14"},
+        rdma_image={"type": "str", "default": ""},
+        timeout={"type": "int", "default": 60},
+        max_pairs={"type": "int", "default": 100},
+        forks={"type": "int", "default": 32},
+        ipu={"type": "bool", "default": True},
+        ipu_partition={"type": "str", "default": ""},
+        ipu_device={"type": "int", "default": 0},
+    )
+    run_module(spec, body)
+
+
+if __name__ == "__main__":
+    main()
