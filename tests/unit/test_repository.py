@@ -1,0 +1,138 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What has to agree between files of the collection."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted(path.stem for path in (ROOT / "plugins/modules").glob("*.py"))
+ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
+PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
+TABLE_OF_CONTENTS = 60  # lines that tasks/main.yml of a role may have
+
+
+def load(path):
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def tracked(*patterns):
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return [line for line in listed.stdout.decode().splitlines() if (ROOT / line).is_file()]
+
+
+def test_action_group_has_every_module():
+    assert load("meta/runtime.yml")["action_groups"]["all"] == MODULES
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module_documents_itself(module):
+    text = (ROOT / f"plugins/modules/{module}.py").read_text(encoding="utf-8")
+    for part in ("GNU General Public License v3.0+", "SPDX-License-Identifier: GPL-3.0-or-later", "version_added: 0.1.0"):
+        assert part in text
+    for block in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
+        assert re.search(rf"^{block} = r?\"\"\"$", text, re.MULTILINE)
+    assert "ipu.fabric.attributes" in text
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_role_defaults_are_its_argument_spec(role):
+    options = load(f"roles/{role}/meta/argument_specs.yml")["argument_specs"]["main"].get("options", {})
+    path = ROOT / f"roles/{role}/defaults/main.yml"
+    defaults = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.exists() else {}
+    assert set(defaults) == {name for name, option in options.items() if not option.get("required")}
+    # A template is shown in the documentation as it is; everything else is the same value of the same type.
+    assert {name: options[name].get("default") for name in defaults} == defaults
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_role_variables_have_its_prefix(role):
+    public = load(f"roles/{role}/meta/argument_specs.yml")["argument_specs"]["main"].get("options", {})
+    assert [name for name in public if not name.startswith(f"{role}_")] == []
+    path = ROOT / f"roles/{role}/vars/main.yml"
+    internal = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.exists() else {}
+    assert [name for name in internal if not name.startswith(f"_{role}_")] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_role_main_is_a_table_of_contents(role):
+    assert len((ROOT / f"roles/{role}/tasks/main.yml").read_text(encoding="utf-8").splitlines()) <= TABLE_OF_CONTENTS
+
+
+def test_changelog_lists_every_module():
+    modules = [module["name"] for module in load("changelogs/changelog.yaml")["releases"]["0.1.0"]["modules"]]
+    assert modules == MODULES, "run: make changelog"
+
+
+def test_galaxy_and_changelog_name_one_version():
+    assert load("galaxy.yml")["version"] in load("changelogs/changelog.yaml")["releases"]
+
+
+def test_dependencies_are_bounded_and_few():
+    dependencies = load("galaxy.yml")["dependencies"]
+    assert set(dependencies) == {"kubernetes.core", "ansible.posix"}
+    for bounds in dependencies.values():
+        assert re.fullmatch(r">=\d+\.\d+\.\d+,<\d+\.0\.0", bounds)
+
+
+def test_only_declared_collections_are_used():
+    allowed = {"ansible", "ipu", *(name.split(".")[0] for name in load("galaxy.yml")["dependencies"])}
+    used = set()
+    for path in tracked("roles/*.yml", "playbooks/*.yml"):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        used |= set(re.findall(r"^\s+([a-z]+)\.[a-z_]+\.[a-z_]+:", text, re.MULTILINE))
+    assert used <= allowed
+
+
+def test_readme_is_short_and_has_the_usual_sections():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 80
+    sections = [line[3:] for line in lines if line.startswith("## ")]
+    assert sections == ["Requirements", "Installation", "Use", "Support", "Changelog", "License"]
+
+
+def test_readme_names_playbooks_and_targets_that_exist():
+    text = "\n".join((ROOT / path).read_text(encoding="utf-8") for path in ["README.md", *tracked("docs/*.md")])
+    targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(targets)
+    assert set(re.findall(r"\bipu\.fabric\.([a-z_]+)", text)) <= set(PLAYBOOKS) | set(MODULES) | set(ROLES)
+
+
+def test_links_in_documents_lead_somewhere():
+    broken = []
+    for path in tracked("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / path).read_text(encoding="utf-8")):
+            if not (ROOT / path).parent.joinpath(target).exists():
+                broken.append(f"{path}: {target}")
+    assert broken == []
+
+
+@pytest.mark.parametrize("path", ["requirements.txt", "tests/unit/requirements.txt"])
+def test_lock_file_pins_everything_and_names_no_host(path):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert "://" not in text
+    assert "--index-url" not in text
+    pins = re.findall(r"^[A-Za-z0-9._-]+==\S+ \\$", text, re.MULTILINE)
+    assert pins
+    assert len(pins) == len(re.findall(r"^[A-Za-z0-9]", text, re.MULTILINE))
+
+
+def test_no_ignore_files():
+    assert tracked("tests/sanity/ignore*", ".ansible-lint-ignore") == []
+    assert "skip_list" not in (ROOT / ".ansible-lint").read_text(encoding="utf-8")
+    assert "warn_list" not in (ROOT / ".ansible-lint").read_text(encoding="utf-8")
+
+
+def test_no_errors_are_swallowed():
+    found = []
+    for path in tracked("roles/*.yml", "playbooks/*.yml", "molecule/*.yml"):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        found += [path for words in ("ignore_errors: true", "failed_when: false") if words in text]
+    assert found == []
