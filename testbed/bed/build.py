@@ -1,0 +1,111 @@
+"""Everything that a testbed is made of, built when its inputs changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import images, packages, programs, trees
+from .common import Problem, digest, lock, output, run, say, step, stored, sweep
+
+# What each command comes from on Debian; only the missing ones are installed.
+NEEDED = {
+    "podman": "podman", "runc": "runc", "netavark": "netavark", "debootstrap": "debootstrap", "dpkg-deb": "dpkg",
+    "apt-ftparchive": "apt-utils", "gpg": "gnupg", "gpgconf": "gnupg", "gcc": "gcc libc6-dev", "ssh": "openssh-client",
+    "iptables": "iptables", "ip": "iproute2",
+}  # fmt: skip
+COMMANDS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/podman"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Directories in the store."""
+
+    bin: Path
+    standins: Path
+    debian: Path
+    registry: Path
+    www: Path
+
+
+def requirements() -> None:
+    """Install what this machine lacks."""
+    if not shutil.which("go"):
+        raise Problem("no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.25 or newer")
+    missing = [package for command, package in NEEDED.items() if not shutil.which(command, path=COMMANDS)]
+    if missing:
+        names = " ".join(sorted(set(missing)))
+        say(f"this machine lacks {names}: installing with apt")
+        run("apt-get", "update")
+        quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        run("apt-get", "install", "--yes", "--no-install-recommends", *names.split(), env=quiet)
+
+
+def _www(target: Path, bin_dir: Path, debian: Path) -> None:
+    """What the mirror serves over HTTP: apt repositories, charts, helm."""
+    packages.repositories(target / "apt", bin_dir, debian / "runc.deb")
+    for chart in sorted((programs.STANDINS / "charts").glob("*")):
+        repository = target / "charts" / chart.name.rpartition("-")[0]
+        repository.mkdir(parents=True, exist_ok=True)
+        run(bin_dir / "helm", "package", chart, "--destination", repository)
+    for repository in (target / "charts").glob("*"):
+        run(bin_dir / "helm", "repo", "index", repository)
+    archive = target / "helm" / f"helm-v{programs.HELM}-linux-amd64.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz", compresslevel=1) as content:
+        content.add(bin_dir / "helm", "linux-amd64/helm")
+    checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
+    (archive.parent / f"{archive.name}.sha256sum").write_text(f"{checksum}  {archive.name}\n")
+
+
+def _images(bin_dir: Path, groups: dict[str, Path], standins: Path) -> list[images.Image]:
+    return [
+        *images.kubernetes_images(bin_dir, groups["pause"]),
+        *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
+        *images.standin_images(standins),
+    ]
+
+
+def build() -> Parts:
+    """Build what is missing. Safe to run side by side and to kill."""
+    requirements()
+    with lock("build"):
+        sweep()
+        with ThreadPoolExecutor() as pool:
+            debian_tree = pool.submit(trees.trees)  # waits for the network mostly, so it fits beside the compiler
+            groups = {name: programs.group(name) for name in programs.GROUPS}
+            standins = programs.standins()
+            debian = debian_tree.result()
+        bin_dir = programs.binaries(groups)
+        code = digest(Path(packages.__file__), Path(__file__))
+        www = stored(
+            "www",
+            digest(code, bin_dir.name, debian.name, programs.STANDINS / "charts"),
+            lambda target: _www(target, bin_dir, debian),
+        )
+        wanted = (bin_dir.name, groups["pause"].name, standins.name, debian.name, programs.STANDINS / "images.json")
+        registry = stored(
+            "registry",
+            digest(Path(images.__file__), *wanted),
+            lambda target: images.fill(target, bin_dir / "registry", _images(bin_dir, groups, standins), debian / "tools.tar"),
+        )
+        parts = Parts(bin_dir, standins, debian, registry, www)
+        for name in ("tools", "host"):
+            _podman_image(parts, name)
+    return parts
+
+
+def image_name(parts: Parts, name: str) -> str:
+    return f"localhost/ipu-fabric/{name}:{parts.debian.name.rpartition('-')[2]}"
+
+
+def _podman_image(parts: Parts, name: str) -> None:
+    image = image_name(parts, name)
+    if run("podman", "image", "exists", image, check=False).returncode:
+        with step(f"import the {name} image"):
+            run("podman", "import", "--quiet", parts.debian / f"{name}.tar", image)

@@ -1,0 +1,271 @@
+"""A running testbed: two networks, the mirror, the fabric's gateway with V-IPU, and the hosts."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from .build import Parts, image_name
+from .common import CACHE, Problem, lock, output, run, say, step
+
+HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
+MIRROR, REGISTRY = 2, 3
+GATEWAY, VIPU = 1, 20
+VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
+DEFAULT_FABRIC = "10.5.0.0/24"
+VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overlayfs can't lie on an overlay
+LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # more than that this machine may forbid
+
+
+def podman(*words: object, **options):
+    return run("podman", "--runtime", "runc", *words, **options)
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """Names and addresses of one of ten testbeds on this machine, and what can be done with it."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"ipu-fabric-{self.number}"
+
+    @property
+    def state(self) -> Path:
+        return CACHE / "testbed" / str(self.number)
+
+    @property
+    def key(self) -> Path:
+        return self.state / "id_ed25519"
+
+    def management(self, number: int) -> str:
+        return f"10.{80 + self.number}.0.{number}"
+
+    @property
+    def fabric(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+        """The second network. It has no route out and no addresses of podman's, so every testbed can use the same."""
+        kept = self.state / "fabric"
+        return ipaddress.ip_network(kept.read_text().strip() if kept.exists() else DEFAULT_FABRIC)
+
+    def on_fabric(self, number: int) -> str:
+        return str(self.fabric[number])
+
+    def container(self, role: str) -> str:
+        return f"{self.name}-{role}"
+
+    # -- observing
+
+    def _containers(self) -> dict[str, dict]:
+        listed = json.loads(output("podman", "ps", "--all", "--format", "json", "--filter", f"label=ipu-fabric={self.number}") or "[]")
+        return {entry["Names"][0].removeprefix(f"{self.name}-"): entry for entry in listed or []}
+
+    def running(self, host: str) -> bool:
+        return self._containers().get(host, {}).get("State") == "running"
+
+    def status(self) -> str:
+        rows = [f"{self.name}: management {self.management(0)}/24, fabric {self.fabric}"]
+        found = self._containers()
+        for role in ("mirror", "registry", "fabric", *HOSTS):
+            address = {"mirror": MIRROR, "registry": REGISTRY, **HOSTS}.get(role)
+            where = f"{self.management(address)}" if address else f"gateway {self.on_fabric(GATEWAY)}, V-IPU {self.on_fabric(VIPU)}"
+            rows.append(f"  {role:9} {found.get(role, {}).get('State', 'missing'):9} {where}")
+        return "\n".join(rows)
+
+    # -- networks and side containers
+
+    def _networks(self) -> None:
+        wanted = {
+            f"{self.name}-management": ["--subnet", f"{self.management(0)}/24", "--gateway", self.management(1)],
+            f"{self.name}-fabric": ["--ipam-driver=none"],
+        }
+        present = output("podman", "network", "ls", "--format", "{{.Name}}").split()
+        for name, options in wanted.items():
+            if name not in present:
+                podman("network", "create", "--disable-dns", *options, name)
+
+    def _side_container(self, role: str, parts: Parts, key: str, options: list[str], command: list[str]) -> None:
+        """A container beside the hosts, replaced when it is not the one that these parts ask for."""
+        image = image_name(parts, "tools")
+        found = self._containers().get(role)
+        if found and found["State"] == "running" and found["Labels"].get("ipu-fabric-parts") == key:
+            return
+        podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(role))
+        labels = ["--label", f"ipu-fabric={self.number}", "--label", f"ipu-fabric-parts={key}"]
+        podman("run", "--detach", "--name", self.container(role), *LIMITS, *labels, *options, image, *command)
+
+    def _mirror(self, parts: Parts) -> None:
+        network = f"{self.name}-management"
+        self._side_container(
+            "mirror", parts, parts.www.name,
+            ["--network", f"{network}:ip={self.management(MIRROR)}", "--volume", f"{parts.www}:/srv:ro"],
+            ["python3", "-m", "http.server", "80", "--directory", "/srv"],
+        )  # fmt: skip
+        programs = ["--volume", f"{parts.registry}:/srv:ro", "--volume", f"{parts.bin}/registry:/usr/local/bin/registry:ro"]
+        self._side_container(
+            "registry", parts, parts.registry.name,
+            ["--network", f"{network}:ip={self.management(REGISTRY)}", *programs],
+            ["registry", "serve", "/srv/registry.yml"],
+        )  # fmt: skip
+
+    def _fabric(self, parts: Parts) -> None:
+        self._side_container(
+            "fabric", parts, parts.standins.name,
+            ["--cap-add=NET_ADMIN", "--network", f"{self.name}-fabric", "--volume", f"{parts.standins}/vipu-server:/usr/local/bin/vipu-server:ro"],
+            ["vipu-server"],
+        )  # fmt: skip
+        self._address_fabric_container()
+
+    def _address_fabric_container(self) -> None:
+        prefix = self.fabric.prefixlen
+        addresses = [f"{self.on_fabric(number)}/{prefix}" for number in (GATEWAY, VIPU)]
+        lines = ["ip address flush dev eth0 scope global", *(f"ip address add {address} dev eth0 nodad" for address in addresses)]
+        podman("exec", self.container("fabric"), "sh", "-ec", "\n".join(lines))
+
+    # -- hosts
+
+    def _host_files(self, host: str, parts: Parts) -> Path:
+        """What a host has before it starts: the operator's ssh key, the fabric address, the `vipu` stand-in."""
+        tree = self.state / "hosts" / host
+        shutil.rmtree(tree, ignore_errors=True)
+        files = {
+            "etc/testbed/fabric": f"{self.on_fabric(HOSTS[host])}/{self.fabric.prefixlen}\n",
+            "etc/vipu-standin/mode": "json\n",
+            "etc/vipu-standin/address": f"{self.on_fabric(VIPU)}\n",
+            "root/.ssh/authorized_keys": self.key.with_suffix(".pub").read_text(),
+        }
+        for name, content in files.items():
+            file = tree / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        (tree / "root").chmod(0o700)
+        (tree / "root/.ssh").chmod(0o700)
+        command = tree / "usr/local/bin/vipu"
+        command.parent.mkdir(parents=True)
+        shutil.copy2(parts.standins / "vipu", command)
+        return tree
+
+    def _start_host(self, host: str, parts: Parts) -> None:
+        podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(host))
+        names = [f"--add-host={name}:{self.management(number)}" for name, number in HOSTS.items()]
+        podman(
+            "create", "--name", self.container(host), "--hostname", host, "--label", f"ipu-fabric={self.number}",
+            "--privileged", "--cgroupns=private", "--systemd=always", *LIMITS, "--tmpfs", "/tmp:exec,mode=1777",
+            *(f"--volume={path}" for path in VOLUMES), *names,
+            "--network", f"{self.name}-management:ip={self.management(HOSTS[host])},interface_name=eth0",
+            "--network", f"{self.name}-fabric:interface_name=eth1",
+            image_name(parts, "host"), "/sbin/init",
+        )  # fmt: skip
+        podman("cp", f"{self._host_files(host, parts)}/.", f"{self.container(host)}:/")
+        podman("start", self.container(host))
+
+    def _wait_for(self, host: str) -> None:
+        """Until systemd has finished starting and ssh answers."""
+        deadline = time.monotonic() + 60
+        state = ""
+        while time.monotonic() < deadline:
+            state = podman("exec", self.container(host), "systemctl", "is-system-running", check=False).stdout.strip()
+            if state in ("running", "degraded"):
+                return
+            time.sleep(0.3)
+        raise Problem(f"{host} did not finish starting in 60 s (systemd says `{state}`): see `testbed exec {host} -- systemctl list-jobs`")
+
+    def _ssh_key(self) -> None:
+        self.state.mkdir(parents=True, exist_ok=True)
+        if not self.key.with_suffix(".pub").exists():
+            self.key.unlink(missing_ok=True)
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", self.key)
+
+    # -- commands
+
+    def up(self, parts: Parts) -> None:
+        """Start whatever does not run."""
+        with lock(f"testbed-{self.number}"), step(f"start {self.name}"):
+            _raise_inotify_limits()
+            self._ssh_key()
+            (self.state / "parts").write_text("\n".join(str(part) for part in vars(parts).values()))
+            self._networks()
+            missing = [host for host in HOSTS if not self.running(host)]
+            jobs = [lambda: self._mirror(parts), lambda: self._fabric(parts), *(lambda h=host: self._start_host(h, parts) for host in missing)]
+            with ThreadPoolExecutor() as pool:
+                for job in [pool.submit(job) for job in jobs]:
+                    job.result()
+            for host in HOSTS:
+                self._wait_for(host)
+
+    def reset(self, parts: Parts) -> None:
+        """Fresh hosts; the mirror stays."""
+        with lock(f"testbed-{self.number}"):
+            self._remove(*HOSTS)
+        self.up(parts)
+
+    def down(self) -> None:
+        """Remove everything of this testbed; what is built stays."""
+        with lock(f"testbed-{self.number}"):
+            self._remove(*self._containers())
+            for name in ("management", "fabric"):
+                podman("network", "rm", "--force", f"{self.name}-{name}", check=False)
+            shutil.rmtree(self.state, ignore_errors=True)
+
+    def _remove(self, *roles: str) -> None:
+        if roles:
+            podman("rm", "--force", "--ignore", "--volumes", "--time", 0, *(self.container(role) for role in roles))
+
+    def set_fabric(self, text: str) -> None:
+        """Give the second network another subnet: hosts, gateway and V-IPU."""
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError as error:
+            raise Problem(f"`{text}` is no network: {error}") from error
+        if network.num_addresses <= VIPU + 1:
+            raise Problem(f"{network} is too small: hosts, gateway and V-IPU need addresses up to number {VIPU}; take /27 or larger")
+        (self.state / "fabric").write_text(f"{network}\n")
+        self._address_fabric_container()
+        for host, number in HOSTS.items():
+            lines = [
+                f"echo {self.on_fabric(number)}/{network.prefixlen} > /etc/testbed/fabric",
+                f"echo {self.on_fabric(VIPU)} > /etc/vipu-standin/address",
+                "systemctl restart fabric-nic.service",
+            ]
+            podman("exec", self.container(host), "sh", "-ec", "\n".join(lines))
+
+    def set_vipu(self, mode: str) -> None:
+        """Choose how the `vipu` command answers; `missing` takes the command away."""
+        if mode not in VIPU_MODES:
+            raise Problem(f"no V-IPU mode `{mode}`: choose one of {', '.join(VIPU_MODES)}")
+        command, aside = "/usr/local/bin/vipu", "/etc/vipu-standin/vipu"
+        move = f"mv {command} {aside}" if mode == "missing" else f"mv {aside} {command}"
+        source = command if mode == "missing" else aside
+        for host in HOSTS:
+            podman("exec", self.container(host), "sh", "-ec", f"echo {mode} > /etc/vipu-standin/mode\nif [ -e {source} ]; then {move}; fi")
+
+    def execute(self, host: str, command: list[str]) -> int:
+        """Run a command on a host, with this terminal."""
+        if host not in HOSTS:
+            raise Problem(f"no host `{host}`: choose one of {', '.join(HOSTS)}")
+        return run("podman", "--runtime", "runc", "exec", "-i", self.container(host), *command, check=False, stdout=None).returncode
+
+
+def _raise_inotify_limits() -> None:
+    """Two hosts full of daemons need more watchers than the kernel's default; all share this machine's."""
+    for name, least in (("max_user_instances", 8192), ("max_user_watches", 1048576)):
+        setting = Path("/proc/sys/fs/inotify") / name
+        if int(setting.read_text()) < least:
+            try:
+                setting.write_text(str(least))
+            except OSError as error:
+                say(f"could not raise fs.inotify.{name} to {least} ({error}); daemons on the hosts may fail with `too many open files`")
+
+
+def testbed() -> Testbed:
+    """The testbed that TESTBED_ID chooses."""
+    text = os.environ.get("TESTBED_ID", "0")
+    if not (text.isdigit() and 0 <= int(text) <= 9):
+        raise Problem(f"TESTBED_ID is `{text}`: it has to be a digit, 0 to 9")
+    return Testbed(int(text))

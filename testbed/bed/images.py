@@ -1,0 +1,178 @@
+"""The mirror's images, under their real names and tags, pushed into a registry's storage."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import io
+import json
+import socket
+import subprocess
+import tarfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import programs
+from .common import Problem, output
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
+CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+
+
+@dataclass
+class Image:
+    """One image: what it is called, what lies in it, what it starts."""
+
+    reference: str
+    files: dict[str, Path]
+    entrypoint: list[str] = field(default_factory=list)
+    tools: bool = False
+
+    @property
+    def repository(self) -> str:
+        """Without registry and tag: the mirror stands for every registry."""
+        return self.reference.partition("/")[2].rpartition(":")[0]
+
+    @property
+    def tag(self) -> str:
+        return self.reference.rpartition(":")[2]
+
+
+def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
+    """What kubeadm asks for. The list is kubeadm's own, so an image that it wants and nobody makes is an error here."""
+    wanted = output(bin_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", f"v{programs.KUBERNETES}")
+    images = []
+    for reference in wanted.split():
+        name = reference.rpartition("/")[2].partition(":")[0]
+        if name == "pause":
+            images.append(Image(reference, {"pause": pause / "pause"}, ["/pause"]))
+        elif name == "coredns":
+            images.append(Image(reference, {"coredns": bin_dir / "coredns"}, ["/coredns"]))
+        elif name == "etcd":
+            images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in ("etcd", "etcdctl")}))
+        else:
+            images.append(Image(reference, {f"usr/local/bin/{name}": bin_dir / name}, tools=name == "kube-proxy"))
+    for image in images:
+        expected = {"coredns": f"v{programs.COREDNS}", "etcd": f"{programs.ETCD}-0"}.get(image.repository.rpartition("/")[2])
+        if expected not in (None, image.tag):
+            raise Problem(f"kubeadm wants {image.reference}, programs/ builds {expected}: change the go.mod there")
+    return images
+
+
+def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
+    """flannel's two images; their init containers use `cp`, so both stand on the tools tree."""
+    return [
+        Image(f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}", {"opt/bin/flanneld": flannel / "flannel"}, ["/opt/bin/flanneld"], tools=True),
+        Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1", {"flannel": plugin / "flannel"}, tools=True),
+    ]
+
+
+def standin_images(built: Path) -> list[Image]:
+    """The images that standins/images.json lists."""
+    images = []
+    for entry in json.loads((programs.STANDINS / "images.json").read_text() if (programs.STANDINS / "images.json").exists() else "[]"):
+        program = Path(entry["package"]).name
+        files = {f"usr/local/bin/{program}": built / program}
+        files |= {path.lstrip("/"): programs.STANDINS / source for path, source in entry.get("files", {}).items()}
+        start = entry.get("entrypoint") or [f"/usr/local/bin/{program}"]
+        images.append(Image(entry["image"], files, start, tools=entry.get("base") == "tools"))
+    return images
+
+
+def _layer(files: dict[str, Path], target: Path) -> None:
+    """A layer that is the same for the same files: no time stamps, no owners."""
+    with tarfile.open(target, "w") as archive:
+        for name, source in sorted(files.items()):
+            entry = archive.gettarinfo(source, name)
+            entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = 0, 0, 0, "", ""
+            entry.mode = 0o755 if source.stat().st_mode & 0o111 else 0o644
+            entry.type, entry.linkname, entry.size = tarfile.REGTYPE, "", source.stat().st_size
+            with source.open("rb") as content:
+                archive.addfile(entry, content)
+
+
+class Registry:
+    """The registry program on a local port for as long as images are pushed into its storage."""
+
+    def __init__(self, program: Path, storage: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        config = storage.parent / "registry.yml"
+        config.write_text(configuration(f"127.0.0.1:{self.port}", storage))
+        self._process = subprocess.Popen([program, "serve", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self) -> Registry:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return self
+            except OSError:
+                time.sleep(0.1)
+        raise Problem("the registry does not answer after 10 s")
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def _ask(self, method: str, path: str, body=None, **headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        answer.read()
+        return answer
+
+    def blob(self, repository: str, content: io.BufferedIOBase, media_type: str) -> dict:
+        """Put a blob into a repository and return its descriptor."""
+        name = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+        size = content.seek(0, io.SEEK_END)
+        content.seek(0)
+        if self._ask("HEAD", f"/v2/{repository}/blobs/{name}").status != 200:
+            place = self._ask("POST", f"/v2/{repository}/blobs/uploads/").getheader("Location")
+            path = place.partition(f":{self.port}")[2] or place
+            answer = self._ask("PUT", f"{path}&digest={name}", content, Content_Length=str(size), Content_Type="application/octet-stream")
+            if answer.status != 201:
+                raise Problem(f"the registry refused a layer of {repository}: {answer.status} {answer.reason}")
+        return {"mediaType": media_type, "digest": name, "size": size}
+
+    def push(self, image: Image, layers: list[Path]) -> None:
+        descriptors = []
+        for layer in layers:
+            with layer.open("rb") as content:
+                descriptors.append(self.blob(image.repository, content, LAYER_TYPE))
+        config = {
+            "architecture": "amd64", "os": "linux", "config": {"Env": [f"PATH={PATH}"], "Entrypoint": image.entrypoint or None},
+            "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in descriptors]},
+        }  # fmt: skip
+        manifest = {
+            "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "layers": descriptors,
+            "config": self.blob(image.repository, io.BytesIO(json.dumps(config).encode()), CONFIG_TYPE),
+        }  # fmt: skip
+        answer = self._ask("PUT", f"/v2/{image.repository}/manifests/{image.tag}", json.dumps(manifest), Content_Type=MANIFEST_TYPE)
+        if answer.status != 201:
+            raise Problem(f"the registry refused {image.reference}: {answer.status} {answer.reason}")
+
+
+def configuration(address: str, storage: Path | str, readonly: bool = False) -> str:
+    """The registry's own configuration file."""
+    return json.dumps({
+        "version": 0.1,
+        "log": {"level": "error", "accesslog": {"disabled": True}},
+        "storage": {"filesystem": {"rootdirectory": str(storage)}, "maintenance": {"readonly": {"enabled": readonly}}},
+        "http": {"addr": address},
+    })  # fmt: skip
+
+
+def fill(target: Path, program: Path, images: list[Image], tools: Path) -> None:
+    """Fill target/storage with the images."""
+    storage, scratch = target / "storage", target / "layer.tar"
+    storage.mkdir()
+    with Registry(program, storage) as registry:
+        for image in images:
+            _layer(image.files, scratch)
+            registry.push(image, [tools, scratch] if image.tools else [scratch])
+    scratch.unlink()
+    (target / "registry.yml").write_text(configuration(":5000", "/srv/storage", readonly=True))

@@ -1,0 +1,35 @@
+"""The inventory of a running testbed, as an air-gapped site would write it."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from pathlib import Path
+
+from . import programs
+from .build import Parts
+from .common import SOURCE
+from .hosts import HOSTS, MIRROR, REGISTRY, Testbed
+
+
+def write(testbed: Testbed, parts: Parts) -> Path:
+    """Render inventory.yml.tmpl to the testbed's state."""
+    def sha256(path: str) -> str:
+        return hashlib.sha256((parts.www / path).read_bytes()).hexdigest()
+
+    archive = f"helm-v{programs.HELM}-linux-amd64.tar.gz"
+    values = {f"{host}_address": testbed.management(number) for host, number in HOSTS.items()} | {
+        "ssh_key": testbed.key,
+        "mirror": f"http://{testbed.management(MIRROR)}",
+        "registry": f"http://{testbed.management(REGISTRY)}:5000",
+        "kubernetes_version": programs.KUBERNETES,
+        "kubernetes_key_sha256": sha256("apt/kubernetes/Release.key"),
+        "containerd_key_sha256": sha256("apt/containerd/gpg"),
+        "helm_archive": archive,
+        "helm_sha256": sha256(f"helm/{archive}"),
+    }
+    template = string.Template((SOURCE / "inventory.yml.tmpl").read_text())
+    target = testbed.state / "inventory" / "hosts.yml"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(template.substitute(values))
+    return target

@@ -1,0 +1,170 @@
+"""The mirror's packages: .debs under the names of the real repositories, signed and laid out like them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import programs
+from .common import output, run
+
+MAINTAINER = "ipu.fabric testbed <testbed@example.com>"
+
+KUBELET_UNIT = """[Unit]
+Description=kubelet: The Kubernetes Node Agent
+Documentation=https://kubernetes.io/docs/
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=/usr/bin/kubelet
+Restart=always
+StartLimitInterval=0
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+"""
+KUBEADM_DROP_IN = """[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+"""
+CONTAINERD_UNIT = """[Unit]
+Description=containerd container runtime
+Documentation=https://containerd.io
+After=network.target local-fs.target dbus.service
+
+[Service]
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/bin/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+OOMScoreAdjust=-999
+
+[Install]
+WantedBy=multi-user.target
+"""
+# As the real package ships it: without the CRI, so a role has to configure it.
+CONTAINERD_CONFIG = 'disabled_plugins = ["cri"]\n'
+CONTAINERD_POSTINST = """#!/bin/sh
+set -e
+if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
+  systemctl daemon-reload
+  systemctl enable containerd.service
+  systemctl start containerd.service
+fi
+"""
+CRICTL = """#!/bin/sh
+# Stand-in: the testbed has no crictl. The package exists so that a role can install what the real repository has.
+echo "crictl: not in the testbed, use ctr --namespace k8s.io" >&2
+exit 1
+"""
+
+
+def _package(target: Path, name: str, version: str, files: dict[str, Path | str], depends: str = "", postinst: str = "", conffiles: str = "") -> None:
+    """Write target/name_version_amd64.deb. A file given as a path is a program, one given as text is data."""
+    with tempfile.TemporaryDirectory(dir=target) as scratch:
+        root = Path(scratch)
+        root.chmod(0o755)
+        for path, content in files.items():
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Path):
+                shutil.copyfile(content, file)
+            else:
+                file.write_text(content)
+            file.chmod(0o755 if isinstance(content, Path) or content.startswith("#!") else 0o644)
+        control = root / "DEBIAN"
+        control.mkdir()
+        fields = {
+            "Package": name, "Version": version, "Architecture": "amd64", "Maintainer": MAINTAINER, "Priority": "optional",
+            "Section": "admin", "Depends": depends, "Description": f"{name}, built for the ipu.fabric testbed",
+        }  # fmt: skip
+        (control / "control").write_text("".join(f"{field}: {value}\n" for field, value in fields.items() if value))
+        if conffiles:
+            (control / "conffiles").write_text(conffiles)
+        if postinst:
+            (control / "postinst").write_text(postinst)
+            (control / "postinst").chmod(0o755)
+        # Uncompressed: quick to build and quick to install.
+        run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, target / f"{name}_{version.replace('~', '.')}_amd64.deb")
+
+
+def _kubernetes(target: Path, bin_dir: Path) -> None:
+    release = f"{programs.KUBERNETES}-1.1"
+    _package(
+        target, "kubelet", release,
+        {"usr/bin/kubelet": bin_dir / "kubelet", "usr/lib/systemd/system/kubelet.service": KUBELET_UNIT},
+        depends="iptables (>= 1.4.21), kubernetes-cni (>= 1.2.0), iproute2, mount, util-linux",
+    )  # fmt: skip
+    _package(
+        target, "kubeadm", release,
+        {"usr/bin/kubeadm": bin_dir / "kubeadm", "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": KUBEADM_DROP_IN},
+        depends="cri-tools (>= 1.30.0)",
+    )  # fmt: skip
+    _package(target, "kubectl", release, {"usr/bin/kubectl": bin_dir / "kubectl"})
+    plugins = {f"opt/cni/bin/{plugin.name}": plugin for plugin in programs.group("cni").iterdir()}
+    _package(target, "kubernetes-cni", f"{programs.CNI}-1.1", plugins)
+    minor = programs.KUBERNETES.rpartition(".")[0]
+    _package(target, "cri-tools", f"{minor}.0-1.1", {"usr/bin/crictl": CRICTL})
+
+
+def _containerd(target: Path, bin_dir: Path, runc: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        run("dpkg-deb", "--extract", runc, scratch)
+        names = ("containerd", "containerd-shim-runc-v2", "ctr")
+        files: dict[str, Path | str] = {f"usr/bin/{name}": bin_dir / name for name in names}
+        files["usr/bin/runc"] = next(Path(scratch).rglob("sbin/runc"))
+        files["usr/lib/systemd/system/containerd.service"] = CONTAINERD_UNIT
+        files["etc/containerd/config.toml"] = CONTAINERD_CONFIG
+        _package(
+            target, "containerd.io", f"{programs.CONTAINERD}-1~debian.12~bookworm", files,
+            depends="libc6, libseccomp2 (>= 2.5.0)", postinst=CONTAINERD_POSTINST, conffiles="/etc/containerd/config.toml\n",
+        )  # fmt: skip
+
+
+def _sign(directory: Path, home: str, *release_options: str) -> None:
+    """Write Release, InRelease and Release.gpg for what lies in this directory."""
+    release = output("apt-ftparchive", *release_options, "release", ".", cwd=directory)
+    (directory / "Release").write_text(f"{release}\n")
+    gpg = ("gpg", "--homedir", home, "--batch", "--yes")
+    run(*gpg, "--output", directory / "InRelease", "--clearsign", directory / "Release")
+    run(*gpg, "--output", directory / "Release.gpg", "--armor", "--detach-sign", directory / "Release")
+
+
+def repositories(target: Path, bin_dir: Path, runc: Path) -> None:
+    """Fill target/kubernetes (suite `/`) and target/containerd (dists/bookworm/stable), with their key files.
+
+    The signing key is thrown away when the last signature is made."""
+    flat, pool = target / "kubernetes", target / "containerd"
+    pooled = pool / "dists/bookworm/pool/stable/amd64"
+    index = pool / "dists/bookworm/stable/binary-amd64"
+    for directory in (flat, pooled, index):
+        directory.mkdir(parents=True)
+    _kubernetes(flat, bin_dir)
+    _containerd(pooled, bin_dir, runc)
+    (flat / "Packages").write_text(output("apt-ftparchive", "packages", ".", cwd=flat) + "\n")
+    (index / "Packages").write_text(output("apt-ftparchive", "packages", "dists/bookworm/pool", cwd=pool) + "\n")
+    with tempfile.TemporaryDirectory(prefix="gpg-") as home:
+        os.chmod(home, 0o700)
+        gpg = ("gpg", "--homedir", home, "--batch", "--quiet")
+        run(*gpg, "--passphrase", "", "--quick-generate-key", MAINTAINER, "rsa2048", "sign", "never")
+        _sign(flat, home)
+        about = {"Origin": "Docker", "Suite": "bookworm", "Codename": "bookworm", "Components": "stable", "Architectures": "amd64"}
+        options = [f"--option=APT::FTPArchive::Release::{field}={value}" for field, value in about.items()]
+        _sign(pool / "dists/bookworm", home, *options)
+        run(*gpg, "--armor", "--output", flat / "Release.key", "--export")
+        shutil.copyfile(flat / "Release.key", pool / "gpg")
+        run("gpgconf", "--homedir", home, "--kill", "all")

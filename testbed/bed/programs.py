@@ -1,0 +1,93 @@
+"""Programs built from pinned Go modules: one directory with a go.mod for each group."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from .common import SOURCE, digest, output, run, stored
+
+PROGRAMS = SOURCE / "programs"
+STANDINS = SOURCE / "standins"
+# The long one first: everything else fits beside it.
+GROUPS = ("kubernetes", "coredns", "containerd", "cni", "etcd", "flannel", "flannel-cni", "helm", "registry", "pause")
+
+
+def version(group: str, module: str) -> str:
+    """The release of a module that the group's go.mod pins, without the `v`."""
+    text = (PROGRAMS / group / "go.mod").read_text()
+    return re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE).group(1)
+
+
+KUBERNETES = version("kubernetes", "k8s.io/kubernetes")
+CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
+CNI = version("cni", "github.com/containernetworking/plugins")
+ETCD = version("etcd", "go.etcd.io/etcd/server/v3")
+COREDNS = version("coredns", "github.com/coredns/coredns")
+FLANNEL = version("flannel", "github.com/flannel-io/flannel")
+HELM = version("helm", "helm.sh/helm/v3")
+
+
+def _link_flags(group: str) -> str:
+    """Releases are stamped in by the linker."""
+    stamps = {
+        "kubernetes": {
+            "k8s.io/component-base/version.gitVersion": f"v{KUBERNETES}",
+            "k8s.io/component-base/version.gitMajor": KUBERNETES.split(".")[0],
+            "k8s.io/component-base/version.gitMinor": KUBERNETES.split(".")[1],
+            "k8s.io/component-base/version.gitTreeState": "clean",
+        },
+        "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
+        "flannel": {"github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}"},
+        "helm": {"helm.sh/helm/v3/internal/version.version": f"v{HELM}"},
+        "cni": {"github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion": f"v{CNI}"},
+    }.get(group, {})
+    flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())]
+    # flannel's udp back end is C; a static program runs on any image.
+    return " ".join(flags + (["-extldflags=-static"] if group == "flannel" else []))
+
+
+@cache
+def _go_version() -> str:
+    return output("go", "env", "GOVERSION")
+
+
+def _go_build(source: Path, target: Path, packages: list[str], *, link: str = "-s -w", tags: str = "", cgo: bool = False) -> None:
+    environment = os.environ | {"CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+    run("go", "build", "-trimpath", f"-tags={tags}", f"-ldflags={link}", "-o", f"{target}/", *packages, cwd=source, env=environment)
+
+
+def group(name: str) -> Path:
+    """The directory of a group's programs."""
+    source = PROGRAMS / name
+    tags = "no_btrfs no_devmapper no_zfs" if name == "containerd" else ""
+    packages = ["."] if name == "pause" else ["tool"]
+
+    def make(target: Path) -> None:
+        _go_build(source, target, packages, link=_link_flags(name), tags=tags, cgo=name == "flannel")
+
+    return stored(f"go-{name}", digest(source, _go_version(), tags, _link_flags(name)), make)
+
+
+def standins() -> Path:
+    """The stand-ins' programs: every main package of their module."""
+
+    def make(target: Path) -> None:
+        _go_build(STANDINS, target, ["./..."])
+
+    return stored("go-standins", digest(STANDINS, _go_version()), make)
+
+
+def binaries(groups: dict[str, Path]) -> Path:
+    """One directory with every program under the name that it is known by; CNI plugins are not commands."""
+    known_as = {"server": "etcd", "flannel": "flanneld"}
+    own = {name: path for name, path in groups.items() if name not in ("pause", "cni", "flannel-cni")}
+
+    def make(target: Path) -> None:
+        for directory in own.values():
+            for program in directory.iterdir():
+                (target / known_as.get(program.name, program.name)).hardlink_to(program)
+
+    return stored("bin", digest(sorted(path.name for path in own.values())), make)

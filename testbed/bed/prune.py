@@ -1,0 +1,26 @@
+"""Dropping what nothing uses any more."""
+
+from __future__ import annotations
+
+import shutil
+
+from .build import Parts
+from .common import CACHE, STORE, lock, output, run, say
+from .programs import GROUPS, group
+
+
+def prune(current: Parts) -> None:
+    """Keep what this checkout needs and what any testbed was started from; drop the rest."""
+    with lock("build"):
+        keep = {path.name for path in vars(current).values()} | {group(name).name for name in GROUPS}
+        for used in (CACHE / "testbed").glob("*/parts"):
+            keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
+        for entry in STORE.iterdir():
+            if entry.name not in keep:
+                say(f"drop {entry.name}")
+                shutil.rmtree(entry)
+        tags = {name.rpartition("-")[2] for name in keep if name.startswith("debian-")}
+        for image in output("podman", "images", "--format", "{{.Repository}}:{{.Tag}}").split():
+            if image.startswith("localhost/ipu-fabric/") and image.rpartition(":")[2] not in tags:
+                say(f"drop {image}")
+                run("podman", "rmi", image)

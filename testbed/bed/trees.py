@@ -1,0 +1,109 @@
+"""Debian trees: a small one for images that need a shell and iptables, and a bare host grown from it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from .common import Problem, digest, run, stored
+
+SUITE = "bookworm"
+TOOLS = "bash iproute2 iptables nftables iputils-ping netcat-openbsd python3 ethtool procps kmod"
+# What a freshly installed Debian server has; nothing of Kubernetes. python3-apt is what Ansible's apt modules need.
+HOST = (
+    "systemd systemd-sysv dbus sudo openssh-server ca-certificates curl gpg python3-apt conntrack socat netbase "
+    "iptables systemd-timesyncd pciutils less"
+)
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+# Smaller trees install faster: documentation stays out from the first package on.
+SLIM = "path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\npath-exclude=/usr/share/info/*\n"
+
+HOST_FILES = {
+    # Mounts made in a pod must reach the host and the other way round, as on any host that systemd started itself.
+    "etc/systemd/system/shared-mounts.service": """[Unit]
+DefaultDependencies=no
+Before=sysinit.target
+[Service]
+Type=oneshot
+ExecStart=/bin/mount --make-rshared /
+[Install]
+WantedBy=sysinit.target
+""",
+    # The second NIC's address comes from a file, so that it can be changed and outlives a restart.
+    "etc/systemd/system/fabric-nic.service": """[Unit]
+After=systemd-sysctl.service
+Before=network.target containerd.service kubelet.service
+ConditionPathExists=/etc/testbed/fabric
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -ec 'ip address flush dev eth1 scope global; ip address replace $(cat /etc/testbed/fabric) dev eth1 nodad; ip link set eth1 up'
+[Install]
+WantedBy=multi-user.target
+""",
+    "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\nMaxStartups 100\n",
+    "etc/apt/sources.list": "",
+}
+UNUSED_UNITS = "systemd-firstboot.service systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket getty.target console-getty.service apt-daily.timer apt-daily-upgrade.timer systemd-timesyncd.service"
+
+
+def debian_mirror() -> str:
+    """The Debian mirror that this machine's own apt uses."""
+    lists = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
+    for file in (file for file in lists if file.is_file()):
+        text = re.sub(r"^\s*#.*$", "", file.read_text(), flags=re.MULTILINE)
+        for found in re.finditer(r"^(?:URIs:\s*|deb\s+(?:\[[^]]*\]\s+)?)(\S+)", text, re.MULTILINE):
+            if re.search(r"/debian/?$", found.group(1)):
+                return found.group(1)
+    return "http://deb.debian.org/debian"
+
+
+def _archive(tree: Path, target: Path, *leave_out: str) -> None:
+    run(
+        "tar", "--create", "--file", target, "--directory", tree, "--sort=name", "--numeric-owner", "--xattrs",
+        "--xattrs-include=security.capability", "--mtime=@0", *(f"--exclude=./{path}" for path in leave_out), ".",
+    )  # fmt: skip
+
+
+def _grow_host(tree: Path) -> None:
+    """Turn the tools tree into a host that systemd boots."""
+    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    policy = tree / "usr/sbin/policy-rc.d"  # no daemon starts inside the chroot
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    run("chroot", tree, "apt-get", "update", env=quiet)
+    run("chroot", tree, "apt-get", "install", "--yes", "--no-install-recommends", *HOST.split(), env=quiet)
+    run("chroot", tree, "sh", "-c", "cd /tmp && apt-get download runc && apt-get clean")
+    policy.unlink()
+    for name, content in HOST_FILES.items():
+        file = tree / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    run("systemctl", f"--root={tree}", "enable", "shared-mounts.service", "fabric-nic.service", "ssh.service")
+    run("systemctl", f"--root={tree}", "mask", *UNUSED_UNITS.split())
+    for own in ("etc/machine-id", "var/lib/dbus/machine-id", "etc/hostname", "etc/resolv.conf"):
+        (tree / own).unlink(missing_ok=True)  # each host gets its own
+
+
+def trees() -> Path:
+    """A directory with tools.tar, host.tar and Debian's runc package (containerd.io brings runc along)."""
+    if not KEYRING.exists():
+        raise Problem(f"{KEYRING} is missing: install the package debian-archive-keyring")
+
+    def make(target: Path) -> None:
+        tree = target / "tree"
+        (tree / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True)
+        (tree / "etc/dpkg/dpkg.cfg.d/slim").write_text(SLIM)
+        include = ",".join(TOOLS.split())
+        run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", f"--include={include}", SUITE, tree, debian_mirror())
+        rest = ("var/cache/apt/*", "var/lib/apt/lists/*", "usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/log/*")
+        _archive(tree, target / "tools.tar", *rest, "etc/machine-id")
+        _grow_host(tree)
+        next((tree / "tmp").glob("runc_*.deb")).rename(target / "runc.deb")
+        _archive(tree, target / "host.tar", *rest, "tmp/*")
+        shutil.rmtree(tree)
+
+    return stored("debian", digest(SUITE, TOOLS, HOST, HOST_FILES, UNUSED_UNITS, SLIM), make)

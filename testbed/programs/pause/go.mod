@@ -1,0 +1,3 @@
+module ipu.fabric/programs/pause
+
+go 1.25.0
