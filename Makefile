@@ -96,7 +96,7 @@ lock: setup ## Write the lock files anew from requirements.in
 
 .PHONY: changelog
 changelog: setup ## Fragments and new modules into CHANGELOG.rst
-	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins
+	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --cummulative-release --refresh-plugins allow-removal
 
 .PHONY: clean
 clean: ## Remove the testbeds, artifacts and .cache of this checkout; what is shared between clones stays
