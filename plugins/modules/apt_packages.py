@@ -1,0 +1,103 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apt_packages
+short_description: Install packages at a version from repositories of their own, and hold them
+version_added: 0.1.0
+description:
+  - Has repositories with their keys, packages at the version asked for, and their hold, in one call.
+  - Needs nothing on the host but apt, dpkg and Python. Recommended packages are left out.
+  - Waits for other programs that hold the locks of apt, and finishes an installation that was interrupted.
+  - Asks the network for nothing when all is there already, and in check mode.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  repositories:
+    description:
+      - Repositories to have, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
+        C(/etc/apt/keyrings/NAME.gpg).
+      - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
+        C(key_url) (armored or binary; empty when the host's own keyrings know the key) and C(key_sha256) (the digest that
+        the served key must have; empty takes any).
+    type: dict
+    default: {}
+  packages:
+    description: Packages to have.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the package.
+        type: str
+        required: true
+      version:
+        description:
+          - Version, whole or only its first parts.
+          - V(1.35.4) is satisfied by C(1.35.4-1.1), V(2) by C(2.2.1-1~debian.12~bookworm).
+          - Empty is satisfied by any version.
+        type: str
+        default: ""
+      hold:
+        description: Keep other runs of apt from changing it.
+        type: bool
+        default: true
+  lock_timeout:
+    description: Seconds to wait for the locks of apt and dpkg.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: Install containerd
+  ipu.fabric.apt_packages:
+    repositories:
+      containerd:
+        uri: https://download.docker.com/linux/debian
+        suite: bookworm
+        components: stable
+        key_url: https://download.docker.com/linux/debian/gpg
+    packages:
+      - name: containerd.io
+        version: "2"
+"""
+
+RETURN = r"""
+versions:
+  description: Version of each asked package, after the installation. In check mode the one asked for, if it is not there.
+  type: dict
+  returned: success
+  sample: {"containerd.io": "2.2.1-1~debian.12~bookworm"}
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._apt import run
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+PACKAGE_OPTIONS = {
+    "name": {"type": "str", "required": True},
+    "version": {"type": "str", "default": ""},
+    "hold": {"type": "bool", "default": True},
+}
+
+
+def main() -> None:
+    run_module(
+        {
+            "repositories": {"type": "dict", "default": {}},
+            "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
+            "lock_timeout": {"type": "int", "default": 300},
+        },
+        run,
+    )
+
+
+if __name__ == "__main__":
+    main()

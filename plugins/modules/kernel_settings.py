@@ -1,0 +1,71 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kernel_settings
+short_description: Have kernel modules, sysctls and no swap, now and after a reboot
+version_added: 0.1.0
+description:
+  - Loads modules, sets sysctls and turns swap off in one call, and writes what makes it last.
+  - A module that is built in, or whose feature the kernel already has (in a container), counts as loaded.
+  - Swap lines of C(/etc/fstab) become comments; a copy of the file is kept beside it.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  name:
+    description: Name of the files in C(/etc/modules-load.d) and C(/etc/sysctl.d).
+    type: str
+    required: true
+  modules:
+    description: Kernel modules to have.
+    type: list
+    elements: str
+    default: []
+  sysctl:
+    description: Values by key.
+    type: dict
+    default: {}
+  disable_swap:
+    description: Have no swap.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Prepare the kernel for Kubernetes
+  ipu.fabric.kernel_settings:
+    name: kubernetes
+    modules: [overlay, br_netfilter]
+    sysctl:
+      net.ipv4.ip_forward: 1
+    disable_swap: true
+"""
+
+RETURN = r"""
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kernel import run
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+
+def main() -> None:
+    run_module(
+        {
+            "name": {"type": "str", "required": True},
+            "modules": {"type": "list", "elements": "str", "default": []},
+            "sysctl": {"type": "dict", "default": {}},
+            "disable_swap": {"type": "bool", "default": False},
+        },
+        run,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kubernetes_node_info
+short_description: Say what a host is to its Kubernetes cluster
+version_added: 0.1.0
+description:
+  - Gathers in one call what the role M(ipu.fabric.kubernetes#role) decides by.
+  - The API is asked about this host only, with the kubelet's own credentials.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  node_name:
+    description: Name of the node. Empty is the host name in lower case, as kubeadm has it.
+    type: str
+    default: ""
+  control_plane:
+    description: Whether the host is to be a control plane.
+    type: bool
+    default: false
+  address:
+    description: Address of the node. Empty is the one that the default route goes out from.
+    type: str
+    default: ""
+  version:
+    description: Kubernetes version whose images are listed.
+    type: str
+    required: true
+  image_repository:
+    description: Registry and path of those images. Empty is kubeadm's default.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Look at the node
+  ipu.fabric.kubernetes_node_info:
+    version: 1.35.4
+  register: result
+"""
+
+RETURN = r"""
+node:
+  description: What was found.
+  type: dict
+  returned: success
+  contains:
+    name:
+      description: Name of the node.
+      type: str
+    address:
+      description: Its address.
+      type: str
+    distribution:
+      description: V(debian), V(ubuntu) or what the system calls itself.
+      type: str
+    release:
+      description: Code name of its release, such as V(bookworm).
+      type: str
+    kubelet:
+      description: Version of the kubelet; empty when it is not installed.
+      type: str
+    containerd:
+      description: Version of containerd; empty when it is not installed.
+      type: str
+    images:
+      description: Images that kubeadm lists for the version; empty when kubeadm is not installed.
+      type: list
+      elements: str
+    kubeconfig_sha256:
+      description: Digest of the administrator's kubeconfig; empty when there is none.
+      type: str
+    membership:
+      description:
+        - V(none) for a host that never was in a cluster, V(member) for one that is.
+        - V(unfinished) when an init or join of ours is under way or was interrupted.
+        - V(broken) when there are traces of a node which the cluster does not confirm.
+      type: str
+    seen:
+      description: Why it is broken.
+      type: str
+    registered:
+      description: Whether the cluster has this node.
+      type: bool
+    is_control_plane:
+      description: Whether the cluster has it as a control plane.
+      type: bool
+    taints:
+      description: Keys of the node's taints.
+      type: list
+      elements: str
+  sample:
+    name: w1
+    address: 192.0.2.11
+    distribution: debian
+    release: bookworm
+    kubelet: 1.35.4
+    containerd: 2.2.1
+    images: ["registry.k8s.io/pause:3.10.1"]
+    kubeconfig_sha256: ""
+    membership: member
+    seen: ""
+    registered: true
+    is_control_plane: false
+    taints: []
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._node import observe
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+
+def main() -> None:
+    run_module(
+        {
+            "node_name": {"type": "str", "default": ""},
+            "control_plane": {"type": "bool", "default": False},
+            "address": {"type": "str", "default": ""},
+            "version": {"type": "str", "required": True},
+            "image_repository": {"type": "str", "default": ""},
+        },
+        observe,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: memlock
+short_description: Set the locked-memory limit of container runtimes
+version_added: 0.1.0
+description:
+  - Gives the container runtimes that are installed a locked-memory limit by systemd drop-ins. RDMA needs it for users other
+    than root.
+  - Docker's C(daemon.json) gets a default ulimit as well, and keeps everything else that it says, with a copy of the old file.
+  - A runtime is restarted only when it has been running since before its limit was set. Then the pods of the node are
+    waited for.
+  - Containers that were started before keep their old limit until they are started anew.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  limit:
+    description: The limit as systemd writes it, V(infinity) or bytes, also with K, M, G or T.
+    type: str
+    default: infinity
+  units:
+    description: Services that start containers, without C(.service). Those that are not installed are left out.
+    type: list
+    elements: str
+    default: [containerd, docker, k3s, k3s-agent, rke2-server, rke2-agent, crio]
+  restart:
+    description: Restart runtimes that run with an old limit. Without it they are only named in RV(stale).
+    type: bool
+    default: true
+  node_name:
+    description: Name of the host's node. Empty is the host name in lower case.
+    type: str
+    default: ""
+  timeout:
+    description: Seconds to wait for pods after a restart.
+    type: int
+    default: 180
+"""
+
+EXAMPLES = r"""
+- name: Allow containers to lock memory
+  ipu.fabric.memlock:
+  throttle: 1
+"""
+
+RETURN = r"""
+stale:
+  description: Runtimes that ran with an old limit when the module looked.
+  type: list
+  elements: str
+  returned: success
+  sample: [containerd]
+units:
+  description: Runtimes that are installed.
+  type: list
+  elements: str
+  returned: success
+  sample: [containerd]
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._memlock import run
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+RUNTIMES = ["containerd", "docker", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "crio"]
+
+
+def main() -> None:
+    run_module(
+        {
+            "limit": {"type": "str", "default": "infinity"},
+            "units": {"type": "list", "elements": "str", "default": RUNTIMES},
+            "restart": {"type": "bool", "default": True},
+            "node_name": {"type": "str", "default": ""},
+            "timeout": {"type": "int", "default": 180},
+        },
+        run,
+    )
+
+
+if __name__ == "__main__":
+    main()

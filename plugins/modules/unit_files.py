@@ -1,0 +1,128 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: unit_files
+short_description: Write files and bring the systemd units that read them up to date
+version_added: 0.1.0
+description:
+  - Writes several small files in one call, reloads systemd where a unit file changed, and enables, starts or restarts
+    units.
+  - A unit is restarted only when it has been running since before one of its files was written. So nothing has to be
+    remembered between tasks, and a run that was interrupted before the restart is made good by the next run.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  files:
+    description: Files to have, or not to have.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: Absolute path. Directories above it are created with mode V(0755).
+        type: path
+        required: true
+      content:
+        description: The whole text of the file.
+        type: str
+      mode:
+        description: Permissions in octal digits, with a leading zero.
+        type: str
+        default: "0644"
+      state:
+        description: Whether the file is there.
+        type: str
+        choices: [present, absent]
+        default: present
+      backup:
+        description: Keep a copy of what the file was, with a time stamp in its name.
+        type: bool
+        default: false
+      units:
+        description: Names of services, without C(.service), that read the file when they start.
+        type: list
+        elements: str
+        default: []
+  units:
+    description: Services to look after.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name without C(.service).
+        type: str
+        required: true
+      enabled:
+        description: Have it start at boot. V(false) leaves that as it is.
+        type: bool
+        default: true
+      started:
+        description: Have it run now. V(false) leaves it as it is, but restarts a running one that is stale.
+        type: bool
+        default: true
+"""
+
+EXAMPLES = r"""
+- name: Configure containerd
+  ipu.fabric.unit_files:
+    files:
+      - path: /etc/containerd/config.toml
+        content: "{{ lookup('ansible.builtin.template', 'config.toml.j2') }}"
+        units: [containerd]
+      - path: /etc/systemd/system/containerd.service.d/10-limits.conf
+        content: |
+          [Service]
+          LimitMEMLOCK=infinity
+        units: [containerd]
+    units:
+      - name: containerd
+"""
+
+RETURN = r"""
+restarted:
+  description: Services that were restarted, or would be in check mode.
+  type: list
+  elements: str
+  returned: success
+  sample: [containerd]
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._units import run
+
+FILE_OPTIONS = {
+    "path": {"type": "path", "required": True},
+    "content": {"type": "str"},
+    "mode": {"type": "str", "default": "0644"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "backup": {"type": "bool", "default": False},
+    "units": {"type": "list", "elements": "str", "default": []},
+}
+UNIT_OPTIONS = {
+    "name": {"type": "str", "required": True},
+    "enabled": {"type": "bool", "default": True},
+    "started": {"type": "bool", "default": True},
+}
+
+
+def main() -> None:
+    run_module(
+        {
+            "files": {"type": "list", "elements": "dict", "default": [], "options": FILE_OPTIONS},
+            "units": {"type": "list", "elements": "dict", "default": [], "options": UNIT_OPTIONS},
+        },
+        run,
+    )
+
+
+if __name__ == "__main__":
+    main()
