@@ -98,4 +98,5 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     changed = [name for name in before if before[name] != after[name]]
     if changed and not module.check_mode:
         settle(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
-    return outcome({n: before[n] for n in changed}, {n: after[n] for n in changed}, objects=changed)
+    updated = [name for name in changed if before[name] is not None and after[name] is not None]
+    return outcome({n: before[n] for n in changed}, {n: after[n] for n in changed}, objects=changed, updated=updated)

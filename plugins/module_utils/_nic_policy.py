@@ -8,7 +8,13 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._releases import components, features, parse
+from ansible_collections.ipu.fabric.plugins.module_utils._releases import (
+    NETWORK_OPERATORS,
+    components,
+    features,
+    parse,
+    show,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 Object = t.Dict[str, t.Any]
@@ -22,7 +28,7 @@ UPDATE_INTERVAL = 300
 def able(release: str) -> t.Dict[str, bool]:
     """What a release can do."""
     version = parse(release)
-    if not version:
+    if version[:2] not in NETWORK_OPERATORS:
         raise FabricError(
             "A network operator release was named.",
             "network_operator_version",
@@ -113,9 +119,44 @@ def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
     return combined(values, settings.get("values") or {})
 
 
+def network_operator_range(release: str) -> t.Dict[str, str]:
+    """The oldest and the newest Kubernetes minor that the vendor supports with a release."""
+    able(release)
+    low, high = NETWORK_OPERATORS[parse(release)[:2]].kubernetes
+    return {"oldest": show(low), "newest": show(high)}
+
+
+def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t.Mapping[str, str]) -> t.List[Object]:
+    """What networks stand on: the namespaces that no cluster has by itself, and the address pools of nv-ipam."""
+    names = dict.fromkeys(network.get("namespace") or "default" for network in networks)
+    objects: t.List[Object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **({"labels": labels} if labels else {})}}
+        for name in names
+        if name not in ("default", "kube-system", pool_namespace)
+    ]
+    for pool in (network["pool"] for network in networks if network.get("pool")):
+        objects.append(
+            {
+                "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+                "kind": "IPPool",
+                "metadata": {"name": pool["name"], "namespace": pool_namespace},
+                "spec": {key: value for key, value in pool.items() if key != "name"},
+            }
+        )
+    return objects
+
+
 def combined(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> Object:
     result = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)
         result[key] = combined(result[key], value) if both else value
     return result
+
+
+def plan_nodes(plan: t.Mapping[str, t.Any]) -> Object:
+    """What a plan says of hosts, by the names that the cluster knows them by."""
+    hosts = plan["hosts"]
+    rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
+    labels = {hosts[host]["node"]: wanted for host, wanted in plan["vipu"]["node_labels"].items()}
+    return {"rdma": rdma, "labels": labels}

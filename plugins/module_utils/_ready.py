@@ -27,6 +27,7 @@ HOPELESS = (
     "CrashLoopBackOff", "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
 )  # fmt: skip
 CRASHES = 3
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
@@ -142,6 +143,7 @@ class Readiness:
     def problems(self) -> t.List[Problem]:
         """Everything that is not ready now."""
         found = [problem for wanted in self.params["objects"] for problem in self.object_problems(wanted)]
+        found += [problem for name in self.params["crds"] for problem in self.crd_problems(name)]
         found += [problem for obj in self.params["accepted"] for problem in self.refusals(obj)]
         return found
 
@@ -153,9 +155,17 @@ class Readiness:
             return [Problem(f"{name} is not there")]
         if wanted["kind"] in WORKLOADS:
             return self.workload_problems({**current, "kind": wanted["kind"]})
-        if wanted["kind"] == "CustomResourceDefinition":
-            return [] if condition_true(current, "Established") else [Problem(f"{name} is not Established")]
         return self.state_problems(name, current, wanted)
+
+    def crd_problems(self, name: str) -> t.List[Problem]:
+        crd = self.cluster.get(f"{CRDS}/{name}")
+        if crd is None:
+            return [Problem(f"CustomResourceDefinition {name} is not there")]
+        return (
+            []
+            if condition_true(crd, "Established")
+            else [Problem(f"CustomResourceDefinition {name} is not Established")]
+        )
 
     def state_problems(self, name: str, current: Object, wanted: Object) -> t.List[Problem]:
         """A custom resource says itself whether it is ready; its workloads say why not."""

@@ -78,6 +78,12 @@ objects:
   type: list
   elements: str
   sample: ["IPPool nvidia-network-operator/rdma-net"]
+updated:
+  description: Those of RV(objects) that were there before and are there now.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._apply import run

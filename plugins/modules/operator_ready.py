@@ -40,8 +40,7 @@ options:
         description:
           - Kind of the object.
           - A C(Deployment), C(DaemonSet) or C(StatefulSet) is ready when every pod runs its newest revision and is
-            available; a C(CustomResourceDefinition) when it is Established; any other kind when O(objects[].field) has
-            O(objects[].value).
+            available; any other kind when O(objects[].field) has O(objects[].value).
         type: str
         required: true
       name:
@@ -60,6 +59,11 @@ options:
         description: What O(objects[].field) has to say. When it is empty, the object only has to be there.
         type: str
         default: ""
+  crds:
+    description: Names of CustomResourceDefinitions that have to be Established.
+    type: list
+    elements: str
+    default: []
   accepted:
     description: New objects that the API server, with all its webhooks, has to take in a dry run. Nothing is stored.
     type: list
@@ -101,6 +105,7 @@ EXAMPLES = r"""
         kind: NicClusterPolicy
         name: nic-cluster-policy
         value: ready
+    crds: [macvlannetworks.mellanox.com]
     watch: [nvidia-network-operator]
     timeout: 600
   delegate_to: localhost
@@ -139,6 +144,7 @@ def main() -> None:
     spec = arguments(
         what={"type": "str", "default": "the objects"},
         objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT},
+        crds={"type": "list", "elements": "str", "default": []},
         accepted={"type": "list", "elements": "dict", "default": []},
         watch={"type": "list", "elements": "str", "default": []},
         timeout={"type": "int", "default": 300},

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import plan_nodes
+
+DOCUMENTATION = r"""
+name: plan_nodes
+short_description: What a plan says of hosts, by node name
+version_added: 0.1.0
+description:
+  - Gives the nodes with RDMA NICs, and the labels that tell which V-IPU controller serves which node.
+author: ipu.fabric contributors (@ipu-fabric)
+options:
+  _input:
+    description: A plan, as M(ipu.fabric.fabric_plan) returns it.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the nodes with RDMA NICs
+  ansible.builtin.debug:
+    msg: "{{ (fabric_plan | ipu.fabric.plan_nodes).rdma }}"
+"""
+
+RETURN = r"""
+_value:
+  description: C(rdma), a list of node names, and C(labels), the labels by node name.
+  type: dict
+"""
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> t.Dict[str, t.Any]:
+        return {"plan_nodes": plan_nodes}
