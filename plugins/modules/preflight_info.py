@@ -127,7 +127,7 @@ host:
     kubelet:
       description:
         - V(present) and V(version) of the program.
-        - V(server) is host and port of its API server, V(cluster) a digest of that cluster's CA. Both are empty without one.
+        - V(server) is host and port of its API server, V(cluster) a digest of its CA. Both may be empty.
       type: dict
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.

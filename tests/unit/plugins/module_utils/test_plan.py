@@ -1,0 +1,458 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole plans, from inventories and observations made by hand."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils import _plan, _plan_report
+from ansible_collections.ipu.fabric.plugins.module_utils._findings import CHECKS
+
+SETTINGS = {
+    "allow": [],
+    "artifacts_dir": "/site/artifacts",
+    "inventory_sources": ["/site/hosts.yml"],
+    "manage_kubernetes": True,
+    "kubernetes_version": "1.35.4",
+    "cni": "calico",
+    "pod_cidr": "10.244.0.0/16",
+    "service_cidr": "10.96.0.0/12",
+    "control_plane_endpoint": "",
+    "ipu": True,
+    "ipu_operator_version": "1.2.0",
+    "network_operator_version": "26.4.1",
+    "ipam": "auto",
+    "require_rdma": True,
+    "pods_per_node": 8,
+    "vipu_hosts": [],
+    "resolved": {},
+    "networks": [{"name": "rdma-net"}],
+}
+GROUPS = {"cp1": ["kube_control_plane"], "w1": ["kube_node"], "w2": ["kube_node"]}
+
+
+def link(netdev, address, prefix=24, rdma=True, **more):
+    return {
+        "netdev": netdev,
+        "device": "mlx5_0" if rdma else "",
+        "port": 1 if rdma else 0,
+        "pci": "0000:81:00.0",
+        "driver": "mlx5_core",
+        "kind": "physical",
+        "link_layer": "Ethernet" if rdma else "",
+        "state": "ACTIVE" if rdma else "",
+        "up": True,
+        "mtu": 9000,
+        "mac": "",
+        "lower": [],
+        "master": "",
+        "rdma_netdevs": [netdev] if rdma else [],
+        "addresses": [{"address": address, "prefix": prefix}] if address else [],
+        **more,
+    }
+
+
+def host(number, groups, **more):
+    """A host that is all right, on 10.88.0.0/24 and on the fabric 10.5.0.0/24."""
+    seen = {
+        "hostname": f"node{number}",
+        "machine_id": f"{number:032x}",
+        "macs": [f"0c:42:a1:00:{number // 256:02x}:{number % 256:02x}"],
+        "distribution": "debian",
+        "release": "bookworm",
+        "version": "12",
+        "architecture": "x86_64",
+        "kernel": "6.1",
+        "cpus": 4,
+        "memory_mb": 8000,
+        "disk_mb": {"/var/lib": 50000},
+        "swap": [],
+        "ports_busy": [],
+        "cgroup": "v2",
+        "modules": {"overlay": True, "macvlan": True},
+        "time": {"synchronized": True, "offset": 0},
+        "dns": {},
+        "kubelet": {"present": False, "version": "", "server": "", "cluster": ""},
+        "other_kubernetes": [],
+        "default_address": f"10.88.{number // 256}.{number % 256}",
+        "python": "3.11.2",
+        "systemd": True,
+        **more,
+    }
+    links = [
+        link("eno1", f"10.88.{number // 256}.{number % 256}", rdma=False, mtu=1500),
+        link("ens1f0", f"10.5.{number // 256}.{number % 256}", 24 if number < 256 else 16),
+    ]
+    return {
+        "groups": groups,
+        "address": "",
+        "host": seen,
+        "rdma": {
+            "links": links,
+            "routes": {"10.5.0.20": {"dev": "ens1f0", "source": "", "gateway": ""}},
+            "netns_mode": "shared",
+        },
+        "vipu": {"host": "10.5.0.20", "port": 8090, "address": "10.5.0.20", "version": "1.18.0", "source": "json"},
+        "errors": [],
+    }
+
+
+@pytest.fixture
+def hosts():
+    return {name: host(number, groups) for number, (name, groups) in enumerate(GROUPS.items(), 11)}
+
+
+def plan(hosts, **settings):
+    return _plan.build_plan({**SETTINGS, **settings}, hosts)
+
+
+def errors(planned, level="error"):
+    return {finding["check"]: finding for finding in planned["findings"] if finding["level"] == level}
+
+
+def test_a_good_site(hosts):
+    planned = plan(hosts)
+    assert planned["findings"] == []
+    assert planned["cluster"] == {
+        "pod_cidr": "10.244.0.0/16",
+        "service_cidr": "10.96.0.0/12",
+        "endpoint": "10.88.0.11:6443",
+        "control_planes": ["cp1"],
+        "workers": ["w1", "w2"],
+        "single_node": False,
+    }
+    assert planned["hosts"]["w1"] == {
+        "node": "node12",
+        "address": "10.88.0.12",
+        "roles": ["worker", "ipu"],
+        "links": {
+            "rdma-net": {
+                "netdev": "ens1f0",
+                "rdma_netdevs": ["ens1f0"],
+                "device": "mlx5_0",
+                "mtu": 9000,
+                "address": "10.5.0.12",
+                "prefix": 24,
+            }
+        },
+    }
+    assert planned["vipu"] == {
+        "controllers": [
+            {"host": "10.5.0.20", "port": 8090, "address": "10.5.0.20", "serves": ["w1", "w2"], "label": "ipunode=true"}
+        ],
+        "value": "10.5.0.20:8090:ipunode=true",
+        "node_labels": {"w1": {"ipunode": "true"}, "w2": {"ipunode": "true"}},
+    }
+    network = planned["networks"][0]
+    assert (network["master"], network["mtu"], network["rdma"]) == ("ens1f0", 9000, True)
+    assert network["subnet"]["cidr"] == "10.5.0.0/24"
+    assert network["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net"}
+    assert network["pool"]["name"] == "rdma-net"
+    terms = network["pool"]["nodeSelector"]["nodeSelectorTerms"]
+    assert terms[0]["matchExpressions"][0]["values"] == ["node12", "node13"]
+    assert planned["rdma_resources"] == [
+        {
+            "resourceName": "rdma_shared_device_a",
+            "resourcePrefix": "rdma",
+            "rdmaHcaMax": 63,
+            "selectors": {"ifNames": ["ens1f0"]},
+        }
+    ]
+
+
+def test_the_same_input_gives_the_same_plan(hosts):
+    before = copy.deepcopy(hosts)
+    assert json.dumps(plan(hosts)) == json.dumps(plan(before))
+    assert hosts == before
+
+
+def test_a_single_host_is_everything():
+    planned = plan({"solo": host(11, ["kube_control_plane"])})
+    assert planned["findings"] == []
+    assert planned["hosts"]["solo"]["roles"] == ["control_plane", "worker", "ipu"]
+    assert planned["cluster"]["single_node"]
+    assert "nodeSelector" not in planned["networks"][0]["pool"]
+
+
+def change(where, value):
+    """A change of one host's observation, by a path into it."""
+
+    def apply(hosts, names=("w1",)):
+        for name in names:
+            part = hosts[name]
+            for key in where[:-1]:
+                part = part[key]
+            part[where[-1]] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("check", "where", "value"),
+    [
+        ("distribution", ("host", "version"), "11"),
+        ("architecture", ("host", "architecture"), "aarch64"),
+        ("python-version", ("host", "python"), "3.6.9"),
+        ("systemd", ("host", "systemd"), False),
+        ("memory", ("host", "memory_mb"), 512),
+        ("disk", ("host", "disk_mb"), {"/var/lib": 900}),
+        ("ports", ("host", "ports_busy"), [{"port": 10250, "process": "nginx"}]),
+        ("cgroup-v2", ("host", "cgroup"), "hybrid"),
+        ("kernel-modules", ("host", "modules"), {"macvlan": False}),
+        ("time", ("host", "time"), {"synchronized": True, "offset": -400}),
+        ("dns", ("host", "dns"), {"mirror.example": False}),
+        ("netns-mode", ("rdma", "netns_mode"), "exclusive"),
+        ("unique-hostname", ("host", "hostname"), "node13"),
+        ("unique-mac", ("host", "macs"), ["0c:42:a1:00:00:0d"]),
+        ("unique-machine-id", ("host", "machine_id"), f"{13:032x}"),
+        ("existing-cluster", ("host", "other_kubernetes"), ["k3s"]),
+        (
+            "existing-cluster",
+            ("host", "kubelet"),
+            {"present": True, "version": "v1.35.4", "server": "10.1.1.1:6443", "cluster": "ab"},
+        ),
+        ("link-layer", ("rdma", "links", 1, "link_layer"), "InfiniBand"),
+        ("fabric-nic", ("rdma", "links", 1, "up"), False),
+        ("fabric-nic", ("rdma", "links", 1, "state"), "DOWN"),
+        ("fabric-nic", ("rdma", "links", 1, "addresses"), []),
+        ("fabric-nic", ("rdma", "links", 1, "rdma_netdevs"), []),
+        ("on-master", ("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}]),
+        ("subnet", ("rdma", "links", 1, "addresses"), [{"address": "10.6.0.12", "prefix": 24}]),
+        ("unobserved", ("host",), {}),
+    ],
+)
+def test_what_is_wrong_with_a_host(hosts, check, where, value):
+    change(where, value)(hosts)
+    found = errors(plan(hosts))
+    assert check in found
+    assert "w1" in found[check]["hosts"]
+
+
+@pytest.mark.parametrize("check", ["cgroup-v2", "distribution", "fabric-mtu"])
+def test_allowed_checks_are_warnings(hosts, check):
+    change(("host", "cgroup"), "v1")(hosts)
+    change(("host", "version"), "11")(hosts)
+    planned = plan(hosts, allow=[check], networks=[{"name": "rdma-net", "mtu": 9100}])
+    assert check not in errors(planned)
+    assert errors(planned, "warning")[check]["next"].startswith("Allowed.")
+
+
+@pytest.mark.parametrize("name", ["cgroups", "subnet"])
+def test_allowing_what_can_not_be_allowed(hosts, name):
+    assert name in errors(plan(hosts, allow=[name]), "warning")["allow"]["what"]
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "said"),
+    [
+        ("kubernetes-version", {"kubernetes_version": "1.35"}, "three numbers"),
+        ("cidr", {"pod_cidr": "10.244.0.1/16"}, "host bits"),
+        ("cidr", {"pod_cidr": "10.244.0.0/33"}, "CIDR"),
+        ("cidr", {"pod_cidr": "10.96.0.0/16"}, "overlap"),
+        ("cidr", {"service_cidr": "10.88.0.0/16"}, "address of a host"),
+        ("cidr", {"pod_cidr": "10.244.0.0/16,10.245.0.0/16"}, "two of one family"),
+        ("subnet", {"pod_cidr": "10.5.0.0/16"}, "overlap"),
+        ("subnet", {"pods_per_node": 200}, "Addresses for 400 pods"),
+        ("subnet", {"networks": [{"name": "rdma-net", "gateway": "10.9.0.1"}]}, "gateway"),
+        ("endpoint", {"control_plane_endpoint": "k8s:port"}, "host:port"),
+        ("artifacts-dir", {"inventory_sources": ["/site"]}, "Nothing was written"),
+        ("networks", {"networks": []}, "empty"),
+        ("networks", {"networks": ["rdma-net"]}, "name: rdma-net"),
+        ("networks", {"networks": [{"name": "rdma-net", "gatway": "10.5.0.1"}]}, "Did you mean gateway"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"nmae": "ens*"}}]}, "Did you mean name"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": "ens1f0"}]}, "dictionary"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"subnet": "10.5.0.0/99"}}]}, "CIDR"),
+        ("networks", {"networks": [{"name": "RDMA_net"}]}, "lower-case"),
+        ("networks", {"networks": [{"name": "rdma-net", "mode": "l2"}]}, "vepa"),
+        ("networks", {"networks": [{"name": "rdma-net", "mtu": "big"}]}, "mtu"),
+        ("networks", {"networks": [{"name": "rdma-net", "hosts": ["w9"]}]}, "unknown host"),
+        ("networks", {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}, "different names"),
+        ("subnet", {"networks": [{"name": "one"}, {"name": "two"}]}, "same addresses"),
+        ("fabric-mtu", {"networks": [{"name": "rdma-net", "mtu": 9100}]}, "9000"),
+        ("on-master", {"networks": [{"name": "rdma-net", "gateway": "10.5.0.12"}]}, "own node"),
+        ("fabric-nic", {"networks": [{"name": "rdma-net", "select": {"name": "ib*"}}]}, "ib*"),
+        ("vipu", {"vipu_hosts": ["10.5.0.20", "10.5.0.21"]}, "serves"),
+        ("vipu", {"vipu_hosts": ["10.5.0.20:port"]}, "host:port"),
+        ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": []}]}, "w2"),
+        ("vipu-address", {"vipu_hosts": ["localhost"]}, "loopback"),
+        ("vipu-address", {"vipu_hosts": ["[fd00::20]:8090"]}, "IPv6"),
+    ],
+)
+def test_bad_settings(hosts, check, settings, said):
+    planned = plan(hosts, **settings)
+    assert check in errors(planned)
+    assert said in json.dumps([item for item in planned["findings"] if item["check"] == check])
+
+
+def test_all_findings_come_at_once(hosts):
+    change(("host", "version"), "11")(hosts, ("w1", "w2"))
+    hosts["cp1"]["host"]["memory_mb"] = 100
+    planned = plan(hosts, kubernetes_version="1.36.0", pod_cidr="nonsense", networks=[{"nmae": "x"}])
+    assert {"distribution", "memory", "kubernetes-range", "cidr", "networks"} <= set(errors(planned))
+    assert errors(planned)["distribution"]["hosts"] == ["w1", "w2"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "check"),
+    [
+        ({"a": ["kube_node"], "b": ["kube_node"]}, "inventory"),
+        ({"a": ["kube_control_plane"], "b": ["kube_control_plane"]}, "inventory"),
+        ({"a": ["kube_control_plane"], "b": ["ipu_node"]}, "inventory"),
+        ({}, "inventory"),
+    ],
+)
+def test_bad_groups(groups, check):
+    assert check in errors(plan({name: host(number, of) for number, (name, of) in enumerate(groups.items(), 30)}))
+
+
+def test_two_control_planes_are_worth_a_warning(hosts):
+    hosts["w1"]["groups"] = ["kube_control_plane", "etcd"]
+    planned = plan(hosts)
+    assert errors(planned) == {}
+    assert set(errors(planned, "warning")) == {"control-plane-count", "endpoint", "etcd-group"}
+
+
+def test_a_member_of_this_cluster_is_no_finding(hosts):
+    for name, server in (("cp1", "10.88.0.11:6443"), ("w1", "10.88.0.11:6443")):
+        seen = hosts[name]["host"]
+        seen["kubelet"] = {"present": True, "version": "v1.35.4", "server": server, "cluster": "ab"}
+        seen["ports_busy"] = [{"port": 10250, "process": "kubelet"}]
+        seen["disk_mb"] = {"/var/lib": 900}
+    assert plan(hosts)["findings"] == []
+
+
+def test_a_cluster_of_others_keeps_its_version(hosts):
+    hosts["cp1"]["host"]["kubelet"] = {"present": True, "version": "v1.34.2", "server": "lb:6443", "cluster": "ab"}
+    planned = plan(hosts, manage_kubernetes=False)
+    assert planned["findings"] == []
+    assert planned["releases"]["kubernetes"] == "1.34.2"
+
+
+def test_what_vipu_said_wrong(hosts):
+    del hosts["w1"]["vipu"]
+    hosts["w1"]["errors"] = [
+        {"source": "vipu", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."}
+    ]
+    found = errors(plan(hosts))
+    assert found["vipu"]["hosts"] == ["w1"]
+    assert "rc 1" in found["vipu"]["seen"]
+    planned = plan(hosts, allow=["vipu"])
+    assert errors(planned) == {}
+    assert planned["vipu"]["controllers"][0]["serves"] == ["w1", "w2"]
+
+
+def test_several_controllers_get_labels_that_last(hosts):
+    hosts["w2"]["vipu"] = {**hosts["w2"]["vipu"], "host": "vipu2", "address": "10.5.0.21", "port": 8091}
+    vipu = plan(hosts)["vipu"]
+    assert vipu["value"] == "10.5.0.20:8090:ipunode=10.5.0.20,10.5.0.21:8091:ipunode=10.5.0.21-8091"
+    assert vipu["node_labels"] == {"w1": {"ipunode": "10.5.0.20"}, "w2": {"ipunode": "10.5.0.21-8091"}}
+
+
+def test_a_fixed_controller_by_name(hosts):
+    planned = plan(hosts, vipu_hosts=["vipu.example:8090"], resolved={"vipu.example": "10.5.0.20"})
+    assert planned["vipu"]["value"] == "10.5.0.20:8090:ipunode=true"
+
+
+def test_without_ipus_vipu_is_not_asked(hosts):
+    for seen in hosts.values():
+        del seen["vipu"]
+    planned = plan(hosts, ipu=False)
+    assert planned["findings"] == []
+    assert planned["vipu"] == {"controllers": [], "value": "", "node_labels": {}}
+
+
+def test_different_nic_names_need_a_network_each(hosts):
+    hosts["w2"]["rdma"]["links"][1] = link("ens2", "10.5.0.13")
+    hosts["w2"]["rdma"]["routes"]["10.5.0.20"]["dev"] = "ens2"
+    found = errors(plan(hosts))
+    assert found["master-name"]["seen"] == "ens1f0: w1; ens2: w2"
+    assert found["master-name"]["hosts"] == ["w1", "w2"]
+
+
+def test_rails(hosts):
+    for number, name in ((12, "w1"), (13, "w2")):
+        hosts[name]["rdma"]["links"].append(link("ens2f0", f"10.6.0.{number}"))
+    networks = [
+        {"name": "rail-a", "select": {"name": "ens1*"}},
+        {"name": "rail-b", "select": {"subnet": "10.6.0.0/24"}, "share": "all"},
+    ]
+    planned = plan(hosts, networks=networks)
+    assert planned["findings"] == []
+    assert [network["subnet"]["cidr"] for network in planned["networks"]] == ["10.5.0.0/24", "10.6.0.0/24"]
+    assert [item["resourceName"] for item in planned["rdma_resources"]] == [
+        "rdma_shared_device_a",
+        "rdma_shared_device_b",
+    ]
+
+
+def test_mtu_is_the_least(hosts):
+    hosts["w2"]["rdma"]["links"][1]["mtu"] = 1500
+    planned = plan(hosts)
+    assert planned["networks"][0]["mtu"] == 1500
+    assert errors(planned, "warning")["fabric-mtu"]["seen"] == "1500: w2; 9000: w1"
+
+
+def test_plain_nics_where_rdma_is_not_required(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][1].update(rdma_netdevs=[], device="", link_layer="", state="")
+    planned = plan(hosts, require_rdma=False)
+    assert planned["findings"] == []
+    assert not planned["networks"][0]["rdma"]
+    assert planned["rdma_resources"] == []
+    del hosts["w1"]
+    hosts["w3"] = host(14, ["kube_node"])
+    assert errors(plan(hosts, require_rdma=False))["rdma-everywhere"]["hosts"] == ["w2"]
+
+
+def test_no_pod_gets_a_taken_address(hosts):
+    hosts["cp1"]["rdma"]["links"][1]["addresses"] = [{"address": "10.5.0.200", "prefix": 24}]
+    hosts["w1"]["rdma"]["routes"] = {"10.9.0.1": {"dev": "ens1f0", "source": "", "gateway": "10.5.0.254"}}
+    planned = plan(hosts, kubernetes_version="1.32.1", network_operator_version="25.7.0", pods_per_node=8)
+    excluded = planned["networks"][0]["ipam"]["exclude"]
+    assert "10.5.0.200/32" in excluded
+    assert "10.5.0.254/31" in excluded
+    assert planned["networks"][0]["ipam"]["type"] == "whereabouts"
+
+
+def test_preflight_alone(hosts):
+    change(("host", "version"), "11")(hosts)
+    hosts["w2"]["rdma"]["links"][1]["link_layer"] = "InfiniBand"
+    checked = _plan.build_preflight(SETTINGS, hosts)
+    assert set(errors(checked)) == {"distribution", "link-layer"}
+    assert "Preflight: 3 hosts" in _plan_report.as_text(checked, "Preflight")
+
+
+def test_text_fits_a_terminal(hosts):
+    change(("host", "version"), "11")(hosts)
+    text = _plan_report.as_text(plan(hosts))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "ERROR distribution: w1" in text
+    assert "1 error" in text.splitlines()[0]
+
+
+def test_html_needs_nothing_else_and_escapes(hosts):
+    change(("host", "distribution"), "<script>")(hosts)
+    page = _plan_report.as_html(plan(hosts))
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "http" not in page
+
+
+def test_two_hundred_hosts_are_quick():
+    many = {f"w{number}": host(number, ["kube_node"]) for number in range(300, 500)}
+    many["cp1"] = host(299, ["kube_control_plane"])
+    start = time.monotonic()
+    planned = plan(many)
+    text = _plan_report.as_text(planned)
+    assert time.monotonic() - start < 2
+    assert planned["findings"] == []
+    assert len(text.splitlines()) < 70
+
+
+def test_every_check_says_what_it_means():
+    assert all(meaning and not meaning.endswith(".") for meaning in CHECKS.values())
