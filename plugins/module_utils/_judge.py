@@ -49,8 +49,8 @@ def judge(hosts: Hosts, expected: Expected, found: Findings) -> None:
             for check in _MANAGED:
                 check(name, host, found)
             _cgroup(name, host, expected, found)
-    for check, key, what in _UNIQUE:
-        _unique(seen, check, key, what, found)
+    for unique, key, what in _UNIQUE:
+        _unique(seen, unique, key, what, found)
     if expected.managed:
         _existing_cluster(seen, expected, found)
 

@@ -116,7 +116,7 @@ def judge_cidrs(named: t.Mapping[str, CidrList], hosts: Hosts, found: Findings) 
     """Pods, services and hosts must not share addresses."""
     flat = [(variable, cidr) for variable, cidrs in named.items() for cidr in cidrs]
     for (one, first), (other, second) in itertools.combinations(flat, 2):
-        if one != other and first.overlaps(second):  # type: ignore[arg-type]
+        if one != other and first.overlaps(second):
             found.error("cidr", [], f"{one} and {other} overlap.", f"{first} and {second}", "Move one of them.")
     for name, host in hosts.items():
         address = as_address(host["address"])

@@ -343,7 +343,7 @@ def judge_overlaps(networks: t.Sequence[Network], found: Findings) -> None:
     planned = [network for network in networks if network["subnet"]]
     for one, other in itertools.combinations(planned, 2):
         first, second = (ipaddress.ip_network(network["subnet"]["cidr"]) for network in (one, other))
-        if first.overlaps(second):  # type: ignore[arg-type]
+        if first.overlaps(second):
             found.error(
                 "subnet",
                 [],

@@ -78,7 +78,7 @@ NETWORK_OPERATORS: t.Dict[Version, NetworkOperator] = {
     (26, 7): NetworkOperator("26.7.0", ((1, 32), (1, 37)), _SHARED, released=False),
 }
 # Lines with more than one release. One that is in no table is treated as its line, with a warning.
-_PATCHES = {
+_PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
     (24, 1): ("24.1.0", "24.1.1"),
     (24, 4): ("24.4.0", "24.4.1"),
     (24, 7): ("24.7.0", "24.7.1"),
@@ -258,7 +258,7 @@ def resolve(
 ) -> t.Dict[str, t.Any]:
     """The releases of a plan. What can't work together goes into `found`, each with the nearest that does."""
     minor = _kubernetes(kubernetes, managed, found)
-    releases = {
+    releases: t.Dict[str, t.Any] = {
         "kubernetes": kubernetes.lstrip("v"),
         "network_operator": network_operator.lstrip("v"),
         "ipu_operator": ipu_operator.lstrip("v"),
