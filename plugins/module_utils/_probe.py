@@ -12,8 +12,9 @@ import json
 import signal
 import time
 import typing as t
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
+from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
@@ -22,196 +23,79 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     message_of,
     refusal,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import LABEL, PSA, End, Facts, Options
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
-try:
+with contextlib.suppress(ImportError):  # connect() says what is missing
     from kubernetes.stream.ws_client import websocket_call
-except ImportError:
-    pass  # connect() says what is missing
 
-LABEL = "fabric.ipu/verify"
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
-NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
-PSA = "pod-security.kubernetes.io/enforce"
-# A container in one of these states does not get out of it while we wait.
-HOPELESS = (
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "CrashLoopBackOff",
-)
-SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
+ASK_SECONDS = 60
+PING_SECONDS = 30
 TRAFFIC_SECONDS = 30
-
-Facts = t.Dict[str, t.Any]
-
-
-class Options(t.NamedTuple):
-    namespace: str
-    image: str
-    rdma_image: str
-    timeout: int
-    max_pairs: int
-    forks: int
-    ipu: bool
-    ipu_partition: str
-    ipu_device: int
+HOST_TRAFFIC_SECONDS = 300
 
 
-class Target(t.NamedTuple):
-    """A node to probe, and the planned networks that it has a NIC for."""
+class Output(t.NamedTuple):
+    """What an exec gave; `error` says why there may be less than asked for."""
 
-    host: str
-    node: str
-    networks: t.Tuple[str, ...]
-
-
-def targets(plan: Facts) -> t.List[Target]:
-    """Nodes that run work or have a NIC of a network; a control plane with neither is left alone."""
-    names = [network["name"] for network in plan.get("networks", [])]
-    found = []
-    for host, facts in sorted(plan.get("hosts", {}).items()):
-        mine = tuple(name for name in names if name in facts.get("links", {}))
-        if mine or {"worker", "ipu"} & set(facts.get("roles", [])):
-            found.append(Target(host, facts["node"], mine))
-    return found
+    text: str
+    error: str
 
 
-def resource_name(plan: Facts, network: Facts) -> str:
-    """The network's RDMA resource with its prefix; empty when the plan has no RDMA for it."""
-    name = network.get("resource") or ""
-    if not network.get("rdma") or not name or "/" in name:
-        return name if network.get("rdma") else ""
-    prefixes = {r["resourceName"]: r.get("resourcePrefix") or "rdma" for r in plan.get("rdma_resources", [])}
-    return f"{prefixes.get(name, 'rdma')}/{name}"
+class Run(t.NamedTuple):
+    """One run of the probe: who is asked, for which plan, and how many at once."""
 
+    cluster: Cluster
+    plan: Facts
+    options: Options
+    pool: ThreadPoolExecutor
+    namespace: str = ""
 
-def allocatable(node: Facts, resource: str) -> int:
-    return int(node.get("status", {}).get("allocatable", {}).get(resource, 0))
+    @property
+    def networks(self) -> t.List[Facts]:
+        return self.plan.get("networks", [])
 
+    @property
+    def rdma(self) -> t.Set[str]:
+        """Names of the networks that the plan has RDMA for."""
+        return {n["name"] for n in self.networks if pod_data.resource_name(self.plan, n)}
 
-def condition(obj: Facts, kind: str) -> Facts:
-    """The condition of this type, or one that says nothing."""
-    conditions = obj.get("status", {}).get("conditions") or []
-    return next((c for c in conditions if c.get("type") == kind), {})
-
-
-# The pod
-
-
-def pod_manifest(target: Target, plan: Facts, node: Facts, options: Options) -> Facts:
-    """One pod a node: a container as uid 0, one as uid 1000, and one with the RDMA devices when the plan has any."""
-    networks = {network["name"]: network for network in plan.get("networks", [])}
-    wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
-    containers = [
-        container("root", options.image, options, {"runAsUser": 0}),
-        container(
-            "user",
-            options.image,
-            options,
-            {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}},
-        ),
-    ]
-    if wanted:
-        rdma = container(
-            "rdma", options.rdma_image or options.image, options,
-            {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}},
-        )
-        # A node without the resource would refuse the pod, and with it every other check.
-        held = {name: "1" for name in wanted if allocatable(node, name) > 0}
-        containers.append({**rdma, "resources": {"limits": held, "requests": held}})
-    attached = ",".join(f"{networks[name].get('namespace', 'default')}/{name}" for name in target.networks)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"probe-{target.node}"[:253],
-            "labels": {LABEL: options.namespace},
-            "annotations": {NETWORKS: attached} if attached else {},
-        },
-        "spec": {
-            "nodeName": target.node,  # a cordoned node is probed too
-            "containers": containers,
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": lifetime(options),
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-            "serviceAccountName": "probe",
-            "enableServiceLinks": False,
-            "tolerations": [{"operator": "Exists"}],
-            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        },
-    }
-
-
-def container(name: str, image: str, options: Options, context: Facts) -> Facts:
-    return {
-        "name": name,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["sleep", str(lifetime(options))],
-        "securityContext": {"allowPrivilegeEscalation": False, **context},
-    }
-
-
-def lifetime(options: Options) -> int:
-    """Seconds after which the kubelet stops a pod that nobody came back for."""
-    return options.timeout + 600
-
-
-class PodState(t.NamedTuple):
-    state: str  # running, waiting or failed
-    reason: str
-
-
-def pod_state(pod: t.Optional[Facts], sandbox_failures: t.Sequence[str] = ()) -> PodState:
-    """Whether a pod runs, may still start, or never will."""
-    if pod is None:
-        return PodState("failed", "the pod was removed by something else")
-    status = pod.get("status", {})
-    if status.get("phase") in ("Failed", "Succeeded"):
-        return PodState("failed", "{0}: {1}".format(status.get("reason", "Ended"), status.get("message", "no message")))
-    containers = status.get("containerStatuses") or []
-    for entry in containers:
-        waiting = entry.get("state", {}).get("waiting") or {}
-        if waiting.get("reason") in HOPELESS:
-            return PodState("failed", "{0} of {1}: {2}".format(
-                waiting["reason"], entry.get("image", "an image"), waiting.get("message", "no message")))
-    if len(sandbox_failures) >= SANDBOX_FAILURES:
-        return PodState("failed", f"the pod's network could not be made: {sandbox_failures[-1]}")
-    if containers and all("running" in entry.get("state", {}) for entry in containers):
-        return PodState("running", "")
-    if sandbox_failures:
-        return PodState("waiting", f"the pod's network could not be made yet: {sandbox_failures[-1]}")
-    reasons = {(entry.get("state", {}).get("waiting") or {}).get("reason") for entry in containers} - {None}
-    return PodState("waiting", ", ".join(sorted(reasons)) or "the kubelet has not taken the pod up")
-
-
-# The API
+    def path(self, kind: str) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/{kind}"
 
 
 def probe(cluster: Cluster, plan: Facts, options: Options) -> Facts:
     """Everything that the verdict needs, from the API and from pods that are gone again afterwards."""
+    if not plan.get("hosts"):
+        raise FabricError(
+            "The plan was looked at for the hosts to probe.",
+            "option plan",
+            "no hosts in it",
+            "Run the plan first (playbook ipu.fabric.plan) and pass its fact, or the content of plan.json.",
+        )
     start = time.monotonic()
-    privileged = any(resource_name(plan, network) for network in plan.get("networks", []))
     with ThreadPoolExecutor(options.forks) as pool, stoppable():
-        remove_leftovers(cluster, options)
-        facts = cluster_facts(cluster, plan, options, pool)
-        with namespace_for(cluster, options, privileged) as namespace:
-            if options.ipu:
-                facts["ipu"]["webhook"] = webhook(cluster, namespace)
-            pods = start_pods(cluster, namespace, plan, facts["nodes"], options, pool)
-            ask_pods(cluster, namespace, plan, pods, options, pool)
-            pairs = ping_pairs(cluster, namespace, plan, pods, options, pool)
-            traffic = run_traffic(cluster, namespace, plan, pods, options, pool)
-            host_traffic = run_host_traffic(cluster, namespace, plan, pods, options)
-    nodes = {name: node_facts(plan, node) for name, node in facts.pop("nodes").items()}
+        outside = Run(cluster, plan, options, pool)
+        remove_leftovers(outside)
+        facts = cluster_facts(outside)
+        with namespace_for(outside) as run:
+            seen = inside(run, facts["nodes"])
+    facts["nodes"] = {name: pod_data.node_facts(plan, node) for name, node in facts["nodes"].items()}
+    seconds = round(time.monotonic() - start, 1)
+    return {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.rdma_tools, **facts, **seen}
+
+
+def inside(run: Run, nodes: Facts) -> Facts:
+    """What can only be seen with a namespace and pods."""
+    accepted = run.pool.submit(webhook, run) if run.options.ipu else None
+    pods = start_pods(run, nodes)
+    ask_pods(run, pods)
     return {
-        "probed": True, "reason": "", **facts, "nodes": nodes, "pods": pods, "pairs": pairs, "traffic": traffic,
-        "host_traffic": host_traffic, "rdma_image": options.rdma_image or options.image, "seconds": round(time.monotonic() - start, 1),
+        "pods": pods,
+        "pairs": ping_pairs(run, pods),
+        "traffic": run_traffic(run, pods),
+        "host_traffic": run_host_traffic(run, pods),
+        "webhook": accepted.result() if accepted else None,
     }
 
 
@@ -230,123 +114,136 @@ def stoppable() -> t.Iterator[None]:
             signal.signal(number, handler)
 
 
-def remove_leftovers(cluster: Cluster, options: Options) -> None:
+# Namespace
+
+
+def remove_leftovers(run: Run) -> None:
     """Remove what an interrupted run left behind."""
-    for namespace in cluster.items("/api/v1/namespaces", labelSelector=f"{LABEL}={options.namespace}"):
+    for namespace in run.cluster.items("/api/v1/namespaces", labelSelector=f"{LABEL}={run.options.namespace}"):
         if "deletionTimestamp" not in namespace["metadata"]:
-            remove_namespace(cluster, namespace["metadata"]["name"])
+            remove(run._replace(namespace=namespace["metadata"]["name"]))
 
 
-def remove_namespace(cluster: Cluster, name: str) -> None:
+def remove(run: Run) -> None:
     """Pods first: the namespace controller waits before it empties a namespace."""
-    cluster.delete(f"/api/v1/namespaces/{name}/pods")
-    cluster.delete(f"/api/v1/namespaces/{name}")
+    run.cluster.delete(run.path("pods"))
+    run.cluster.delete(f"/api/v1/namespaces/{run.namespace}")
 
 
 @contextlib.contextmanager
-def namespace_for(cluster: Cluster, options: Options, privileged: bool) -> t.Iterator[str]:
+def namespace_for(outside: Run) -> t.Iterator[Run]:
     """A namespace with no more rights than the pods need: only IPC_LOCK, for RDMA, needs `privileged`."""
-    labels = {LABEL: options.namespace, PSA: "privileged" if privileged else "baseline"}
-    body = {"metadata": {"generateName": f"{options.namespace}-", "labels": labels}}
-    name = create(cluster, "/api/v1/namespaces", body)["metadata"]["name"]
+    prefix = outside.options.namespace
+    labels = {LABEL: prefix, PSA: "privileged" if outside.rdma else "baseline"}
+    body = {"metadata": {"generateName": f"{prefix}-", "labels": labels}}
+    run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
     try:
         # Its own account: the default one comes a moment later, and a pod without one is refused.
-        create(cluster, f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "probe"}})
-        yield name
+        create(run, run.path("serviceaccounts"), {"metadata": {"name": "probe"}})
+        yield run
     finally:
-        remove_namespace(cluster, name)
+        remove(run)
 
 
-def create(cluster: Cluster, path: str, body: Facts) -> Facts:
+def create(run: Run, path: str, body: Facts) -> Facts:
     try:
-        return cluster.request("post", path, body=body)
+        return run.cluster.request("post", path, body=body)
     except ApiError as error:
         raise refusal(error, "create", path) from error
 
 
-def cluster_facts(cluster: Cluster, plan: Facts, options: Options, pool: ThreadPoolExecutor) -> Facts:
-    """What the API says by itself, asked all at once."""
-    groups = ["mellanox.com/v1alpha1", "k8s.cni.cncf.io/v1"] + (["graphcore.ai/v1alpha1"] if options.ipu else [])
-    jobs: t.Dict[str, t.Callable[[], t.Any]] = {
-        "nodes": lambda: {n["metadata"]["name"]: n for n in cluster.items("/api/v1/nodes")},
-        "policy": lambda: cluster.get("/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"),
-        "releases": lambda: releases(cluster),
-        "version": lambda: (cluster.get("/version") or {}).get("gitVersion", ""),
-    }
-    for group in groups:
-        jobs[f"kinds {group}"] = lambda g=group: [r["kind"] for r in (cluster.get(f"/apis/{g}") or {}).get(
-            "resources", [])]
-    for network in plan.get("networks", []):
-        name, namespace = network["name"], network.get("namespace", "default")
-        path = f"/apis/k8s.cni.cncf.io/v1/namespaces/{namespace}/network-attachment-definitions/{name}"
-        jobs[f"attachment {name}"] = lambda p=path: cluster.get(p)
-        jobs[f"network {name}"] = lambda n=name: cluster.get(f"/apis/mellanox.com/v1alpha1/macvlannetworks/{n}")
-    if options.ipu:
-        selector = "app.kubernetes.io/name=ipu-operator"
-        jobs["deployments"] = lambda: cluster.items("/apis/apps/v1/deployments", labelSelector=selector)
-    waiting = {name: pool.submit(job) for name, job in jobs.items()}
-    seen = {name: job.result() for name, job in waiting.items()}
+# What the API says by itself
+
+
+def cluster_facts(run: Run) -> Facts:
+    """Asked all at once."""
+    get, items = run.cluster.get, run.cluster.items
+    groups = ["mellanox.com/v1alpha1", "k8s.cni.cncf.io/v1", *(["graphcore.ai/v1alpha1"] if run.options.ipu else [])]
+    policy = run.pool.submit(get, "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy")
+    version = run.pool.submit(get, "/version")
+    nodes = run.pool.submit(items, "/api/v1/nodes")
+    installed = run.pool.submit(releases, run.cluster)
+    operator = run.pool.submit(ipu_facts, run.cluster) if run.options.ipu else None
+    kinds = [run.pool.submit(get, f"/apis/{group}") for group in groups]
+    networks = {network["name"]: network_requests(run, network) for network in run.networks}
     return {
-        "version": seen["version"],
-        "nodes": seen["nodes"],
-        "releases": seen["releases"],
-        "kinds": {group: seen[f"kinds {group}"] for group in groups},
-        "policy": (seen["policy"] or {}).get("status", {}) if seen["policy"] else None,
-        "networks": {n["name"]: network_facts(seen, n["name"]) for n in plan.get("networks", [])},
-        "ipu": ipu_facts(cluster, seen["deployments"]) if options.ipu else {},
+        "version": (version.result() or {}).get("gitVersion", ""),
+        "nodes": {node["metadata"]["name"]: node for node in nodes.result()},
+        "policy": status_of(policy.result()),
+        "releases": installed.result(),
+        "kinds": [kind["kind"] for seen in kinds for kind in (seen.result() or {}).get("resources", [])],
+        "networks": {name: network_facts(*requests) for name, requests in networks.items()},
+        "ipu": operator.result() if operator else {},
     }
 
 
-def network_facts(seen: Facts, name: str) -> Facts:
+def status_of(obj: t.Optional[Facts]) -> t.Optional[Facts]:
+    return None if obj is None else obj.get("status") or {}
+
+
+def network_requests(run: Run, network: Facts) -> t.Tuple[Future[t.Any], Future[t.Any]]:
+    """The MacvlanNetwork and its attachment."""
+    name, namespace = network["name"], network.get("namespace", "default")
+    attachment = f"/apis/k8s.cni.cncf.io/v1/namespaces/{namespace}/network-attachment-definitions/{name}"
+    return (
+        run.pool.submit(run.cluster.get, f"/apis/mellanox.com/v1alpha1/macvlannetworks/{name}"),
+        run.pool.submit(run.cluster.get, attachment),
+    )
+
+
+def network_facts(network: Future[t.Any], attachment: Future[t.Any]) -> Facts:
     """The network's state, and its attachment's configuration as data (as text when it is not JSON)."""
-    network, attachment = seen[f"network {name}"], seen[f"attachment {name}"]
-    config = (attachment or {}).get("spec", {}).get("config") if attachment else None
+    config: t.Any = ((attachment.result() or {}).get("spec") or {}).get("config")
     with contextlib.suppress(ValueError, TypeError):
         config = json.loads(config)
-    return {"state": (network or {}).get("status", {}) if network else None, "attachment": config}
+    return {"state": status_of(network.result()), "attachment": config}
 
 
 def releases(cluster: Cluster) -> t.List[Facts]:
-    """The newest revision of the two operators' Helm releases: name, namespace, chart, version, status."""
+    """The newest revision of the operators' Helm releases: name, namespace, revision, chart version, status."""
     found: t.Dict[str, Facts] = {}
     selector = "owner=helm,name in (network-operator,ipu-operator)"
     for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
         release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
         if release["version"] >= found.get(release["name"], {}).get("revision", 0):
-            chart = release.get("chart", {}).get("metadata", {})
             found[release["name"]] = {
                 "name": release["name"],
                 "namespace": release["namespace"],
                 "revision": release["version"],
-                "version": chart.get("version", ""),
+                "version": release.get("chart", {}).get("metadata", {}).get("version", ""),
                 "status": release.get("info", {}).get("status", ""),
             }
     return list(found.values())
 
 
-def ipu_facts(cluster: Cluster, deployments: t.Sequence[Facts]) -> Facts:
+def ipu_facts(cluster: Cluster) -> Facts:
     """The IPU operator's Deployments, and its V-IPU proxy's health through the API server."""
+    selector = "app.kubernetes.io/name=ipu-operator"
     states = [
         {
-            "name": d["metadata"]["name"],
-            "namespace": d["metadata"]["namespace"],
-            "ready": d.get("status", {}).get("readyReplicas", 0),
-            "wanted": d.get("spec", {}).get("replicas", 1),
+            "name": deployment["metadata"]["name"],
+            "namespace": deployment["metadata"]["namespace"],
+            "ready": deployment.get("status", {}).get("readyReplicas", 0),
+            "wanted": deployment.get("spec", {}).get("replicas", 1),
         }
-        for d in deployments
+        for deployment in cluster.items("/apis/apps/v1/deployments", labelSelector=selector)
     ]
-    proxy = next((s for s in states if s["name"].endswith("vipu-proxy")), None)
+    proxy = next((state for state in states if state["name"].endswith("vipu-proxy")), None)
+    return {"deployments": states, "proxy": proxy_health(cluster, proxy)}
+
+
+def proxy_health(cluster: Cluster, proxy: t.Optional[Facts]) -> Facts:
     if proxy is None:
-        return {"deployments": states, "proxy": {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}}
+        return {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}
     path = "/api/v1/namespaces/{namespace}/services/http:{name}:80/proxy/health".format(**proxy)
     try:
         cluster.client.request("get", path, serialize=False, _request_timeout=10)
     except (ApiError, TransportError) as error:
-        return {"deployments": states, "proxy": {"healthy": False, "seen": message_of(error)}}
-    return {"deployments": states, "proxy": {"healthy": True, "seen": "GET /health: 200"}}
+        return {"healthy": False, "seen": message_of(error)}
+    return {"healthy": True, "seen": "GET /health: 200"}
 
 
-def webhook(cluster: Cluster, namespace: str) -> Facts:
+def webhook(run: Run) -> Facts:
     """Whether a dry-run IPUJob passes the operator's webhook."""
     template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
     job = {
@@ -355,307 +252,192 @@ def webhook(cluster: Cluster, namespace: str) -> Facts:
         "metadata": {"name": "probe"},
         "spec": {"jobInstances": 1, "ipusPerJobInstance": "1", "workers": {"template": template}},
     }
-    path = f"/apis/graphcore.ai/v1alpha1/namespaces/{namespace}/ipujobs"
+    path = f"/apis/graphcore.ai/v1alpha1/namespaces/{run.namespace}/ipujobs"
     try:
-        cluster.request("post", path, body=job, dryRun="All")
+        run.cluster.request("post", path, body=job, dryRun="All")
     except (ApiError, TransportError) as error:
         return {"passed": False, "seen": message_of(error)}
-    return {"passed": True, "seen": "a dry-run IPUJob was accepted"}
-
-
-def node_facts(plan: Facts, node: Facts) -> Facts:
-    ready = condition(node, "Ready")
-    resources = {network["name"]: resource_name(plan, network) for network in plan.get("networks", [])}
-    return {
-        "ready": ready.get("status") == "True",
-        "reason": ready.get("message", "no Ready condition"),
-        "labels": node["metadata"].get("labels", {}),
-        "allocatable": {
-            name: {"resource": resource, "count": allocatable(node, resource)}
-            for name, resource in resources.items()
-            if resource
-        },
-    }
+    return {"passed": True, "seen": "accepted"}
 
 
 # Pods
 
 
-def start_pods(
-    cluster: Cluster, namespace: str, plan: Facts, nodes: Facts, options: Options, pool: ThreadPoolExecutor
-) -> Facts:
+def start_pods(run: Run, nodes: Facts) -> Facts:
     """Make the pods and wait for them; the facts of each by node name."""
     pods: Facts = {}
     made = []
-    for target in targets(plan):
-        node = nodes.get(target.node)
-        ready = condition(node or {}, "Ready")
-        pods[target.node] = {"host": target.host, "networks": list(target.networks), "state": "waiting", "reason": ""}
-        if node is None:
-            pods[target.node].update(state="failed", reason="the cluster has no node of this name")
-        elif ready.get("status") != "True":
-            reason = "the node is not Ready: {0}".format(ready.get("message", "no Ready condition"))
-            pods[target.node].update(state="failed", reason=reason)
-        else:
-            made.append(pod_manifest(target, plan, node, options))
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    for answer in pool.map(lambda body: try_create(cluster, path, body), made):
-        pods[answer.pop("node")].update(answer)
-    wait_for_pods(cluster, namespace, pods, options.timeout)
+    for target in pod_data.targets(run.plan):
+        fault = pod_data.node_fault(nodes.get(target.node))
+        state = "failed" if fault else "waiting"
+        pods[target.node] = {
+            "host": target.host,
+            "pod": pod_data.pod_name(target.node),
+            "networks": list(target.networks),
+            "state": state,
+            "reason": fault,
+        }
+        if not fault:
+            made.append(pod_data.pod_manifest(target, run.plan, nodes[target.node], run.options))
+    for node, refused in run.pool.map(lambda body: create_pod(run, body), made):
+        if refused:
+            pods[node].update(state="failed", reason=refused)
+    wait_for_pods(run, pods)
     return pods
 
 
-def try_create(cluster: Cluster, path: str, body: Facts) -> Facts:
+def create_pod(run: Run, body: Facts) -> t.Tuple[str, str]:
     """A pod that the API server refuses fails its own node, not the run."""
-    name = body["metadata"]["name"]
-    answer: Facts = {"node": body["spec"]["nodeName"], "pod": name}
     try:
-        cluster.request("post", path, body=body)
+        run.cluster.request("post", run.path("pods"), body=body)
     except ApiError as error:
-        answer.update(state="failed", reason=f"the API server refused the pod: {message_of(error)}")
-    return answer
+        return body["spec"]["nodeName"], f"the API server refused the pod: {message_of(error)}"
+    return body["spec"]["nodeName"], ""
 
 
-def wait_for_pods(cluster: Cluster, namespace: str, pods: Facts, timeout: int) -> None:
+def wait_for_pods(run: Run, pods: Facts) -> None:
     """Ask until each pod runs or can't; stops early, and what is still waiting at the end has failed."""
+    timeout = run.options.timeout
     start = asked_events = time.monotonic()
     failures: t.Dict[str, t.List[str]] = {}
     while any(pod["state"] == "waiting" for pod in pods.values()):
+        time.sleep(0.2)
         now = time.monotonic()
         if now - asked_events > 2:  # only a slow start is worth the question
-            failures, asked_events = sandbox_failures(cluster, namespace), now
-        seen = {p["metadata"]["name"]: p for p in cluster.items(f"/api/v1/namespaces/{namespace}/pods")}
+            failures, asked_events = sandbox_failures(run), now
+        seen = {pod["metadata"]["name"]: pod for pod in run.cluster.items(run.path("pods"))}
         for facts in pods.values():
             if facts["state"] == "waiting":
-                state = pod_state(seen.get(facts["pod"]), failures.get(facts["pod"], ()))
-                facts.update(state=state.state, reason=state.reason, **pod_facts(seen.get(facts["pod"])))
+                pod = seen.get(facts["pod"])
+                state = pod_data.pod_state(pod, failures.get(facts["pod"], ()))
+                facts.update(state=state.state, reason=state.reason, network_status=pod_data.network_status(pod))
                 if state.state == "waiting" and now - start > timeout:
                     facts.update(state="failed", reason=f"not running after {timeout} s: {state.reason}")
-        time.sleep(0.2)
 
 
-def sandbox_failures(cluster: Cluster, namespace: str) -> t.Dict[str, t.List[str]]:
+def sandbox_failures(run: Run) -> t.Dict[str, t.List[str]]:
     """The kubelet's messages about networks that it could not make, by pod, repeated as often as they came."""
     found: t.Dict[str, t.List[str]] = {}
-    events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=FailedCreatePodSandBox")
-    for event in events:
+    for event in run.cluster.items(run.path("events"), fieldSelector="reason=FailedCreatePodSandBox"):
         count = (event.get("series") or {}).get("count") or event.get("count") or 1
         found.setdefault(event["involvedObject"]["name"], []).extend([event.get("message", "")] * count)
     return found
 
 
-def pod_facts(pod: t.Optional[Facts]) -> Facts:
-    """What multus wrote on the pod: None when it wrote nothing."""
-    text = ((pod or {}).get("metadata", {}).get("annotations") or {}).get(NETWORK_STATUS)
-    try:
-        return {"network_status": json.loads(text) if text else None}
-    except ValueError:
-        return {"network_status": None}
+# Commands in pods
 
 
-class Output(t.NamedTuple):
-    """What an exec gave; rc None when it did not end."""
-
-    rc: t.Optional[int]
-    text: str
-    error: str
-
-
-def run_in(cluster: Cluster, namespace: str, pod: str, name: str, script: str, timeout: int) -> Output:
-    """Run a script in a container of a pod. Uses one connection of its own: the library's exec call is not thread-safe."""
-    configuration = cluster.client.configuration
+def run_in(run: Run, pod: str, container: str, script: str, timeout: int) -> Output:
+    """Run a script in a container, on a connection of its own: the library's exec call is not thread-safe."""
+    configuration = run.cluster.client.configuration
     token = configuration.auth_settings().get("BearerToken", {}).get("value")
-    query = [("container", name), ("stdout", "true"), ("stderr", "true"), ("command", ["sh", "-c", script])]
-    url = f"{configuration.host}/api/v1/namespaces/{namespace}/pods/{pod}/exec"
-    headers = {"authorization": token} if token else {}
+    query = [("container", container), ("stdout", "true"), ("stderr", "true"), ("command", ["sh", "-c", script])]
     try:
         client = websocket_call(
-            configuration, "get", url, query_params=query, headers=headers, _preload_content=False, capture_all=False
+            configuration,
+            "get",
+            configuration.host + run.path(f"pods/{pod}/exec"),
+            query_params=query,
+            headers={"authorization": token} if token else {},
+            _preload_content=False,
+            capture_all=False,
         )
         client.run_forever(timeout=timeout)
         text = client.read_channel(1) + client.read_channel(2)
         if client.is_open():
             client.close()
-            return Output(None, text, f"no end within {timeout} s")
-        return Output(client.returncode, text, "")
-    except (ApiError, OSError, KeyError, TypeError, ValueError) as error:
-        return Output(None, "", f"exec failed: {error}")
+            return Output(text, f"no end within {timeout} s")
+    except (ApiError, OSError, ValueError) as error:
+        return Output("", f"exec failed: {message_of(error)}")
+    return Output(text, "")
 
 
-def running(pods: Facts) -> t.List[str]:
-    return [node for node, pod in sorted(pods.items()) if pod["state"] == "running"]
-
-
-def ask_pods(
-    cluster: Cluster, namespace: str, plan: Facts, pods: Facts, options: Options, pool: ThreadPoolExecutor
-) -> None:
+def ask_pods(run: Run, pods: Facts) -> None:
     """One exec a container, all at once; each pod's facts gain `root`, `user` and `rdma`."""
-
-    def ask(job: t.Tuple[str, str, str]) -> t.Tuple[str, str, Output]:
-        node, name, script = job
-        return node, name, run_in(cluster, namespace, pods[node]["pod"], name, script, 60)
-
-    rdma_networks = {n["name"] for n in plan.get("networks", []) if resource_name(plan, n)}
-    jobs = []
-    for node in running(pods):
-        controllers = serving(plan, pods[node]["host"]) if options.ipu else []
+    jobs: t.List[t.Tuple[str, str, str]] = []
+    for node in pod_data.running(pods):
+        controllers = pod_data.serving(run.plan, pods[node]["host"]) if run.options.ipu else []
         jobs.append((node, "root", shell.network_script(controllers)))
         jobs.append((node, "user", shell.limits_script()))
-        if rdma_networks & set(pods[node]["networks"]):
+        if run.rdma & set(pods[node]["networks"]):
             jobs.append((node, "rdma", shell.rdma_script()))
-    readers = {
-        "root": shell.read_network,
-        "user": lambda text: shell.read_limits(shell.sections(text)),
-        "rdma": shell.read_rdma,
-    }
-    for node, name, output in pool.map(ask, jobs):
-        pods[node][name] = {**readers[name](output.text), "error": output.error}
+    outputs = run.pool.map(lambda job: run_in(run, pods[job[0]]["pod"], job[1], job[2], ASK_SECONDS), jobs)
+    readers = {"root": shell.read_network, "user": shell.read_user, "rdma": shell.read_rdma}
+    for (node, container, _script), output in zip(jobs, outputs):
+        pods[node][container] = {**readers[container](output.text), "error": output.error}
 
 
-def serving(plan: Facts, host: str) -> t.List[t.Tuple[str, int]]:
-    """The V-IPU controllers that this host's pods must reach; one that names no host serves all."""
-    return [
-        (c["address"], int(c["port"]))
-        for c in plan.get("vipu", {}).get("controllers", [])
-        if not c.get("serves") or host in c["serves"]
-    ]
-
-
-class End(t.NamedTuple):
-    """One end of a pair on a network."""
-
-    node: str
-    pod: str
-    interface: str
-    address: str
-
-
-def ends(plan: Facts, pods: Facts, network: str) -> t.Dict[str, End]:
-    """The pods that got an address on a network, by node."""
-    found = {}
-    for node in running(pods):
-        pod = pods[node]
-        if network in pod["networks"]:
-            interface = interface_of(pod, network)
-            link = ((pod.get("root") or {}).get("links") or {}).get(interface, {})
-            if link.get("addresses"):
-                found[node] = End(node, pod["pod"], interface, link["addresses"][0]["address"])
-    return found
-
-
-def interface_of(pod: Facts, network: str) -> str:
-    """Multus names them in the order of the annotation."""
-    return f"net{pod['networks'].index(network) + 1}"
-
-
-def mtu_of(plan: Facts, network: Facts, host: str) -> int:
-    """The planned MTU; where the plan leaves it to the NIC, the NIC's. 0: not known."""
-    link = plan.get("hosts", {}).get(host, {}).get("links", {}).get(network["name"], {})
-    return int(network.get("mtu") or link.get("mtu") or 0)
-
-
-def ping_pairs(
-    cluster: Cluster, namespace: str, plan: Facts, pods: Facts, options: Options, pool: ThreadPoolExecutor
-) -> t.List[Facts]:
-    """Ping across the chosen pairs of every network."""
+def ping_pairs(run: Run, pods: Facts) -> t.List[Facts]:
+    """Ping across the chosen pairs of every network, all at once."""
     jobs = []
-    for network in plan.get("networks", []):
-        found = ends(plan, pods, network["name"])
-        for a, b in shell.choose_pairs(sorted(found), options.max_pairs):
-            mtu = min(mtu_of(plan, network, pods[n]["host"]) for n in (a, b))
+    for network in run.networks:
+        found = pod_data.ends(pods, network["name"])
+        for a, b in shell.choose_pairs(sorted(found), run.options.max_pairs):
+            mtu = min(pod_data.mtu_of(run.plan, network, pods[node]["host"]) for node in (a, b))
             jobs.append((network["name"], mtu, found[a], found[b]))
 
     def ping(job: t.Tuple[str, int, End, End]) -> Facts:
         network, mtu, a, b = job
-        script = shell.ping_script(b.address, a.interface, mtu)
-        output = run_in(cluster, namespace, a.pod, "root", script, 30)
-        return {
-            "network": network, "from": a.node, "to": b.node, "address": b.address, "mtu": mtu, "error": output.error,
-            **shell.read_pings(output.text),
-        }
+        output = run_in(run, a.pod, "root", shell.ping_script(b.address, a.interface, mtu), PING_SECONDS)
+        facts = {"network": network, "from": a.node, "to": b.node, "address": b.address, "mtu": mtu}
+        return {**facts, "error": output.error, **shell.read_pings(output.text)}
 
-    return list(pool.map(ping, jobs))
+    return list(run.pool.map(ping, jobs))
 
 
-def run_traffic(
-    cluster: Cluster, namespace: str, plan: Facts, pods: Facts, options: Options, pool: ThreadPoolExecutor
-) -> t.List[Facts]:
+def run_traffic(run: Run, pods: Facts) -> t.List[Facts]:
     """RDMA tests over the pairs of every RDMA network, in rounds that use no node twice."""
     results: t.List[Facts] = []
-    for network in plan.get("networks", []):
-        if not resource_name(plan, network):
-            continue
-        found = ends(plan, pods, network["name"])
-        pairs = shell.choose_pairs(sorted(found), options.max_pairs)
-        for some in shell.rounds(pairs):
-            tests = [(network["name"], pods, found[a], found[b]) for a, b in some]
-            for answers in pool.map(lambda test: traffic_of(cluster, namespace, *test), tests):
+    for network in sorted(run.rdma):
+        found = pod_data.ends(pods, network)
+        for pairs in shell.rounds(shell.choose_pairs(sorted(found), run.options.max_pairs)):
+            tests = [(run, network, pods, found[a], found[b]) for a, b in pairs]
+            for answers in run.pool.map(lambda test: traffic_of(*test), tests):
                 results += answers
     return results
 
 
-def traffic_of(cluster: Cluster, namespace: str, network: str, pods: Facts, a: End, b: End) -> t.List[Facts]:
-    """The tests between two pods, one after the other."""
-    tools = [set((pods[end.node].get("rdma") or {}).get("tools", [])) for end in (a, b)]
+def traffic_of(run: Run, network: str, pods: Facts, a: End, b: End) -> t.List[Facts]:
+    """The tests between two pods, one after the other; b serves, a asks."""
+    have = [set((pods[end.node].get("rdma") or {}).get("tools", [])) for end in (a, b)]
     results = []
     for test in shell.traffic_tests(server=b.address, client=a.address):
-        result: Facts = {"check": test.check, "network": network, "from": a.node, "to": b.node, "tool": test.tool}
-        if not all(test.tool in have for have in tools):
-            results.append({**result, "missing": True})
-            continue
-        with ThreadPoolExecutor(1) as one:
-            server = one.submit(
-                run_in, cluster, namespace, b.pod, "rdma", shell.server_script(test.server, TRAFFIC_SECONDS),
-                TRAFFIC_SECONDS + 10,
-            )
-            client = run_in(
-                cluster, namespace, a.pod, "rdma", shell.client_script(test.client, TRAFFIC_SECONDS),
-                TRAFFIC_SECONDS + 10,
-            )
-            waited = server.result()
-        answer = shell.sections(client.text).get("client", shell.Answer(1, client.error or "no output"))
-        side = shell.sections(waited.text).get("server", shell.Answer(1, waited.error))
-        seen = f"client: {shell.last_line(answer.text)}; server: {shell.last_line(side.text)}"
-        results.append({
-            **result, "missing": False, "rc": answer.rc, "seen": seen, **shell.read_traffic(test.check, answer.text)})
+        facts: Facts = {"check": test.check, "network": network, "from": a.node, "to": b.node, "tool": test.tool}
+        missing = not all(test.tool in tools for tools in have)
+        results.append({**facts, "missing": missing, **({} if missing else measure(run, test, a, b))})
     return results
 
 
-def run_host_traffic(
-    cluster: Cluster, namespace: str, plan: Facts, pods: Facts, options: Options
-) -> t.List[Facts]:
+def measure(run: Run, test: shell.Traffic, a: End, b: End) -> Facts:
+    """Start the server in a thread of its own, run the client, and read its figure."""
+    limit = TRAFFIC_SECONDS + 10
+    with ThreadPoolExecutor(1) as one:
+        waiting = one.submit(run_in, run, b.pod, "rdma", shell.server_script(test.server, TRAFFIC_SECONDS), limit)
+        client = run_in(run, a.pod, "rdma", shell.client_script(test.client, TRAFFIC_SECONDS), limit)
+        server = waiting.result()
+    answer = shell.sections(client.text).get("client", shell.Answer(1, client.error))
+    other = shell.sections(server.text).get("server", shell.Answer(1, server.error))
+    seen = f"client: {shell.last_line(answer.text)}; server: {shell.last_line(other.text)}"
+    return {"rc": answer.rc, "seen": seen, **shell.read_traffic(test.check, answer.text)}
+
+
+def run_host_traffic(run: Run, pods: Facts) -> t.List[Facts]:
     """gc-hosttraffictest on each IPU node, one after the other: a partition serves one user at a time."""
     results: t.List[Facts] = []
-    if not (options.ipu and options.ipu_partition):
+    if not (run.options.ipu and run.options.ipu_partition):
         return results
-    for node in running(pods):
-        controllers = serving(plan, pods[node]["host"])
-        is_ipu = "ipu" in plan["hosts"][pods[node]["host"]].get("roles", [])
-        if not is_ipu or not controllers or "rdma" not in pods[node]:
+    for node in pod_data.running(pods):
+        pod = pods[node]
+        controllers = pod_data.serving(run.plan, pod["host"])
+        is_ipu = "ipu" in run.plan["hosts"][pod["host"]].get("roles", [])
+        if not is_ipu or not controllers or "rdma" not in pod:
             continue
-        if "gc-hosttraffictest" not in pods[node]["rdma"]["tools"]:
+        if "gc-hosttraffictest" not in pod["rdma"]["tools"]:
             results.append({"node": node, "missing": True})
             continue
-        script = shell.host_traffic_script(options.ipu_device, *controllers[0], options.ipu_partition)
-        output = run_in(cluster, namespace, pods[node]["pod"], "rdma", script, 300)
+        script = shell.host_traffic_script(run.options.ipu_device, *controllers[0], run.options.ipu_partition)
+        output = run_in(run, pod["pod"], "rdma", script, HOST_TRAFFIC_SECONDS)
         answer = shell.sections(output.text).get("host_traffic", shell.Answer(1, output.error))
-        results.append({
-            "node": node, "missing": False, "rc": answer.rc, "seen": shell.last_line(answer.text),
-            **shell.read_host_traffic(answer.text)})
+        seen = {"rc": answer.rc, "seen": shell.last_line(answer.text)}
+        results.append({"node": node, "missing": False, **seen, **shell.read_host_traffic(answer.text)})
     return results
-
-
-def not_probed(reason: str) -> Facts:
-    """Facts of a run that made no pods."""
-    return {"probed": False, "reason": reason}
-
-
-def check_plan(plan: Facts) -> None:
-    """A plan without hosts proves nothing."""
-    if not plan.get("hosts"):
-        raise FabricError(
-            "The plan was looked at for the hosts to probe.",
-            "option plan",
-            "no hosts in it",
-            "Run the plan first (playbook ipu.fabric.plan) and pass its fact, or the content of plan.json.",
-        )

@@ -38,7 +38,7 @@ def sections(text: str) -> t.Dict[str, Answer]:
         if line.startswith(f"{MARK} rc "):
             found[name] = Answer(int(line.split()[2]), "\n".join(lines).strip())
         elif line.startswith(f"{MARK} "):
-            name, lines = line[len(MARK) + 1:], []
+            name, lines = line[len(MARK) + 1 :], []
         else:
             lines.append(line)
     return found
@@ -96,6 +96,11 @@ def read_limits(answers: t.Mapping[str, Answer]) -> t.Dict[str, t.Any]:
         "uid": int(uid) if uid.isdigit() else None,
         "memlock": {"soft": found.group(1), "hard": found.group(2)} if found else None,
     }
+
+
+def read_user(text: str) -> t.Dict[str, t.Any]:
+    """The facts in the output of limits_script()."""
+    return read_limits(sections(text))
 
 
 def read_links(text: str) -> t.Optional[t.Dict[str, t.Any]]:
@@ -183,7 +188,7 @@ def read_gids(text: str) -> t.List[t.Dict[str, t.Any]]:
     ):
         table.setdefault((device, int(port), int(index)), {})[names[kind]] = value.strip()
     return [
-        {"device": device, "port": port, "index": index, **{"type": "", "netdev": "", **entry}}
+        {"device": device, "port": port, "index": index, "type": "", "netdev": "", **entry}
         for (device, port, index), entry in sorted(table.items())
         if "gid" in entry
     ]
@@ -211,7 +216,7 @@ def ping_script(address: str, interface: str, mtu: int) -> str:
 
 
 def read_ping(answer: t.Optional[Answer]) -> t.Dict[str, t.Any]:
-    """sent, received, average round trip in ms, the MTU that a router or the kernel named, and whether ping knows -M."""
+    """sent, received, average round trip in ms, an MTU that a router or the kernel named, whether ping knows -M."""
     text = answer.text if answer else ""
     counts = re.search(r"(\d+) packets transmitted, (\d+) (?:packets )?received", text)
     trip = re.search(r"min/avg/max\S* = [\d.]+/([\d.]+)/", text)
@@ -307,7 +312,7 @@ def host_traffic_script(device: int, api_host: str, api_port: int, partition: st
 def read_host_traffic(text: str) -> t.Dict[str, t.Any]:
     """The slowest direction between host and buffer, in Gb/s; value None when there is no JSON to read."""
     try:
-        report = json.loads(text[text.index("{"):text.rindex("}") + 1])
+        report = json.loads(text[text.index("{") : text.rindex("}") + 1])
         speeds = {
             part.get("description", name): float(part["host_transfer_speed_gbps"])
             for repeat in report.values()
@@ -326,7 +331,7 @@ def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]
     """Every pair, or, when those are too many, a ring with its diameters: each node is seen, near and far."""
     count = len(nodes)
     if count * (count - 1) // 2 <= most:
-        return [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1:]]
+        return [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
     ring = [(nodes[i], nodes[(i + 1) % count]) for i in range(count)]
     far = [(nodes[i], nodes[i + count // 2]) for i in range(count // 2)]
     return list(dict.fromkeys(ring + far))[: max(most, count)]
@@ -337,11 +342,8 @@ def rounds(pairs: t.Sequence[t.Tuple[str, str]]) -> t.List[t.List[t.Tuple[str, s
     result: t.List[t.List[t.Tuple[str, str]]] = []
     busy: t.List[t.Set[str]] = []
     for pair in pairs:
-        for index, nodes in enumerate(busy):
-            if nodes.isdisjoint(pair):
-                break
-        else:
-            index = len(busy)
+        index = next((i for i, nodes in enumerate(busy) if nodes.isdisjoint(pair)), len(busy))
+        if index == len(busy):
             busy.append(set())
             result.append([])
         busy[index].update(pair)

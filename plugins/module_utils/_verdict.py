@@ -9,80 +9,26 @@ import ipaddress
 import itertools
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
+    Facts,
+    addresses_of,
+    interface_of,
+    link_of,
+    mtu_of,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import KINDS
 
-Facts = t.Dict[str, t.Any]
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
-class Kind(t.NamedTuple):
-    """What a check is called, where it belongs, and what to do when it fails."""
+NODE_POD = "the probe pod of this node does not run"
+TWO_NODES = "needs pods with an address on two nodes"
+NO_RDMA = "planned without RDMA"
+NO_IPU = "IPU checks are off"
 
-    title: str
-    area: str
-    next_step: str
-
-
-KINDS: t.Dict[str, Kind] = {
-    "release": Kind("Helm release", "cluster", "Run ipu.fabric.fabric again; `helm history` shows what went wrong."),
-    "kinds": Kind("Kinds are served", "cluster", "Install the operator's CRDs: run ipu.fabric.fabric again."),
-    "policy": Kind(
-        "NicClusterPolicy is ready", "cluster",
-        "Look at the DaemonSets of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`."),
-    "network": Kind("MacvlanNetwork is ready", "cluster", "`kubectl describe macvlannetwork NAME` has the operator's reason."),
-    "attachment": Kind(
-        "Attachment equals the plan", "cluster",
-        "Run ipu.fabric.fabric again; if somebody changed the network on purpose, change the site variables instead."),
-    "node": Kind("Node is Ready", "cluster", "`kubectl describe node NAME`; then `journalctl -u kubelet` on the host."),
-    "pod": Kind("Pod starts", "network", "Do what the message says; `kubectl get events -A` has the kubelet's side."),
-    "multus": Kind(
-        "Multus handles pods", "network",
-        "On this node 00-multus.conf must come first in the CNI directory, and a kube-multus-ds pod must run: restart that pod."),
-    "interface": Kind(
-        "Pod has the interface", "network",
-        "Look for the macvlan and IPAM plugins in the node's CNI directory, and at the kubelet's log for the CNI's error."),
-    "address": Kind(
-        "Address is in the plan", "network",
-        "Compare the pool or range of the network with plan.json: addresses outside it may belong to somebody else."),
-    "unique": Kind(
-        "No address twice", "network",
-        "Delete the pods that share the address, then look for leaked or overlapping allocations of the IPAM plugin."),
-    "default_route": Kind(
-        "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."),
-    "mtu": Kind("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
-    "ping": Kind(
-        "Pods reach each other", "network",
-        "Check that both masters are on one layer 2 network, and that the switch allows several MAC addresses a port."),
-    "full_size": Kind(
-        "Full-size packets pass", "network", "Set the MTU of the switch ports and of both masters to the plan's, or plan a smaller one."),
-    "memlock_root": Kind("Locked memory, uid 0", "limits", "Apply the role ipu.fabric.memlock to this host, then make new pods."),
-    "memlock_user": Kind("Locked memory, uid 1000", "limits", "Apply the role ipu.fabric.memlock to this host, then make new pods."),
-    "vipu": Kind(
-        "V-IPU port opens", "ipu", "Check the route from net1 to the V-IPU controller, its firewall, and that the service runs."),
-    "ipu_labels": Kind("IPU node labels", "ipu", "Run ipu.fabric.fabric again: jobs find their controller by these labels."),
-    "ipu_operator": Kind("IPU operator runs", "ipu", "`kubectl describe` the Deployment that is not ready; see its pods' events."),
-    "webhook": Kind(
-        "IPUJob passes the webhook", "ipu",
-        "If the certificate ran out or was renewed, run ipu.fabric.fabric again: it renews it and restarts the controller."),
-    "vipu_proxy": Kind("V-IPU proxy is healthy", "ipu", "See the proxy's log; it must reach the controllers of `vipuControllers`."),
-    "rdma_resource": Kind(
-        "RDMA resource to allocate", "rdma",
-        "Check ib_umad and rdma_cm on the host and the selectors of the device plugin; restart its pod of this node."),
-    "rdma_link": Kind("RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."),
-    "link_layer": Kind(
-        "Link layer is Ethernet", "rdma", "Macvlan is for RoCE only: set LINK_TYPE of the port to Ethernet, or use another network type."),
-    "rdma_files": Kind(
-        "RDMA device files in the pod", "rdma", "Load ib_uverbs and rdma_cm on the host, then restart the device plugin of this node."),
-    "gid": Kind(
-        "RoCE v2 GID of the address", "rdma", "`rdma system` on the host must say shared; RoCE v2 must be on for the device."),
-    "rping": Kind("rping from pod to pod", "rdma", "Check that UDP port 4791 passes between the nodes on the fabric."),
-    "write_bandwidth": Kind("ib_write_bw", "rdma", "Check PFC, ECN and MTU on the path, and that both ports have full speed."),
-    "read_latency": Kind("ib_read_lat", "rdma", "Check for power saving, congestion and a long path between the two nodes."),
-    "host_traffic": Kind("gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."),
-}
-AREAS = ("cluster", "network", "limits", "ipu", "rdma")
 HARDWARE = tuple(name for name, kind in KINDS.items() if kind.area == "rdma" and name != "host_traffic")
 PER_POD = ("multus", "interface", "address", "default_route", "mtu")
 
@@ -124,7 +70,16 @@ def judge(plan: Facts, probe: Facts, expect: Expect) -> t.List[Check]:
     """Every check, in the order of KINDS."""
     if not probe.get("probed"):
         return [skip(check, probe.get("reason", "no facts")) for check in KINDS]
-    groups = (judge_cluster, judge_networks, judge_pods, judge_limits, judge_pairs, judge_ipu, judge_rdma, judge_traffic)
+    groups = (
+        judge_cluster,
+        judge_networks,
+        judge_pods,
+        judge_limits,
+        judge_pairs,
+        judge_ipu,
+        judge_rdma,
+        judge_traffic,
+    )
     checks = list(itertools.chain.from_iterable(group(plan, probe, expect) for group in groups))
     order = {check: number for number, check in enumerate(KINDS)}
     return sorted(checks, key=lambda c: order[c.check])
@@ -142,14 +97,18 @@ def summary(checks: t.Sequence[Check]) -> str:
 
 
 def judge_cluster(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
-    served = {kind for kinds in probe["kinds"].values() for kind in kinds}
-    wanted = {"network-operator": ("network_operator", {"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"})}
+    served = set(probe["kinds"])
+    wanted = {
+        "network-operator": ("network_operator", {"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"})
+    }
     if expect.ipu:
         wanted["ipu-operator"] = ("ipu_operator", {"IPUJob"})
     for release, (key, kinds) in wanted.items():
         yield release_check(release, str(plan.get("releases", {}).get(key, "")), probe["releases"], kinds <= served)
         missing = ", ".join(sorted(kinds - served))
-        yield result("kinds", not missing, ", ".join(sorted(kinds)), f"missing: {missing}" if missing else "all", subject=release)
+        yield result(
+            "kinds", not missing, ", ".join(sorted(kinds)), f"missing: {missing}" if missing else "all", subject=release
+        )
     yield policy_check(probe["policy"])
     for name, node in sorted(probe["nodes"].items()):
         yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
@@ -193,14 +152,21 @@ def judge_networks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Chec
 def attachment_check(network: Facts, config: t.Any) -> Check:
     """The CNI configuration, field by field; IPAM as data."""
     name = network["name"]
-    planned = {"type": "macvlan", "master": network["master"], "mode": network.get("mode", "bridge"), "ipam": network["ipam"]}
+    planned = {
+        "type": "macvlan",
+        "master": network["master"],
+        "mode": network.get("mode", "bridge"),
+        "ipam": network["ipam"],
+    }
     if network.get("mtu"):
         planned["mtu"] = network["mtu"]
     expected = ", ".join(f"{key}={planned[key]}" for key in ("type", "master", "mode"))
     if not isinstance(config, dict):
         seen = "no NetworkAttachmentDefinition" if config is None else f"not JSON: {config}"
         return result("attachment", False, expected, seen, network=name)
-    different = [f"{key} is {config.get(key)!r}, planned {value!r}" for key, value in planned.items() if config.get(key) != value]
+    different = [
+        f"{key} is {config.get(key)!r}, planned {value!r}" for key, value in planned.items() if config.get(key) != value
+    ]
     return result("attachment", not different, expected, "; ".join(different) or "equal", network=name)
 
 
@@ -238,21 +204,6 @@ def address_fault(network: Facts, address: str) -> str:
     return ""
 
 
-def interface_name(pod: Facts, network: str) -> str:
-    return f"net{pod['networks'].index(network) + 1}"
-
-
-def link_of(pod: Facts, network: str) -> Facts:
-    """The pod's interface on a network; empty when it has none."""
-    if network not in pod.get("networks", []):
-        return {}
-    return ((pod.get("root") or {}).get("links") or {}).get(interface_name(pod, network)) or {}
-
-
-def addresses_of(pod: Facts, network: str) -> t.List[str]:
-    return [entry["address"] for entry in link_of(pod, network).get("addresses", [])]
-
-
 def unique_check(plan: Facts, network: Facts, pods: Facts) -> Check:
     """No address of a pod is another pod's, a host's, the gateway's or V-IPU's."""
     name = network["name"]
@@ -284,15 +235,17 @@ def judge_pods(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
             if good:
                 yield from pod_checks(plan, networks[name], pod, where)
             else:
-                yield from (skip(check, "the probe pod of this node does not run", **where) for check in PER_POD)
+                yield from (skip(check, NODE_POD, **where) for check in PER_POD)
 
 
 def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str]) -> t.Iterator[Check]:
     name = network["name"]
-    interface, link = interface_name(pod, name), link_of(pod, name)
+    interface, link = interface_of(pod, name), link_of(pod, name)
     root = pod.get("root") or {}
     if root.get("links") is None:
-        reason = "the image has no `ip` command" if root.get("tool_missing") else root.get("error") or "`ip -j` gave no JSON"
+        reason = (
+            "the image has no `ip` command" if root.get("tool_missing") else root.get("error") or "`ip -j` gave no JSON"
+        )
         unknown = skip if root.get("tool_missing") else lambda c, r, **w: result(c, False, "facts from the pod", r, **w)
         yield from (unknown(check, reason, **where) for check in PER_POD)
         return
@@ -302,12 +255,12 @@ def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str])
     addresses = addresses_of(pod, name)
     faults = [fault for fault in (address_fault(network, address) for address in addresses) if fault]
     (first, last), excluded = planned_ranges(network)
-    limits = f"{first} - {last}" + (f" without {len(excluded)} excluded blocks" if excluded else "")
+    limits = f"{first} - {last}" + (", not excluded" if excluded else "")
     seen = "; ".join(faults) or ", ".join(addresses) or "no address"
     yield result("address", bool(addresses) and not faults, limits, seen, **where)
-    routes = root.get("default_routes")
+    routes: t.Optional[t.List[str]] = root.get("default_routes")
     seen = "not readable" if routes is None else ", ".join(routes) or "no default route"
-    yield result("default_route", bool(routes) and set(routes) == {"eth0"}, "eth0", seen, **where)
+    yield result("default_route", set(routes or ()) == {"eth0"}, "eth0", seen, **where)
     yield mtu_check(plan, network, pod, link, where)
 
 
@@ -321,7 +274,7 @@ def multus_check(network: Facts, pod: Facts, has_link: bool, where: t.Dict[str, 
 
 
 def mtu_check(plan: Facts, network: Facts, pod: Facts, link: Facts, where: t.Dict[str, str]) -> Check:
-    mtu = network.get("mtu") or plan["hosts"][pod["host"]].get("links", {}).get(network["name"], {}).get("mtu")
+    mtu = mtu_of(plan, network, pod["host"])
     if not mtu:
         return skip("mtu", "the plan knows no MTU for this network", **where)
     return result("mtu", link.get("mtu") == mtu, str(mtu), str(link.get("mtu", "no interface")), **where)
@@ -351,7 +304,7 @@ def judge_limits(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]
     for node, pod in sorted(probe["pods"].items()):
         for check, name, uid in (("memlock_root", "root", 0), ("memlock_user", "user", 1000)):
             if pod["state"] != "running":
-                yield skip(check, "the probe pod of this node does not run", node=node)
+                yield skip(check, NODE_POD, node=node)
                 continue
             facts = pod.get(name) or {}
             limit, who = facts.get("memlock"), facts.get("uid")
@@ -371,14 +324,13 @@ def judge_pairs(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     for network in plan.get("networks", []):
         pairs = [pair for pair in probe["pairs"] if pair["network"] == network["name"]]
         if not pairs:
-            reason = "needs pods with an address on two nodes"
-            yield from (skip(check, reason, network=network["name"]) for check in ("ping", "full_size"))
+            yield from (skip(check, TWO_NODES, network=network["name"]) for check in ("ping", "full_size"))
         for pair in pairs:
             yield from pair_checks(pair, {"network": network["name"], "pair": (pair["from"], pair["to"])})
 
 
 def pair_checks(pair: Facts, where: Facts) -> t.Iterator[Check]:
-    """Full-size packets that come back prove the small ones too."""
+    """A small packet that comes back and a full-size one that does not is an MTU fault, not a broken path."""
     full, small = pair.get("full"), pair.get("small")
     if small is None:
         reason = pair.get("error") or "no output"
@@ -406,7 +358,7 @@ def pair_checks(pair: Facts, where: Facts) -> t.Iterator[Check]:
 
 def judge_ipu(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     if not expect.ipu:
-        yield from (skip(check, "IPU checks are off") for check, kind in KINDS.items() if kind.area == "ipu")
+        yield from (skip(check, NO_IPU) for check, kind in KINDS.items() if kind.area == "ipu")
         return
     yield from vipu_checks(probe["pods"])
     yield from label_checks(plan, probe["nodes"])
@@ -414,7 +366,7 @@ def judge_ipu(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
     seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment of ipu-operator"
     yield result("ipu_operator", bool(deployments) and not late, "all Deployments ready", seen)
-    webhook, proxy = probe["ipu"]["webhook"], probe["ipu"]["proxy"]
+    webhook, proxy = probe["webhook"], probe["ipu"]["proxy"]
     yield result("webhook", webhook["passed"], "a dry-run IPUJob is accepted", webhook["seen"])
     yield result("vipu_proxy", proxy["healthy"], "GET /health: 200", proxy["seen"])
 
@@ -442,7 +394,9 @@ def label_checks(plan: Facts, nodes: Facts) -> t.Iterator[Check]:
     for host, labels in sorted(planned.items()):
         node = plan["hosts"][host]["node"]
         have = nodes.get(node, {}).get("labels", {})
-        wrong = [f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != str(value)]
+        wrong = [
+            f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != str(value)
+        ]
         expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
         yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)
 
@@ -455,17 +409,19 @@ def judge_rdma(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     for network in plan.get("networks", []):
         name = network["name"]
         if not network.get("rdma"):
-            yield from (skip(check, "planned without RDMA", network=name) for check in HARDWARE)
+            yield from (skip(check, NO_RDMA, network=name) for check in HARDWARE)
             continue
         for node, pod in sorted(probe["pods"].items()):
             if name not in pod["networks"]:
                 continue
             where = {"node": node, "network": name}
-            held = probe["nodes"].get(node, {}).get("allocatable", {}).get(name, {"resource": "RDMA resource", "count": 0})
+            held = (
+                probe["nodes"].get(node, {}).get("allocatable", {}).get(name, {"resource": "RDMA resource", "count": 0})
+            )
             seen = "{resource}: {count}".format(**held)
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
             if pod["state"] != "running" or "rdma" not in pod:
-                yield from (skip(c, "the probe pod of this node does not run", **where) for c in checks[1:])
+                yield from (skip(c, NODE_POD, **where) for c in checks[1:])
             else:
                 device = plan["hosts"][pod["host"]]["links"][name].get("device") or ""
                 yield from device_checks(pod["rdma"], device, addresses_of(pod, name), where)
@@ -488,7 +444,11 @@ def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t
     if found:
         seen = "{device} port {port} index {index}".format(**found)
     else:
-        seen = "only as " + ", ".join(sorted({gid["type"] or "no type" for gid in mine})) if mine else "no GID of this address"
+        seen = (
+            "only as " + ", ".join(sorted({gid["type"] or "no type" for gid in mine}))
+            if mine
+            else "no GID of this address"
+        )
     yield result("gid", found is not None, f"RoCE v2 GID of {', '.join(addresses) or 'no address'}", seen, **where)
 
 
@@ -499,8 +459,9 @@ def judge_traffic(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check
             continue  # judge_rdma() says why
         seen = [test for test in probe["traffic"] if test["network"] == network["name"]]
         if not seen:
-            reason = "needs pods with an address on two nodes"
-            yield from (skip(c, reason, network=network["name"]) for c in ("rping", "write_bandwidth", "read_latency"))
+            yield from (
+                skip(c, TWO_NODES, network=network["name"]) for c in ("rping", "write_bandwidth", "read_latency")
+            )
         for test in seen:
             yield traffic_check(test, image, expect)
     yield from host_traffic_checks(plan, probe, expect)
@@ -527,9 +488,9 @@ def traffic_check(test: Facts, image: str, expect: Expect) -> Check:
 def host_traffic_checks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     reason = "no IPU node has a running pod with RDMA"
     if not expect.ipu:
-        reason = "IPU checks are off"
+        reason = NO_IPU
     elif not any(network.get("rdma") for network in plan.get("networks", [])):
-        reason = "planned without RDMA"
+        reason = NO_RDMA
     elif not expect.ipu_partition:
         reason = "no V-IPU partition was given for it (verify_ipu_partition)"
     if not probe["host_traffic"]:

@@ -13,15 +13,14 @@ import typing as t
 import xml.etree.ElementTree as ET
 
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict import (
-    AREAS,
     FAILED,
-    KINDS,
     PASSED,
     SKIPPED,
     Check,
     counts,
     summary,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import AREAS, KINDS
 
 WIDTH = 80
 FEW = 10  # failures of one check that are told one by one in the terminal
@@ -51,12 +50,12 @@ def table(checks: t.Sequence[Check]) -> str:
     lines: t.List[str] = []
     reasons = {check.seen for check in checks}
     if len(reasons) == 1 and all(check.status == SKIPPED for check in checks):
-        return "\n".join(textwrap.wrap(f"Nothing was proven: {reasons.pop()}.", WIDTH) + ["", summary(checks)])
+        return "\n".join([*textwrap.wrap(f"Nothing was proven: {reasons.pop()}.", WIDTH), "", summary(checks)])
     for area in AREAS:
         mine = [check for check in checks if KINDS[check.check].area == area]
         if mine:
-            lines += ["", area.upper()] + list(itertools.chain.from_iterable(rows(mine)))
-    return "\n".join(lines[1:] + ["", summary(checks)])
+            lines += ["", area.upper(), *list(itertools.chain.from_iterable(rows(mine)))]
+    return "\n".join([*lines[1:], "", summary(checks)])
 
 
 def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
@@ -108,14 +107,19 @@ def row(status: str, title: str, place: str, text: str) -> t.List[str]:
         textwrap.wrap(": ".join(filter(None, [place, text])), WIDTH - 38),
     )
     lines = itertools.zip_longest(*cells, fillvalue="")
-    return ["  {0:<7} {1:<27} {2}".format(*line).rstrip() for line in lines]
+    return ["  {:<7} {:<27} {}".format(*line).rstrip() for line in lines]
 
 
 # Files
 
 
 def as_dict(check: Check) -> t.Dict[str, t.Any]:
-    return {**check._asdict(), "title": KINDS[check.check].title, "area": KINDS[check.check].area, "pair": list(check.pair)}
+    return {
+        **check._asdict(),
+        "title": KINDS[check.check].title,
+        "area": KINDS[check.check].area,
+        "pair": list(check.pair),
+    }
 
 
 def to_json(checks: t.Sequence[Check], head: Head) -> str:
@@ -150,7 +154,9 @@ def tally(checks: t.Sequence[Check]) -> t.Dict[str, str]:
 
 def junit_case(check: Check) -> ET.Element:
     name = " ".join(filter(None, [KINDS[check.check].title, check.network, subject(check)]))
-    case = ET.Element("testcase", {"classname": f"ipu.fabric.verify.{check.check}", "name": printable(name), "time": "0"})
+    case = ET.Element(
+        "testcase", {"classname": f"ipu.fabric.verify.{check.check}", "name": printable(name), "time": "0"}
+    )
     if check.status == FAILED:
         text = f"expected: {check.expected}\nseen: {check.seen}\nnext: {check.next}"
         failed = ET.SubElement(case, "failure", {"type": check.check, "message": printable(check.seen)})
@@ -170,22 +176,31 @@ def printable(text: str) -> str:
 STYLE = """
 :root { --bg: #fff; --fg: #1c2330; --soft: #5c6675; --line: #dde2ea; --card: #f6f8fb;
   --passed: #1a7f4b; --failed: #c0392b; --skipped: #8a6d1a; --tint: 12%; }
-@media (prefers-color-scheme: dark) { :root { --bg: #12161d; --fg: #e6eaf0; --soft: #9aa5b5; --line: #2b3340; --card: #1a202a;
-  --passed: #4cc38a; --failed: #ff7b6b; --skipped: #d9b44a; --tint: 22%; } }
+@media (prefers-color-scheme: dark) {
+  :root { --bg: #12161d; --fg: #e6eaf0; --soft: #9aa5b5; --line: #2b3340; --card: #1a202a;
+    --passed: #4cc38a; --failed: #ff7b6b; --skipped: #d9b44a; --tint: 22%; }
+}
 * { box-sizing: border-box; }
-body { background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1100px; padding: 2rem 1rem; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } h3 { font-size: .95rem; margin: 1rem 0 .4rem; }
+body { background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif;
+  margin: 0 auto; max-width: 1100px; padding: 2rem 1rem; }
+h1 { font-size: 1.5rem; margin: 0; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+h3 { font-size: .95rem; margin: 1rem 0 .4rem; }
 p.meta { color: var(--soft); margin: .2rem 0 1.2rem; }
 .counts { display: flex; gap: .8rem; flex-wrap: wrap; }
 .counts div { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .6rem 1.2rem; }
 .counts b { display: block; font-size: 1.6rem; line-height: 1.2; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { color: var(--soft); font-weight: 600; }
-table.matrix { width: auto; } table.matrix td { text-align: center; white-space: nowrap; }
-.passed { color: var(--passed); } .failed { color: var(--failed); } .skipped { color: var(--skipped); }
-td.passed, td.failed, td.skipped { font-weight: 600; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
+td { overflow-wrap: anywhere; }
+th { color: var(--soft); font-weight: 600; white-space: nowrap; }
+table.matrix { width: auto; }
+table.matrix td { text-align: center; white-space: nowrap; }
+.passed { color: var(--passed); }
+.failed { color: var(--failed); }
+.skipped { color: var(--skipped); }
+td.passed, td.failed, td.skipped { font-weight: 600; white-space: nowrap; }
 table.matrix td.passed { background: color-mix(in srgb, var(--passed) var(--tint), transparent); }
 table.matrix td.failed { background: color-mix(in srgb, var(--failed) var(--tint), transparent); }
 .next { color: var(--soft); display: block; }
@@ -197,7 +212,9 @@ def to_html(checks: t.Sequence[Check], head: Head) -> str:
     number = counts(checks)
     title = "Fabric proof: " + summary(checks)
     tiles = "".join(f'<div><b class="{s}">{number[s]}</b>{s}</div>' for s in (PASSED, FAILED, SKIPPED))
-    meta = f"{esc(head.cluster)} &middot; Kubernetes {esc(head.version)} &middot; {esc(head.time)} &middot; {head.seconds:g} s"
+    meta = " &middot; ".join(
+        [esc(head.cluster), f"Kubernetes {esc(head.version)}", esc(head.time), f"{head.seconds:g} s"]
+    )
     parts = [f"<h1>{esc(title)}</h1>", f'<p class="meta">{meta}</p>', f'<div class="counts">{tiles}</div>']
     failed = [check for check in checks if check.status == FAILED]
     if failed:
@@ -206,13 +223,18 @@ def to_html(checks: t.Sequence[Check], head: Head) -> str:
     for area in AREAS:
         mine = [check for check in checks if KINDS[check.check].area == area]
         if mine:
-            parts += [f"<h2>{esc(area.capitalize() if area not in ('ipu', 'rdma') else area.upper())}</h2>", check_table(mine)]
+            parts += [
+                f"<h2>{esc(area.capitalize() if area not in ('ipu', 'rdma') else area.upper())}</h2>",
+                check_table(mine),
+            ]
     return page(title, "\n".join(parts))
 
 
 def page(title: str, body: str) -> str:
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{esc(title)}</title>'
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n'
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n'
+    )
 
 
 def esc(text: t.Any) -> str:
@@ -237,12 +259,14 @@ def matrices(checks: t.Sequence[Check]) -> t.List[str]:
     parts: t.List[str] = []
     networks = list(dict.fromkeys(check.network for check in checks if check.pair))
     for network, kind in itertools.product(networks, MATRICES):
-        pairs = {c.pair: c for c in checks if c.network == network and c.check == kind and c.pair and c.status != SKIPPED}
+        pairs = {
+            c.pair: c for c in checks if c.network == network and c.check == kind and c.pair and c.status != SKIPPED
+        }
         if pairs:
             nodes = sorted({node for pair in pairs for node in pair})
             title = f"<h3>{esc(network)}: {esc(KINDS[kind].title)}</h3>"
             parts += [title, matrix(nodes, pairs) if len(nodes) <= MATRIX_NODES else pair_list(pairs)]
-    return ["<h2>From pod to pod</h2>"] + parts if parts else []
+    return ["<h2>From pod to pod</h2>", *parts] if parts else []
 
 
 def cell(check: t.Optional[Check]) -> str:
@@ -266,5 +290,9 @@ def pair_list(pairs: t.Mapping[t.Tuple[str, ...], Check]) -> str:
     """Many nodes: failures first, then the slowest of those that passed."""
     worst = sorted(pairs.values(), key=lambda c: (c.status == PASSED, -(c.value or 0)))
     lines = [f"<tr><th>{esc(subject(check))}</th>{cell(check)}</tr>" for check in worst[:50]]
-    note = f"<p class=\"meta\">The first 50 of {len(worst)} pairs, failures first; report.json has all.</p>" if len(worst) > 50 else ""
+    note = (
+        f'<p class="meta">The first 50 of {len(worst)} pairs, failures first; report.json has all.</p>'
+        if len(worst) > 50
+        else ""
+    )
     return note + '<div class="scroll"><table class="matrix">' + "\n".join(lines) + "</table></div>"

@@ -10,10 +10,12 @@ module: fabric_probe
 short_description: Facts about the fabric, from inside pods on every node
 version_added: 0.1.0
 description:
-  - Makes a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at once, and removes the
-    namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has RDMA, one that asks for the RDMA resource.
+  - Makes a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at once,
+    and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has RDMA, one
+    that asks for the RDMA resource.
   - Judges nothing; M(ipu.fabric.fabric_verdict) does.
-  - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by the next one with the same O(namespace).
+  - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by the next one with
+    the same O(namespace).
   - Stops early when a pod can't start, for example when its image can't be pulled; that node's facts say why.
   - In check mode it makes no pods and asks nothing; RV(probe.probed) is then V(false).
 author: ipu.fabric contributors (@ipu-fabric)
@@ -36,13 +38,14 @@ options:
     type: str
     default: ipu-fabric-verify
   image:
-    description: Image of the probe containers. It needs C(sh), C(ip) and C(ping) of iproute2 and iputils, and C(nc) or C(bash).
+    description:
+      - Image of the probe containers. It needs C(sh), C(ip) and C(ping) of iproute2 and iputils, and C(nc) or C(bash).
     type: str
     default: docker.io/nicolaka/netshoot:v0.14
   rdma_image:
     description:
-      - Image of the RDMA container, with C(rping), C(ib_write_bw), C(ib_read_lat) and C(gc-hosttraffictest), or with those of them that are
-        wanted. Empty takes O(image).
+      - Image of the RDMA container, with C(rping), C(ib_write_bw), C(ib_read_lat) and C(gc-hosttraffictest), or with
+        those of them that are wanted. Empty takes O(image).
     type: str
     default: ""
   timeout:
@@ -116,17 +119,17 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._probe import Options, check_plan, not_probed, probe
+from ansible_collections.ipu.fabric.plugins.module_utils._probe import probe
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import Options
 from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if module.check_mode:
-        return {"changed": False, "probe": not_probed("check mode: proof needs pods, and check mode makes none")}
-    plan = module.params["plan"]
-    check_plan(plan)
+        reason = "check mode makes no pods, and proof needs them"
+        return {"changed": False, "probe": {"probed": False, "reason": reason}}
     options = Options(**{name: module.params[name] for name in Options._fields})
-    return {"changed": False, "probe": probe(connect(module), plan, options)}
+    return {"changed": False, "probe": probe(connect(module), module.params["plan"], options)}
 
 
 def main() -> None:

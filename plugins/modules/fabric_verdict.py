@@ -11,8 +11,8 @@ short_description: Judge what pods saw of the fabric, and write the reports
 version_added: 0.1.0
 description:
   - Compares the facts of M(ipu.fabric.fabric_probe) with the plan. Asks nobody.
-  - Writes C(report.json), C(report.html) (one page that needs nothing else) and C(junit.xml) to O(artifacts_dir). They are a log of this run,
-    so writing them is no change. Check mode writes nothing.
+  - Writes C(report.json), C(report.html) (one page that needs nothing else) and C(junit.xml) to O(artifacts_dir).
+    They are a log of this run, so writing them is no change. Check mode writes nothing.
   - A failed check does not fail the module; RV(failed_checks) says how many there are.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -32,7 +32,9 @@ options:
     type: path
     default: ""
   memlock:
-    description: The least limit of locked memory in a pod, V(unlimited) or bytes. A lower one than V(unlimited) is named in the report.
+    description:
+      - The least limit of locked memory in a pod, V(unlimited) or bytes.
+      - The report says so when less than V(unlimited) is asked for.
     type: str
     default: unlimited
   rdma_bandwidth:
@@ -40,7 +42,8 @@ options:
     type: float
     default: 0
   rdma_latency:
-    description: The most that C(ib_read_lat) may typically take between two pods in microseconds. V(0) takes any figure.
+    description:
+      - The most that C(ib_read_lat) may typically take between two pods in microseconds. V(0) takes any figure.
     type: float
     default: 0
   host_traffic:
@@ -153,7 +156,9 @@ def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
     }
 
 
-def write(directory: str, checks: t.Sequence[Check], plan: t.Dict[str, t.Any], probe: t.Dict[str, t.Any]) -> t.List[str]:
+def write(
+    directory: str, checks: t.Sequence[Check], plan: t.Dict[str, t.Any], probe: t.Dict[str, t.Any]
+) -> t.List[str]:
     head = report.Head(
         time=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         seconds=probe.get("seconds", 0),
@@ -169,7 +174,10 @@ def write(directory: str, checks: t.Sequence[Check], plan: t.Dict[str, t.Any], p
                 file.write(render(checks, head))
     except OSError as error:
         raise FabricError(
-            "The reports were to be written.", directory, str(error), "Set artifacts_dir to a directory that can be written."
+            "The reports were to be written.",
+            directory,
+            str(error),
+            "Set artifacts_dir to a directory that can be written.",
         ) from error
     return list(paths.values())
 

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every check: what it is called, where it belongs, and what to do when it fails."""
+
+from __future__ import annotations
+
+import typing as t
+
+AREAS = ("cluster", "network", "limits", "ipu", "rdma")
+
+
+class Kind(t.NamedTuple):
+    """What a check is called, where it belongs, and what to do when it fails."""
+
+    title: str
+    area: str
+    next_step: str
+
+
+MEMLOCK = "Apply the role ipu.fabric.memlock to this host, then make new pods."
+
+KINDS: t.Dict[str, Kind] = {
+    "release": Kind(
+        "Helm release", "cluster", "Run the playbook ipu.fabric.fabric; `helm history` says what went wrong."
+    ),
+    "kinds": Kind("Kinds are served", "cluster", "Run the playbook ipu.fabric.fabric: it applies the operators' CRDs."),
+    "policy": Kind(
+        "NicClusterPolicy is ready",
+        "cluster",
+        "See the pods of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
+    ),
+    "network": Kind(
+        "MacvlanNetwork is ready", "cluster", "`kubectl describe macvlannetwork NAME` has the operator's reason."
+    ),
+    "attachment": Kind(
+        "Attachment equals the plan",
+        "cluster",
+        "Run the playbook ipu.fabric.fabric; if the network was changed on purpose, change the site variables instead.",
+    ),
+    "node": Kind("Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."),
+    "pod": Kind(
+        "Pod starts", "network", "Do what the message asks for; for an image, set verify_image to one in reach."
+    ),
+    "multus": Kind(
+        "Multus handles pods",
+        "network",
+        "00-multus.conf must be the node's first CNI configuration: restart the node's pod of kube-multus-ds.",
+    ),
+    "interface": Kind(
+        "Pod has the interface",
+        "network",
+        "Look for the macvlan and IPAM plugins in the node's CNI directory, and for CNI errors in the kubelet's log.",
+    ),
+    "address": Kind(
+        "Address is in the plan",
+        "network",
+        "Compare the network's pool or range with plan.json: an address outside it may belong to somebody else.",
+    ),
+    "unique": Kind(
+        "No address twice", "network", "Delete the pods that share it, then look for leaked or overlapping allocations."
+    ),
+    "default_route": Kind(
+        "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
+    ),
+    "mtu": Kind("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
+    "ping": Kind(
+        "Pods reach each other",
+        "network",
+        "Both masters must be on one layer 2 network whose switch allows several MAC addresses a port.",
+    ),
+    "full_size": Kind(
+        "Full-size packets pass",
+        "network",
+        "Set the MTU of switch ports and masters to the plan's, or plan a smaller one.",
+    ),
+    "memlock_root": Kind("Locked memory, uid 0", "limits", MEMLOCK),
+    "memlock_user": Kind("Locked memory, uid 1000", "limits", MEMLOCK),
+    "vipu": Kind(
+        "V-IPU port opens",
+        "ipu",
+        "Check that the V-IPU service runs, its firewall, and the route to it from the pod's net1.",
+    ),
+    "ipu_labels": Kind(
+        "IPU node labels",
+        "ipu",
+        "Run the playbook ipu.fabric.fabric: jobs find their V-IPU controller by these labels.",
+    ),
+    "ipu_operator": Kind(
+        "IPU operator runs", "ipu", "`kubectl describe` the Deployment that is not ready, and its pods."
+    ),
+    "webhook": Kind(
+        "IPUJob passes the webhook",
+        "ipu",
+        "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate and restarts the controller.",
+    ),
+    "vipu_proxy": Kind(
+        "V-IPU proxy is healthy", "ipu", "See the proxy's log; it must reach the planned V-IPU controllers."
+    ),
+    "rdma_resource": Kind(
+        "RDMA resource on the node",
+        "rdma",
+        "Load ib_umad and rdma_cm on the host, check the device plugin's selectors, then restart its pod of this node.",
+    ),
+    "rdma_link": Kind(
+        "RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."
+    ),
+    "link_layer": Kind(
+        "Link layer is Ethernet",
+        "rdma",
+        "Macvlan is for RoCE: set LINK_TYPE of the port to Ethernet, or use IPoIB networks.",
+    ),
+    "rdma_files": Kind(
+        "RDMA files in the pod",
+        "rdma",
+        "Load ib_uverbs and rdma_cm on the host, then restart the node's device plugin pod.",
+    ),
+    "gid": Kind(
+        "RoCE v2 GID of the address",
+        "rdma",
+        "`rdma system` on the host must say shared, and the device must speak RoCE v2.",
+    ),
+    "rping": Kind("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
+    "write_bandwidth": Kind(
+        "ib_write_bw", "rdma", "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes."
+    ),
+    "read_latency": Kind("ib_read_lat", "rdma", "Check power saving, congestion and the path between the nodes."),
+    "host_traffic": Kind(
+        "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
+    ),
+}
