@@ -154,6 +154,7 @@ class Testbed:
     def _start_host(self, host: str, parts: Parts) -> None:
         podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(host))
         names = [f"--add-host={name}:{self.management(number)}" for name, number in HOSTS.items()]
+        names.append(f"--add-host=vipu-server:{self.on_fabric(VIPU)}")
         podman(
             "create", "--name", self.container(host), "--hostname", host, "--label", f"ipu-fabric={self.number}",
             "--privileged", "--cgroupns=private", "--systemd=always", *LIMITS, "--tmpfs", "/tmp:exec,mode=1777",
@@ -231,6 +232,8 @@ class Testbed:
             lines = [
                 f"echo {self.on_fabric(number)}/{network.prefixlen} > /etc/testbed/fabric",
                 f"echo {self.on_fabric(VIPU)} > /etc/vipu-standin/address",
+                # /etc/hosts is a mount: it can be written to, not replaced.
+                f"names=$(grep -v vipu-server /etc/hosts); printf '%s\\n' \"$names\" '{self.on_fabric(VIPU)} vipu-server' > /etc/hosts",
                 "systemctl restart fabric-nic.service",
             ]
             podman("exec", self.container(host), "sh", "-ec", "\n".join(lines))

@@ -47,7 +47,12 @@ WantedBy=multi-user.target
     "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\nMaxStartups 100\n",
     "etc/apt/sources.list": "",
 }
-UNUSED_UNITS = "systemd-firstboot.service systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket getty.target console-getty.service apt-daily.timer apt-daily-upgrade.timer systemd-timesyncd.service"
+# Nothing here for them to do in a container; systemd-networkd-wait-online would hold up the kubelet for two minutes.
+UNUSED_UNITS = (
+    "systemd-firstboot.service systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket "
+    "systemd-networkd.service systemd-networkd.socket systemd-networkd-wait-online.service systemd-timesyncd.service "
+    "getty.target console-getty.service apt-daily.timer apt-daily-upgrade.timer"
+)
 
 
 def debian_mirror() -> str:
