@@ -403,9 +403,8 @@ class _Demand(t.NamedTuple):
         whole = size(self.allowed("all"))
         if self.share != "all" and whole >= max(self.pods, 1):
             return f"Set share to all ({whole} addresses) or to a larger part of {self.network}, or ask for fewer pods."
-        bits = math.ceil(
-            math.log2(2 * (max(self.pods, 1) + size(subtract(_window(self.network), self.allowed("all")))))
-        )
+        wanted = max(self.pods, 1) + size(subtract(_window(self.network), self.allowed("all")))
+        bits = ((wanted if self.share == "all" else 2 * wanted) - 1).bit_length()
         prefix = max(self.network.max_prefixlen - bits, 1)
         return f"Renumber the fabric: a /{prefix} has room for them. Or ask for fewer pods."
 

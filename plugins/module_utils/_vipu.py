@@ -130,7 +130,7 @@ def _check_input(executable: str, config: str, timeout: float) -> None:
     if not find_program(executable):
         raise FabricError(
             "The vipu command tells where the V-IPU controller is.",
-            f"{executable} (PATH: {os.environ.get('PATH', '')})",
+            f"{executable} on the search path of {os.environ.get('USER', 'this user')}",
             "no such program",
             "Install the V-IPU command line tools on this host, set `executable`, or name the controllers yourself.",
         )

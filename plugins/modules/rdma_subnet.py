@@ -185,8 +185,18 @@ warnings:
   sample: []
 """
 
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    plan = plan_subnet(**module.params)
+    for warning in plan.pop("warnings"):
+        module.warn(warning)
+    return plan
 
 
 def main() -> None:
@@ -208,7 +218,7 @@ def main() -> None:
             "ipam_release": {"type": "str", "default": "26.4.1"},
             "pool_name": {"type": "str", "default": ""},
         },
-        lambda module: plan_subnet(**module.params),
+        run,
     )
 
 
