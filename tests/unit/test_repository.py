@@ -35,7 +35,11 @@ def test_action_group_has_every_module():
 @pytest.mark.parametrize("module", MODULES)
 def test_module_documents_itself(module):
     text = (ROOT / f"plugins/modules/{module}.py").read_text(encoding="utf-8")
-    for part in ("GNU General Public License v3.0+", "SPDX-License-Identifier: GPL-3.0-or-later", "version_added: 0.1.0"):
+    for part in (
+        "GNU General Public License v3.0+",
+        "SPDX-License-Identifier: GPL-3.0-or-later",
+        "version_added: 0.1.0",
+    ):
         assert part in text
     for block in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
         assert re.search(rf"^{block} = r?\"\"\"", text, re.MULTILINE)
