@@ -1,0 +1,1 @@
+../../ipu-operator-1.2.0/templates/_helpers.tpl

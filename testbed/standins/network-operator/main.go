@@ -1,0 +1,211 @@
+// network-operator stands for NVIDIA's Network Operator, as far as this project uses it: it deploys the components that
+// the NicClusterPolicy names (multus, CNI plugins, IPAM, RDMA device plugin) under their real names, and turns every
+// MacvlanNetwork into a NetworkAttachmentDefinition. Faults of the real one that a role must cope with are kept: it
+// acts on one policy name only, creates nv-ipam's CRD seconds late, replaces a MacvlanNetwork's annotations at its first
+// reconcile, and calls a network ready whatever its IPAM text says.
+//
+// It does not: drive OFED, SR-IOV, InfiniBand, host device networks, NIC features or firmware, drain or upgrade nodes,
+// run webhooks, elect leaders, or wait for driver labels. IPPool's perNodeExclusions and CIDRPool are not there.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"ipu.fabric/standins/internal/kube"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	manager    = "network-operator"
+	policyName = "nic-cluster-policy"
+	crdDelay   = 3 * time.Second // the real one took up to 11 s
+)
+
+var (
+	policies   = schema.GroupVersionResource{Group: "mellanox.com", Version: "v1alpha1", Resource: "nicclusterpolicies"}
+	macvlans   = schema.GroupVersionResource{Group: "mellanox.com", Version: "v1alpha1", Resource: "macvlannetworks"}
+	daemonSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+	deploys    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+)
+
+type operator struct {
+	client  dynamic.Interface
+	options options
+	applied map[string]bool // components deployed by this process, by state name
+}
+
+func main() {
+	client, err := kube.Client(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	o := &operator{client: client, options: optionsFromEnvironment(), applied: map[string]bool{}}
+	log.Printf("network operator stand-in, %+v", o.options)
+	kube.Run(ctx, client, o.reconcile, policies, macvlans, daemonSets, deploys, namespaces, kube.NADs)
+}
+
+func (o *operator) reconcile(ctx context.Context) error {
+	list, err := o.client.Resource(policies).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if err := o.reconcilePolicy(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	networks, err := o.client.Resource(macvlans).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range networks.Items {
+		if err := o.reconcileMacvlan(ctx, &networks.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *operator) reconcilePolicy(ctx context.Context, policy *kube.Object) error {
+	if policy.GetDeletionTimestamp() != nil {
+		return nil // owner references remove the components
+	}
+	if policy.GetName() != policyName {
+		reason := "Unsupported NicClusterPolicy instance. Only instance with name " + policyName + " is supported"
+		return o.setStatus(ctx, policies, policy, map[string]any{"state": "ignore", "reason": reason})
+	}
+	overall := "ready"
+	var states []any
+	for _, c := range components {
+		state, err := o.reconcileComponent(ctx, policy, c)
+		if err != nil {
+			log.Printf("%s: %v", c.state, err)
+			state = "error"
+		}
+		if state == "notReady" || state == "error" {
+			overall = "notReady"
+		}
+		states = append(states, map[string]any{"name": c.state, "state": state})
+	}
+	return o.setStatus(ctx, policies, policy, map[string]any{"state": overall, "appliedStates": states})
+}
+
+// reconcileComponent deploys one component, or removes it when the policy no longer names it.
+func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, c component) (string, error) {
+	spec, named, _ := unstructured.NestedMap(policy.Object, c.path...)
+	if !named && !o.applied[c.state] {
+		if !o.deployed(ctx, c) {
+			return "ignore", nil
+		}
+	}
+	objects, err := render(c, policy, spec, o.options)
+	if err != nil {
+		return "", err
+	}
+	if !named {
+		delete(o.applied, c.state)
+		return "ignore", o.remove(ctx, objects)
+	}
+	if c.late && !o.applied[c.state] {
+		if wait := crdDelay - time.Since(policy.GetCreationTimestamp().Time); wait > 0 {
+			time.Sleep(wait)
+		}
+	}
+	ready := "ready"
+	for _, obj := range objects {
+		obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(policy, policy.GroupVersionKind())})
+		now, err := kube.Apply(ctx, o.client, manager, obj)
+		if err != nil {
+			return "", err
+		}
+		if !workloadReady(now) {
+			ready = "notReady"
+		}
+	}
+	o.applied[c.state] = true
+	return ready, nil
+}
+
+// deployed says whether the component's workload is there, after a restart of the operator.
+func (o *operator) deployed(ctx context.Context, c component) bool {
+	_, err := o.client.Resource(daemonSets).Namespace(o.options.namespace).Get(ctx, c.daemonSet, metav1.GetOptions{})
+	return err == nil
+}
+
+func (o *operator) remove(ctx context.Context, objects []*kube.Object) error {
+	for i := len(objects) - 1; i >= 0; i-- {
+		background := metav1.DeletePropagationBackground
+		err := kube.Of(o.client, objects[i]).Delete(ctx, objects[i].GetName(),
+			metav1.DeleteOptions{PropagationPolicy: &background})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+const lastNamespace = "operator.macvlannetwork.mellanox.com/last-network-namespace"
+
+func (o *operator) reconcileMacvlan(ctx context.Context, network *kube.Object) error {
+	if network.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	nad := attachment(network)
+	nad.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(network, network.GroupVersionKind())})
+	before := network.GetAnnotations()[lastNamespace]
+	if before != "" && before != nad.GetNamespace() {
+		old := o.client.Resource(kube.NADs).Namespace(before)
+		if err := old.Delete(ctx, nad.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	status := map[string]any{"state": "ready"}
+	for _, key := range []string{"macvlanNetworkAttachmentDef", "reason"} { // the reason stays after a recovery
+		if old, ok, _ := unstructured.NestedString(network.Object, "status", key); ok {
+			status[key] = old
+		}
+	}
+	if _, err := kube.Apply(ctx, o.client, manager, nad); err != nil {
+		status["state"], status["reason"] = "notReady", err.Error()
+		return o.setStatus(ctx, macvlans, network, status)
+	}
+	status["macvlanNetworkAttachmentDef"] = "/apis/k8s.cni.cncf.io/v1/namespaces/" + nad.GetNamespace() +
+		"/network-attachment-definitions/" + nad.GetName()
+	if before != nad.GetNamespace() {
+		network.SetAnnotations(map[string]string{lastNamespace: nad.GetNamespace()}) // all others are lost
+		updated, err := o.client.Resource(macvlans).Update(ctx, network, metav1.UpdateOptions{FieldManager: manager})
+		if err != nil {
+			return err
+		}
+		network = updated
+	}
+	return o.setStatus(ctx, macvlans, network, status)
+}
+
+func (o *operator) setStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *kube.Object,
+	status map[string]any) error {
+	if old, ok := obj.Object["status"].(map[string]any); ok && sameJSON(old, status) {
+		return nil
+	}
+	log.Printf("%s %s: %v", strings.ToLower(obj.GetKind()), obj.GetName(), status["state"])
+	obj.Object["status"] = status
+	_, err := o.client.Resource(gvr).UpdateStatus(ctx, obj, metav1.UpdateOptions{FieldManager: manager})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // changed meanwhile: its event brings us back
+	}
+	return err
+}
