@@ -182,7 +182,6 @@ def _read_link(sysfs: str, proc: str, netdev: str) -> Link:
         "mtu": _number(_read(base, "mtu")),
         "mac": _read(base, "address"),
         "lower": _lower(sysfs, proc, netdev, kind),
-        "master": _master(sysfs, netdev),
     }
 
 
@@ -462,7 +461,8 @@ def _candidates(
     links: t.Sequence[Link], rules: t.Mapping[str, str], way: str, require_rdma: bool, where: str
 ) -> t.List[Link]:
     """Every link that the rules allow, or that has RDMA. A member of a bond or bridge cannot carry a macvlan."""
-    free = [link for link in links if not link.get("master")]
+    members = {name for link in links if link["kind"] != "vlan" for name in link["lower"]}
+    free = [link for link in links if link["netdev"] not in members]
     if rules:
         by_name = {link["netdev"]: link for link in links}
         return [link for link in free if _matches(link, by_name, rules)] or _no_match(links, where)

@@ -96,14 +96,10 @@ rdma:
           type: str
           sample: 0c:42:a1:00:00:01
         lower:
-          description: Network devices right below a bond, VLAN or bridge.
+          description: The members of a bond or bridge, or the device below a VLAN.
           type: list
           elements: str
           sample: []
-        master:
-          description: The bond or bridge that the device is a member of; empty when there is none.
-          type: str
-          sample: ""
         rdma_netdevs:
           description: The devices at the bottom whose hardware carries RDMA. These are what a device plugin selects.
           type: list
