@@ -207,7 +207,12 @@ class Helm:
 
     def run(self, what: str, where: str, *args: str) -> str:
         command = [self.params["binary"], *args]
-        rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
+        try:
+            rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
+        except OSError as error:
+            raise FabricError(
+                "The program helm was to be run.", command[0], str(error), "Install it; the role ipu.fabric.helm does."
+            ) from error
         if rc != 0:
             raise FabricError(
                 what, where, (err or out).strip(), f"Run again with -vvv; the command was: {' '.join(command)}"
@@ -218,7 +223,15 @@ class Helm:
         """The chart as a local file or directory; one download, whatever is done with it."""
         chart, repo = self.params["chart"], self.params["chart_repo_url"]
         if not repo and "://" not in chart:
-            return os.path.expanduser(chart)
+            path = os.path.expanduser(chart)
+            if not os.path.exists(path):
+                raise FabricError(
+                    "A chart was to be read.",
+                    path,
+                    "no such file",
+                    "Give a path, a URL, or chart_repo_url beside the name.",
+                )
+            return path
         target = os.path.join(self.scratch, "chart")
         source = ["--repo", repo] if repo else []
         self.run(

@@ -59,6 +59,21 @@ def pod_specs(node: t.Any) -> t.Iterator[t.Any]:
         yield from pod_specs(item if node.id == "sequence" else item[1])
 
 
+def untyped(base: t.Any) -> t.Any:
+    """A loader or dumper to which a plain scalar is just its text."""
+    return type("Untyped", (base,), {"yaml_implicit_resolvers": {}})
+
+
+def unfold(node: t.Any) -> None:
+    """Block style everywhere: inside [] and {} an empty or odd plain scalar could not be written as it is."""
+    if node.id == "scalar":
+        return
+    node.flow_style = False
+    for item in node.value:
+        for inner in item if node.id == "mapping" else [item]:
+            unfold(inner)
+
+
 def replace_images(document: t.Any, images: t.Mapping[str, str]) -> None:
     for spec in pod_specs(document):
         for part in POD_LISTS:
@@ -111,12 +126,14 @@ def add_checksums(document: t.Any, sums: t.Mapping[str, str]) -> None:
 
 def render(manifests: str, images: t.Mapping[str, str]) -> str:
     """The manifests as helm is to apply them."""
-    documents = [node for node in yaml.compose_all(manifests, Loader=yaml.SafeLoader) if node is not None]
+    documents = [node for node in yaml.compose_all(manifests, Loader=untyped(yaml.SafeLoader)) if node is not None]
     sums = secret_checksums(documents)
     for document in documents:
         replace_images(document, images)
         add_checksums(document, sums)
-    return yaml.serialize_all(documents, Dumper=yaml.SafeDumper, explicit_start=True)
+        unfold(document)
+    dumper = untyped(yaml.SafeDumper)
+    return yaml.serialize_all(documents, Dumper=dumper, explicit_start=True, allow_unicode=True, width=1 << 20)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import ApiServer, ModuleFailed, Modules
+
+
+def settings(name: str, namespace: str = "default", **data: str) -> dict:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def namespace(name: str) -> dict:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def test_check_create_again_update_remove(run: Modules, api: ApiServer) -> None:
+    objects = [settings("one", colour="red"), settings("two", colour="blue")]
+    names = ["ConfigMap default/one", "ConfigMap default/two"]
+    assert run("kube_apply", check=True, objects=objects)["objects"] == names
+    assert api.kubectl("get", "configmap", "one", check=False).returncode
+    created = run("kube_apply", objects=objects)
+    assert (created["objects"], created["updated"]) == (names, [])
+    assert not run("kube_apply", objects=objects)["changed"]
+    assert not run("kube_apply", check=True, objects=objects)["changed"]
+    update = run("kube_apply", objects=[settings("one", colour="green"), objects[1]])
+    assert update["updated"] == names[:1]
+    assert update["diff"]["before"][names[0]]["data"] == {"colour": "red"}
+    assert update["diff"]["after"][names[0]]["data"] == {"colour": "green"}
+    assert run("kube_apply", objects=objects, state="absent")["objects"] == names[::-1]
+    assert not run("kube_apply", objects=objects, state="absent")["changed"]
+
+
+def test_fields_of_others_stay(run: Modules, api: ApiServer) -> None:
+    run("kube_apply", objects=[settings("shared", ours="1")])
+    api.kubectl("annotate", "configmap", "shared", "somebody=else")
+    assert not run("kube_apply", objects=[settings("shared", ours="1")])["changed"]
+    assert api.get("configmap", "shared")["metadata"]["annotations"] == {"somebody": "else"}
+
+
+def test_check_mode_before_the_namespace_exists(run: Modules) -> None:
+    objects = [namespace("later"), settings("inside", "later", a="b")]
+    assert run("kube_apply", check=True, objects=objects)["objects"] == ["Namespace later", "ConfigMap later/inside"]
+    assert run("kube_apply", objects=objects)["changed"]
+    assert not run("kube_apply", objects=objects)["changed"]
+
+
+def test_an_unknown_field_is_an_error(run: Modules) -> None:
+    with pytest.raises(ModuleFailed, match="datum: field not declared") as failure:
+        run("kube_apply", objects=[{**settings("typo"), "datum": {}}])
+    assert failure.value.result["where"] == "ConfigMap default/typo"
+
+
+def test_an_unknown_kind(run: Modules) -> None:
+    stranger = {"apiVersion": "example.org/v1", "kind": "Stranger", "metadata": {"name": "x"}}
+    assert run("kube_apply", check=True, objects=[stranger])["changed"]
+    assert not run("kube_apply", objects=[stranger], state="absent")["changed"]
+    with pytest.raises(ModuleFailed, match="no such kind"):
+        run("kube_apply", objects=[stranger])
+
+
+def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
+    missing = {"kubeconfig": str(tmp_path / "none"), "objects": [settings("one")]}
+    result = run("kube_apply", check=True, **missing)
+    assert result["changed"]
+    assert "check mode takes everything as missing" in str(result["warnings"])
+    with pytest.raises(ModuleFailed, match="Next: Check that the kubeconfig exists"):
+        run("kube_apply", **missing)
+
+
+def test_a_server_that_is_gone(run: Modules, api: ApiServer, tmp_path: Path) -> None:
+    gone = tmp_path / "kubeconfig"
+    gone.write_text(api.kubeconfig.read_text().replace(f":{api.port}", ":9"))
+    assert run("kube_apply", check=True, kubeconfig=str(gone), objects=[settings("one")])["changed"]
+
+
+def test_secrets_do_not_show(run: Modules) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "hidden", "namespace": "default"},
+        "stringData": {"password": "correct horse"},
+    }
+    result = run("kube_apply", objects=[secret])
+    assert result["changed"]
+    assert "correct horse" not in str(result["diff"])

@@ -1,0 +1,137 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+import typing as t
+from pathlib import Path
+
+import pytest
+from conftest import ApiServer, ModuleFailed, Modules, crds
+
+IPAM = {"type": "whereabouts", "range": "10.5.0.0/24", "exclude": ["10.5.0.0/25"]}
+NETWORK = {"master": "ens1f0", "mtu": 1500, "ipam": IPAM, "timeout": 5}
+
+
+class Operator(threading.Thread):
+    """Stands for the network operator and the garbage collector: a NAD for each MacvlanNetwork, and none without one."""
+
+    def __init__(self, api: ApiServer) -> None:
+        super().__init__(daemon=True)
+        self.api, self.ended, self.broken = api, threading.Event(), False
+
+    def run(self) -> None:
+        while not self.ended.wait(0.2):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                self.reconcile()
+
+    def reconcile(self) -> None:
+        networks = {item["metadata"]["name"]: item for item in self.api.get("macvlannetworks")["items"]}
+        nads = self.api.get("network-attachment-definitions", "-A")["items"]
+        for nad in nads:
+            if nad["metadata"]["name"] not in networks:
+                self.api.kubectl("delete", "network-attachment-definition", nad["metadata"]["name"])
+        for network in networks.values():
+            self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self.nad(network)))
+
+    def nad(self, network: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+        spec, metadata = network["spec"], network["metadata"]
+        owner = {"apiVersion": network["apiVersion"], "kind": network["kind"], "name": metadata["name"]}
+        mtu = f'"mtu":{spec["mtu"]},' if spec.get("mtu") else ""
+        ipam = "broken" if self.broken else spec["ipam"]
+        config = f'{{"cniVersion":"0.3.1","name":"{metadata["name"]}","type":"macvlan","master":"{spec["master"]}",'
+        config += f'"mode":"{spec["mode"]}",{mtu}"ipam":{ipam}}}'
+        return {
+            "apiVersion": "k8s.cni.cncf.io/v1",
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": spec["networkNamespace"],
+                "ownerReferences": [{**owner, "uid": metadata["uid"]}],
+            },
+            "spec": {"config": config},
+        }
+
+
+@pytest.fixture(scope="module")
+def operator(api: ApiServer, schemas: Path) -> t.Iterator[Operator]:
+    files = crds(*(schemas / "network-operator" / "26.4.1").glob("*crd.yaml"))
+    files += crds(schemas / "network-operator" / "26.4.1" / "mellanox.com_macvlannetworks.yaml")
+    Modules(api.kubeconfig)("kube_apply", objects=files, validation="Warn")
+    thread = Operator(api)
+    thread.start()
+    yield thread
+    thread.ended.set()
+    thread.join()
+
+
+@pytest.mark.usefixtures("operator")
+def test_check_create_again_update_remove(run: Modules, api: ApiServer) -> None:
+    assert run("macvlan_network", check=True, name="rdma-net", **NETWORK)["changed"]
+    assert not api.get("macvlannetworks")["items"]
+    created = run("macvlan_network", name="rdma-net", **NETWORK)
+    assert created["networks"] == ["rdma-net"]
+    assert created["diff"]["before"] == {"rdma-net": None}
+    assert created["diff"]["after"]["rdma-net"]["ipam"] == IPAM
+    assert not run("macvlan_network", name="rdma-net", **NETWORK)["changed"]
+    assert not run("macvlan_network", check=True, name="rdma-net", **NETWORK)["changed"]
+    update = {**NETWORK, "mtu": 9000}
+    assert run("macvlan_network", check=True, name="rdma-net", **update)["changed"]
+    assert run("macvlan_network", name="rdma-net", **update)["diff"]["before"]["rdma-net"]["mtu"] == 1500
+    nad = api.get("network-attachment-definition", "rdma-net")
+    assert json.loads(nad["spec"]["config"])["mtu"] == 9000
+    assert run("macvlan_network", check=True, name="rdma-net", state="absent")["changed"]
+    assert run("macvlan_network", name="rdma-net", state="absent")["changed"]
+    assert not api.get("network-attachment-definitions")["items"]
+    assert not run("macvlan_network", name="rdma-net", state="absent")["changed"]
+
+
+@pytest.mark.usefixtures("operator")
+def test_eight_rails_in_one_call(run: Modules) -> None:
+    rails = [{"name": f"rail-{n}", "master": f"ens{n}f0", "ipam": IPAM} for n in range(8)]
+    assert len(run("macvlan_network", networks=rails)["networks"]) == 8
+    rails[3] = {**rails[3], "mode": "private"}
+    assert run("macvlan_network", networks=rails)["networks"] == ["rail-3"]
+    assert len(run("macvlan_network", networks=rails, state="absent")["networks"]) == 8
+
+
+def test_ready_is_no_proof(run: Modules, operator: Operator) -> None:
+    operator.broken = True
+    with pytest.raises(ModuleFailed, match="is not valid JSON"):
+        run("macvlan_network", name="broken", **{**NETWORK, "timeout": 2})
+    operator.broken = False
+    assert not run("macvlan_network", name="broken", **NETWORK)["changed"]
+    run("macvlan_network", name="broken", state="absent")
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"namespace": "nowhere"}, "no such namespace"),
+        ({"master": ""}, "needs its master"),
+        ({"mode": "routed"}, "value of mode must be one of"),
+        ({"mtu": -1}, "should be greater than or equal to 0"),
+        ({"vlan": 5}, "Unsupported parameters"),
+    ],
+)
+def test_refusals(run: Modules, api: ApiServer, options: t.Dict[str, t.Any], message: str) -> None:
+    with pytest.raises(ModuleFailed, match=message):
+        run("macvlan_network", name="refused", **{**NETWORK, **options})
+    assert not api.get("macvlannetworks")["items"]
+
+
+def test_absent_without_the_kind(run: Modules, api: ApiServer, operator: Operator) -> None:
+    operator.ended.set()
+    operator.join()
+    names = ("macvlannetworks.mellanox.com", "network-attachment-definitions.k8s.cni.cncf.io")
+    api.kubectl("delete", "crd", *names)
+    assert not run("macvlan_network", name="rdma-net", state="absent")["changed"]
+    assert run("macvlan_network", check=True, name="rdma-net", **NETWORK)["changed"]
+    with pytest.raises(ModuleFailed, match="Install the operator that brings it"):
+        run("macvlan_network", name="rdma-net", **NETWORK)

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the roles render, judged by the real definitions of every release."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import (
+    able,
+    macvlan_objects,
+    nic_cluster_policy,
+)
+from conftest import ROOT, SCHEMAS, ModuleFailed, Modules, crds
+
+FOLDER = SCHEMAS / "network-operator"
+RELEASES = sorted((p.name for p in FOLDER.glob("*")), key=lambda v: tuple(map(int, v.split(".")))) or ["none"]
+RESOURCES = [
+    {
+        "resourceName": "rdma_shared_device_a",
+        "resourcePrefix": "rdma",
+        "rdmaHcaMax": 63,
+        "selectors": {"ifNames": ["ens1f0"]},
+    }
+]
+TOLERATIONS = [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}]
+AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "fabric", "operator": "In", "values": ["yes"]}]}]
+    }
+}
+POOL = {
+    "name": "rdma-net",
+    "subnet": "10.5.0.0/24",
+    "perNodeBlockSize": 16,
+    "gateway": "10.5.0.1",
+    "exclusions": [{"startIP": "10.5.0.1", "endIP": "10.5.0.127"}],
+}
+
+
+def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
+    """A policy of every kind that a release can have."""
+    can = able(release)
+    for ipam in ["whereabouts"] * can["whereabouts"] + ["nv-ipam"] * can["nv_ipam_exclusions"]:
+        for resources in (RESOURCES, []):
+            settings = {"release": release, "ipam": ipam, "rdma_resources": resources, "tolerations": TOLERATIONS}
+            yield nic_cluster_policy(settings)
+            yield nic_cluster_policy({**settings, "node_affinity": AFFINITY, "pull_secrets": ["registry"]})
+
+
+def install(run: Modules, release: str) -> t.Set[str]:
+    definitions = crds(*(path for path in sorted((FOLDER / release).glob("*.yaml")) if "_" in path.name))
+    run("kube_apply", objects=definitions, validation="Warn")
+    return {definition["metadata"]["name"] for definition in definitions}
+
+
+@pytest.mark.usefixtures("schemas")
+@pytest.mark.parametrize("release", RELEASES)
+def test_network_operator(run: Modules, release: str) -> None:
+    names = install(run, release)
+    for policy in policies(release):
+        run("kube_apply", objects=[policy])
+    network = {"name": "rdma-net", "namespace": "default", "pool": POOL}
+    if "ippools.nv-ipam.nvidia.com" in names and able(release)["nv_ipam_exclusions"]:
+        pools = macvlan_objects([network], "default", {})
+        run("kube_apply", objects=pools)
+        run("kube_apply", objects=pools, state="absent")
+    run("kube_apply", objects=[policy], state="absent")
+
+
+@pytest.mark.usefixtures("schemas")
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_typo_in_a_policy_is_refused(run: Modules, release: str) -> None:
+    install(run, release)
+    wrong = copy.deepcopy(next(policies(release)))
+    wrong["spec"]["secondaryNetwork"]["multus"]["imagePullSecret"] = []
+    with pytest.raises(ModuleFailed, match="imagePullSecret: field not declared"):
+        run("kube_apply", check=True, objects=[wrong])
+
+
+@pytest.mark.usefixtures("schemas")
+def test_ipu_job(run: Modules) -> None:
+    import yaml
+
+    definition = SCHEMAS / "ipu-operator" / "1.2.0" / "graphcore.ai_ipujobs.yaml"
+    run("kube_apply", objects=crds(definition), validation="Warn")
+    variables = yaml.safe_load((Path(ROOT) / "roles" / "ipu_operator" / "vars" / "main.yml").read_text())
+    probe = variables["_ipu_operator_probe"]
+    assert not run("operator_ready", accepted=[probe], timeout=5)["pending"]
+    run("kube_apply", objects=[probe])
+    run("kube_apply", objects=[probe], state="absent")
+    typo = {**probe, "spec": {**probe["spec"], "workerPerJobInstance": "1"}}
+    with pytest.raises(ModuleFailed, match='unknown field "spec.workerPerJobInstance"'):
+        run("operator_ready", accepted=[typo], timeout=1)
