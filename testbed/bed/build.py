@@ -67,7 +67,7 @@ def _images(bin_dir: Path, groups: dict[str, Path], standins: Path) -> list[imag
     return [
         *images.kubernetes_images(bin_dir, groups["pause"]),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
-        *images.standin_images(standins),
+        *images.standin_images(standins, groups["cni"]),
     ]
 
 
@@ -88,7 +88,7 @@ def build() -> Parts:
             digest(code, bin_dir.name, debian.name, programs.STANDINS / "charts"),
             lambda target: _www(target, bin_dir, debian),
         )
-        wanted = (bin_dir.name, groups["pause"].name, standins.name, debian.name, programs.STANDINS / "images.json")
+        wanted = (bin_dir.name, groups["pause"].name, groups["cni"].name, standins.name, debian.name, programs.STANDINS / "images.json")
         registry = stored(
             "registry",
             digest(Path(images.__file__), *wanted),

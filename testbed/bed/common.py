@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
-CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache" / "ipu-fabric")
+_CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or _CACHES / "ipu-fabric")
 STORE = CACHE / "store"
 
 

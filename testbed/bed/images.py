@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tarfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import programs
@@ -28,7 +28,7 @@ class Image:
 
     reference: str
     files: dict[str, Path]
-    entrypoint: list[str] = field(default_factory=list)
+    entrypoint: list[str] | None = None
     tools: bool = False
 
     @property
@@ -70,14 +70,18 @@ def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
     ]
 
 
-def standin_images(built: Path) -> list[Image]:
-    """The images that standins/images.json lists."""
+def standin_images(built: Path, plugins: Path) -> list[Image]:
+    """The images that standins/images.json lists (standins/README.md says how)."""
     images = []
-    for entry in json.loads((programs.STANDINS / "images.json").read_text() if (programs.STANDINS / "images.json").exists() else "[]"):
-        program = Path(entry["package"]).name
-        files = {f"usr/local/bin/{program}": built / program}
-        files |= {path.lstrip("/"): programs.STANDINS / source for path, source in entry.get("files", {}).items()}
-        start = entry.get("entrypoint") or [f"/usr/local/bin/{program}"]
+    for entry in json.loads((programs.STANDINS / "images.json").read_text()):
+        files = {f"plugins/{name}": plugins / name for name in entry.get("programs", [])}
+        start = entry.get("entrypoint")
+        if "package" in entry:
+            program = Path(entry["package"]).name
+            if not (built / program).exists():
+                raise Problem(f"standins/images.json: {entry['image']} wants the program {program}, and standins/ has none")
+            files[f"usr/local/bin/{program}"] = built / program
+            start = start or [f"/usr/local/bin/{program}"]
         images.append(Image(entry["image"], files, start, tools=entry.get("base") == "tools"))
     return images
 
@@ -144,7 +148,7 @@ class Registry:
             with layer.open("rb") as content:
                 descriptors.append(self.blob(image.repository, content, LAYER_TYPE))
         config = {
-            "architecture": "amd64", "os": "linux", "config": {"Env": [f"PATH={PATH}"], "Entrypoint": image.entrypoint or None},
+            "architecture": "amd64", "os": "linux", "config": {"Env": [f"PATH={PATH}"], "Entrypoint": image.entrypoint},
             "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in descriptors]},
         }  # fmt: skip
         manifest = {
@@ -173,6 +177,6 @@ def fill(target: Path, program: Path, images: list[Image], tools: Path) -> None:
     with Registry(program, storage) as registry:
         for image in images:
             _layer(image.files, scratch)
-            registry.push(image, [tools, scratch] if image.tools else [scratch])
+            registry.push(image, ([tools] if image.tools else []) + ([scratch] if image.files else []))
     scratch.unlink()
     (target / "registry.yml").write_text(configuration(":5000", "/srv/storage", readonly=True))
