@@ -163,7 +163,7 @@ def _ask(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answ
     )
     raise FabricError(
         what,
-        redact(" ".join(command), secrets),
+        " ".join(command),
         quote(done, secrets),
         "Run the command on this host. Is the controller up, and right in `api_host`, VIPU_CLI_API_HOST"
         f" or {SITE_CONFIG}?",
@@ -192,6 +192,22 @@ def _resolve(host: str, port: int, where: str) -> str:
     return address
 
 
+def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str]) -> t.Dict[str, t.Any]:
+    where = " ".join(command)
+    answer = _ask(command, timeout, secrets)
+    try:
+        host, port = split_endpoint(answer.endpoint, port)
+    except ValueError as error:
+        raise FabricError(
+            "The V-IPU controller's address was expected as host:port.",
+            where,
+            f"host {answer.endpoint} ({error})",
+            "Mend api-host in the vipu configuration, or set `api_host`.",
+        ) from error
+    found = {"host": host, "port": port, "address": _resolve(host, port, where)}
+    return {**found, "version": answer.version, "source": answer.source}
+
+
 def vipu_info(
     *,
     executable: str = "vipu",
@@ -204,21 +220,8 @@ def vipu_info(
     _check_input(executable, config, timeout)
     secrets = _secrets(config)
     command = _command(executable, api_host, api_port, config)
-    answer = _ask(command, timeout, secrets)
-    where = redact(" ".join(command), secrets)
     try:
-        host, port = split_endpoint(answer.endpoint, api_port or DEFAULT_PORT)
-    except ValueError as error:
-        raise FabricError(
-            "The V-IPU controller's address was expected as host:port.",
-            where,
-            f"host {redact(answer.endpoint, secrets)!r} ({error})",
-            "Mend api-host in the vipu configuration, or set `api_host`.",
-        ) from error
-    return {
-        "host": host,
-        "port": port,
-        "address": _resolve(host, port, where),
-        "version": answer.version,
-        "source": answer.source,
-    }
+        return _locate(command, api_port or DEFAULT_PORT, timeout, secrets)
+    except FabricError as error:
+        # Whatever vipu said, and without the errors that led here: they may quote it too.
+        raise FabricError(**{part: redact(text, secrets) for part, text in error.as_dict().items()}) from None
