@@ -29,7 +29,7 @@ TOKEN = "integration"
 Result = t.Dict[str, t.Any]
 
 
-class ModuleFailed(Exception):
+class ModuleFailedError(Exception):
     """A module ended with fail_json."""
 
     def __init__(self, result: Result) -> None:
@@ -38,7 +38,7 @@ class ModuleFailed(Exception):
 
 
 def programs() -> Path:
-    """Where the testbed's programs are. They are built in CI and by `make integration`; elsewhere a test may do without."""
+    """Where the testbed's programs are. CI has them built before; elsewhere the tests can be skipped."""
     given = os.environ.get("IPU_FABRIC_BIN")
     if given:
         return Path(given)
@@ -123,11 +123,12 @@ class ApiServer:
         raise RuntimeError(f"the API server did not come up:\n{logs}")
 
     def kubectl(self, *args: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [self.binaries / "kubectl", f"--kubeconfig={self.kubeconfig}", *args]
+        command = [str(self.binaries / "kubectl"), f"--kubeconfig={self.kubeconfig}", *args]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=check)
 
     def get(self, *args: str) -> Result:
-        return json.loads(self.kubectl("get", *args, "-o", "json").stdout)
+        result: Result = json.loads(self.kubectl("get", *args, "-o", "json").stdout)
+        return result
 
     def stop(self) -> None:
         for process in reversed(self.processes):
@@ -148,7 +149,7 @@ class Modules:
             importlib.import_module(MODULES + module).main()
         result: Result = json.loads(output.getvalue().strip().splitlines()[-1])
         if result.get("failed"):
-            raise ModuleFailed(result)
+            raise ModuleFailedError(result)
         return result
 
 

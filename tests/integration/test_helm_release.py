@@ -11,7 +11,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import ApiServer, ModuleFailed, Modules
+from conftest import ApiServer, ModuleFailedError, Modules
 
 NAMESPACE = "charted"
 CHART = {
@@ -120,7 +120,7 @@ def images(api: ApiServer) -> t.List[str]:
     return [container["image"] for container in pod["containers"]]
 
 
-def annotations(api: ApiServer) -> t.Dict[str, str]:
+def pod_annotations(api: ApiServer) -> t.Any:
     return api.get("deployment", "little", "-n", NAMESPACE)["spec"]["template"]["metadata"]["annotations"]
 
 
@@ -136,7 +136,7 @@ def test_install_again_upgrade_remove(
     assert not run("helm_release", check=True, **release, namespace_labels=labels, images=IMAGES)["changed"]
 
     # A CustomResourceDefinition goes along with the chart, and new content of a Secret rolls the Deployment.
-    before = annotations(api)
+    before = pod_annotations(api)
     write(tmp_path, "1.1.0", "second")
     upgrade = run("helm_release", **{**release, "chart_version": "1.1.0"}, values={"colour": "blue"}, images=IMAGES)
     assert upgrade["diff"]["before"]["release"]["version"] == "1.0.0"
@@ -145,7 +145,7 @@ def test_install_again_upgrade_remove(
     schema = api.get("crd", "things.little.example")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert list(schema["properties"]["spec"]["properties"]) == ["second"]
     assert list(before) == ["ipu.fabric/secret-little-certificate"]
-    assert annotations(api) != before
+    assert pod_annotations(api) != before
 
     options = {key: release[key] for key in ("name", "namespace", "binary")}
     assert run("helm_release", **options, state="absent")["changed"]
@@ -189,7 +189,7 @@ def test_a_killed_run(run: Modules, api: ApiServer, release: t.Dict[str, t.Any],
 def test_what_is_there_already(run: Modules, api: ApiServer, release: t.Dict[str, t.Any]) -> None:
     run("kube_apply", objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
     api.kubectl("create", "secret", "generic", "little-certificate", "-n", NAMESPACE, "--from-literal=made=x")
-    with pytest.raises(ModuleFailed, match="invalid ownership metadata"):
+    with pytest.raises(ModuleFailedError, match="invalid ownership metadata"):
         run("helm_release", **release)
     assert run("helm_release", **release, take_ownership=True)["changed"]
 
@@ -203,5 +203,5 @@ def test_what_is_there_already(run: Modules, api: ApiServer, release: t.Dict[str
     ],
 )
 def test_failures_say_where(run: Modules, release: t.Dict[str, t.Any], options: t.Dict[str, str], message: str) -> None:
-    with pytest.raises(ModuleFailed, match=message):
+    with pytest.raises(ModuleFailedError, match=message):
         run("helm_release", **{**release, **options})

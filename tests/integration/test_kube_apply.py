@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
+import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import ApiServer, ModuleFailed, Modules
+from conftest import ApiServer, ModuleFailedError, Modules
 
 
-def settings(name: str, namespace: str = "default", **data: str) -> dict:
+def settings(name: str, namespace: str = "default", **data: str) -> t.Dict[str, t.Any]:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def namespace(name: str) -> dict:
+def namespace(name: str) -> t.Dict[str, t.Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
@@ -51,7 +52,7 @@ def test_check_mode_before_the_namespace_exists(run: Modules) -> None:
 
 
 def test_an_unknown_field_is_an_error(run: Modules) -> None:
-    with pytest.raises(ModuleFailed, match="datum: field not declared") as failure:
+    with pytest.raises(ModuleFailedError, match="datum: field not declared") as failure:
         run("kube_apply", objects=[{**settings("typo"), "datum": {}}])
     assert failure.value.result["where"] == "ConfigMap default/typo"
 
@@ -60,7 +61,7 @@ def test_an_unknown_kind(run: Modules) -> None:
     stranger = {"apiVersion": "example.org/v1", "kind": "Stranger", "metadata": {"name": "x"}}
     assert run("kube_apply", check=True, objects=[stranger])["changed"]
     assert not run("kube_apply", objects=[stranger], state="absent")["changed"]
-    with pytest.raises(ModuleFailed, match="no such kind"):
+    with pytest.raises(ModuleFailedError, match="no such kind"):
         run("kube_apply", objects=[stranger])
 
 
@@ -69,7 +70,7 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
     result = run("kube_apply", check=True, **missing)
     assert result["changed"]
     assert "check mode takes everything as missing" in str(result["warnings"])
-    with pytest.raises(ModuleFailed, match="Next: Check that the kubeconfig exists"):
+    with pytest.raises(ModuleFailedError, match="Next: Check that the kubeconfig exists"):
         run("kube_apply", **missing)
 
 

@@ -12,14 +12,14 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import ApiServer, ModuleFailed, Modules, crds
+from conftest import ApiServer, ModuleFailedError, Modules, crds
 
 IPAM = {"type": "whereabouts", "range": "10.5.0.0/24", "exclude": ["10.5.0.0/25"]}
 NETWORK = {"master": "ens1f0", "mtu": 1500, "ipam": IPAM, "timeout": 5}
 
 
 class Operator(threading.Thread):
-    """Stands for the network operator and the garbage collector: a NAD for each MacvlanNetwork, and none without one."""
+    """Stands for the network operator and the garbage collector: one NAD for each MacvlanNetwork."""
 
     def __init__(self, api: ApiServer) -> None:
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ def test_eight_rails_in_one_call(run: Modules) -> None:
 
 def test_ready_is_no_proof(run: Modules, operator: Operator) -> None:
     operator.broken = True
-    with pytest.raises(ModuleFailed, match="is not valid JSON"):
+    with pytest.raises(ModuleFailedError, match="is not valid JSON"):
         run("macvlan_network", name="broken", **{**NETWORK, "timeout": 2})
     operator.broken = False
     assert not run("macvlan_network", name="broken", **NETWORK)["changed"]
@@ -121,7 +121,7 @@ def test_ready_is_no_proof(run: Modules, operator: Operator) -> None:
     ],
 )
 def test_refusals(run: Modules, api: ApiServer, options: t.Dict[str, t.Any], message: str) -> None:
-    with pytest.raises(ModuleFailed, match=message):
+    with pytest.raises(ModuleFailedError, match=message):
         run("macvlan_network", name="refused", **{**NETWORK, **options})
     assert not api.get("macvlannetworks")["items"]
 
@@ -133,5 +133,5 @@ def test_absent_without_the_kind(run: Modules, api: ApiServer, operator: Operato
     api.kubectl("delete", "crd", *names)
     assert not run("macvlan_network", name="rdma-net", state="absent")["changed"]
     assert run("macvlan_network", check=True, name="rdma-net", **NETWORK)["changed"]
-    with pytest.raises(ModuleFailed, match="Install the operator that brings it"):
+    with pytest.raises(ModuleFailedError, match="Install the operator that brings it"):
         run("macvlan_network", name="rdma-net", **NETWORK)

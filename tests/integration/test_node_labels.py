@@ -8,7 +8,7 @@ import json
 import time
 
 import pytest
-from conftest import ApiServer, ModuleFailed, Modules
+from conftest import ApiServer, ModuleFailedError, Modules
 
 NODES = [f"n{number:03}" for number in range(200)]
 
@@ -51,12 +51,12 @@ def test_taints(run: Modules, api: ApiServer) -> None:
 @pytest.mark.usefixtures("nodes")
 def test_nodes_that_are_not_there(run: Modules) -> None:
     wanted = [{"name": "n000", "labels": {"x": "y"}}, {"name": "missing", "labels": {"x": "y"}}]
-    with pytest.raises(ModuleFailed, match="no node missing"):
+    with pytest.raises(ModuleFailedError, match="no node missing"):
         run("node_labels", nodes=wanted)
     assert run("node_labels", check=True, nodes=wanted)["nodes"] == ["missing", "n000"]
 
 
 @pytest.mark.usefixtures("nodes")
 def test_a_label_that_the_server_refuses(run: Modules) -> None:
-    with pytest.raises(ModuleFailed, match="must be no more than 63"):
+    with pytest.raises(ModuleFailedError, match="must be no more than 63"):
         run("node_labels", nodes=[{"name": "n000", "labels": {"long": "x" * 64}}])

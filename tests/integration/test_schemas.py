@@ -11,12 +11,13 @@ import typing as t
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import (
     able,
     macvlan_objects,
     nic_cluster_policy,
 )
-from conftest import ROOT, SCHEMAS, ModuleFailed, Modules, crds
+from conftest import ROOT, SCHEMAS, ModuleFailedError, Modules, crds
 
 FOLDER = SCHEMAS / "network-operator"
 RELEASES = sorted((p.name for p in FOLDER.glob("*")), key=lambda v: tuple(map(int, v.split(".")))) or ["none"]
@@ -79,14 +80,12 @@ def test_a_typo_in_a_policy_is_refused(run: Modules, release: str) -> None:
     install(run, release)
     wrong = copy.deepcopy(next(policies(release)))
     wrong["spec"]["secondaryNetwork"]["multus"]["imagePullSecret"] = []
-    with pytest.raises(ModuleFailed, match="imagePullSecret: field not declared"):
+    with pytest.raises(ModuleFailedError, match="imagePullSecret: field not declared"):
         run("kube_apply", check=True, objects=[wrong])
 
 
 @pytest.mark.usefixtures("schemas")
 def test_ipu_job(run: Modules) -> None:
-    import yaml
-
     definition = SCHEMAS / "ipu-operator" / "1.2.0" / "graphcore.ai_ipujobs.yaml"
     run("kube_apply", objects=crds(definition), validation="Warn")
     variables = yaml.safe_load((Path(ROOT) / "roles" / "ipu_operator" / "vars" / "main.yml").read_text())
@@ -95,5 +94,5 @@ def test_ipu_job(run: Modules) -> None:
     run("kube_apply", objects=[probe])
     run("kube_apply", objects=[probe], state="absent")
     typo = {**probe, "spec": {**probe["spec"], "workerPerJobInstance": "1"}}
-    with pytest.raises(ModuleFailed, match='unknown field "spec.workerPerJobInstance"'):
+    with pytest.raises(ModuleFailedError, match=r'unknown field "spec.workerPerJobInstance"'):
         run("operator_ready", accepted=[typo], timeout=1)
