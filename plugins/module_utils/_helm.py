@@ -233,6 +233,7 @@ class Helm:
                 )
             return path
         target = os.path.join(self.scratch, "chart")
+        os.makedirs(target, exist_ok=True)  # helm does not make it
         source = ["--repo", repo] if repo else []
         self.run(
             f"The chart {chart} {self.params['chart_version']} was to be downloaded.",
