@@ -126,7 +126,8 @@ def add_checksums(document: t.Any, sums: t.Mapping[str, str]) -> None:
 
 def render(manifests: str, images: t.Mapping[str, str]) -> str:
     """The manifests as helm is to apply them."""
-    documents = [node for node in yaml.compose_all(manifests, Loader=untyped(yaml.SafeLoader)) if node is not None]
+    nodes = yaml.compose_all(manifests, Loader=untyped(yaml.SafeLoader))
+    documents = [node for node in nodes if getattr(node, "id", "") == "mapping"]
     sums = secret_checksums(documents)
     for document in documents:
         replace_images(document, images)
