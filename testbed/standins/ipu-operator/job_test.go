@@ -23,14 +23,14 @@ const workers = `"workers":{"template":{"metadata":{"annotations":{"k8s.v1.cni.c
 
 func TestValidate(t *testing.T) {
 	for spec, valid := range map[string]bool{
-		`{"jobInstances":1,"ipusPerJobInstance":"1",` + workers + `}`:                                                     true,
-		`{"jobInstances":4,"ipusPerJobInstance":"64","workersPerJobInstance":"2",` + workers + `}`:                        true,
-		`{"jobInstances":1,"ipusPerJobInstance":"3",` + workers + `}`:                                                     false,
-		`{"jobInstances":1,"ipusPerJobInstance":"128",` + workers + `}`:                                                   false,
-		`{"jobInstances":1,"ipusPerJobInstance":"many",` + workers + `}`:                                                  false,
-		`{"jobInstances":0,"ipusPerJobInstance":"1",` + workers + `}`:                                                     false,
-		`{"jobInstances":1,"ipusPerJobInstance":"1","workers":{"template":{}}}`:                                           false,
-		`{"jobInstances":2,"ipusPerJobInstance":"1","launcher":{"command":["x"]},` + workers + `}`:                        false,
+		`{"jobInstances":1,"ipusPerJobInstance":"1",` + workers + `}`:                                                      true,
+		`{"jobInstances":4,"ipusPerJobInstance":"64","workersPerJobInstance":"2",` + workers + `}`:                         true,
+		`{"jobInstances":1,"ipusPerJobInstance":"3",` + workers + `}`:                                                      false,
+		`{"jobInstances":1,"ipusPerJobInstance":"128",` + workers + `}`:                                                    false,
+		`{"jobInstances":1,"ipusPerJobInstance":"many",` + workers + `}`:                                                   false,
+		`{"jobInstances":0,"ipusPerJobInstance":"1",` + workers + `}`:                                                      false,
+		`{"jobInstances":1,"ipusPerJobInstance":"1","workers":{"template":{}}}`:                                            false,
+		`{"jobInstances":2,"ipusPerJobInstance":"1","launcher":{"command":["x"]},` + workers + `}`:                         false,
 		`{"jobInstances":1,"ipusPerJobInstance":"1","launcher":{"command":["x"]},"interactive":{"ttl":9},` + workers + `}`: false,
 	} {
 		j, err := parseJob(object(t, spec))
