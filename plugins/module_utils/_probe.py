@@ -23,7 +23,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     message_of,
     refusal,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import LABEL, PSA, End, Facts, Options
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
+    IPU_DEPLOYMENTS,
+    LABEL,
+    PSA,
+    End,
+    Facts,
+    Options,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 with contextlib.suppress(ImportError):  # connect() says what is missing
@@ -217,22 +224,25 @@ def releases(cluster: Cluster) -> t.List[Facts]:
 
 
 def ipu_facts(cluster: Cluster) -> Facts:
-    """The IPU operator's Deployments, and its V-IPU proxy's health through the API server."""
-    selector = "app.kubernetes.io/name=ipu-operator"
-    states = [
-        {
-            "name": deployment["metadata"]["name"],
-            "namespace": deployment["metadata"]["namespace"],
-            "ready": deployment.get("status", {}).get("readyReplicas", 0),
-            "wanted": deployment.get("spec", {}).get("replicas", 1),
-        }
-        for deployment in cluster.items("/apis/apps/v1/deployments", labelSelector=selector)
-    ]
-    proxy = next((state for state in states if state["name"].endswith("vipu-proxy")), None)
-    return {"deployments": states, "proxy": proxy_health(cluster, proxy)}
+    """The IPU operator's Deployments, in whichever namespace, and its V-IPU proxy's health."""
+    found = []
+    for name in IPU_DEPLOYMENTS:
+        for deployment in cluster.items("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={name}"):
+            status, spec = deployment.get("status", {}), deployment.get("spec", {})
+            found.append(
+                {
+                    "name": name,
+                    "namespace": deployment["metadata"]["namespace"],
+                    "ready": status.get("readyReplicas", 0),
+                    "wanted": spec.get("replicas", 1),
+                }
+            )
+    proxy = next((each for each in found if each["name"] == IPU_DEPLOYMENTS[-1]), None)
+    return {"deployments": found, "proxy": proxy_health(cluster, proxy)}
 
 
 def proxy_health(cluster: Cluster, proxy: t.Optional[Facts]) -> Facts:
+    """Asked through the API server: the proxy is not to be reached from outside."""
     if proxy is None:
         return {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}
     path = "/api/v1/namespaces/{namespace}/services/http:{name}:80/proxy/health".format(**proxy)

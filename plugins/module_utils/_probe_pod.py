@@ -22,6 +22,7 @@ HOPELESS = (
     "RunContainerError",
     "CrashLoopBackOff",
 )
+IPU_DEPLOYMENTS = ("ipu-operator-controller-manager", "ipu-operator-vipu-proxy")
 SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
 
 Facts = t.Dict[str, t.Any]

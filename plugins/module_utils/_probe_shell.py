@@ -65,10 +65,9 @@ def network_script(controllers: t.Sequence[t.Tuple[str, int]]) -> str:
 def tcp_command(host: str, port: int) -> str:
     """Open a TCP connection with whichever tool the image has."""
     where = f"{shlex.quote(host)} {int(port)}"
-    dev = shlex.quote(f": </dev/tcp/{host}/{int(port)}")
     return (
         f"if command -v nc >/dev/null; then nc -z -w 3 {where}; "
-        f"elif command -v bash >/dev/null; then timeout 3 bash -c {dev}; "
+        f"elif command -v bash >/dev/null; then timeout 3 bash -c ': </dev/tcp/$0/$1' {where}; "
         f"else exit {MISSING_TOOL}; fi"
     )
 

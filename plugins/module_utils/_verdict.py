@@ -10,6 +10,7 @@ import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
+    IPU_DEPLOYMENTS,
     Facts,
     addresses_of,
     interface_of,
@@ -22,7 +23,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import K
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-
 
 NODE_POD = "the probe pod of this node does not run"
 TWO_NODES = "needs pods with an address on two nodes"
@@ -239,29 +239,35 @@ def judge_pods(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
 
 
 def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str]) -> t.Iterator[Check]:
+    """What one pod says of one network."""
     name = network["name"]
     interface, link = interface_of(pod, name), link_of(pod, name)
     root = pod.get("root") or {}
+    if root.get("tool_missing"):
+        yield from (skip(check, "the image has no `ip` command", **where) for check in PER_POD)
+        return
     if root.get("links") is None:
-        reason = (
-            "the image has no `ip` command" if root.get("tool_missing") else root.get("error") or "`ip -j` gave no JSON"
-        )
-        unknown = skip if root.get("tool_missing") else lambda c, r, **w: result(c, False, "facts from the pod", r, **w)
-        yield from (unknown(check, reason, **where) for check in PER_POD)
+        seen = root.get("error") or "`ip -j` gave no JSON"
+        yield from (result(check, False, "facts from the pod", seen, **where) for check in PER_POD)
         return
     yield multus_check(network, pod, bool(link), where)
     kind = link.get("kind") or "not there"
     yield result("interface", kind == "macvlan", f"{interface}, macvlan", f"{interface}, {kind}", **where)
-    addresses = addresses_of(pod, name)
-    faults = [fault for fault in (address_fault(network, address) for address in addresses) if fault]
-    (first, last), excluded = planned_ranges(network)
-    limits = f"{first} - {last}" + (", not excluded" if excluded else "")
-    seen = "; ".join(faults) or ", ".join(addresses) or "no address"
-    yield result("address", bool(addresses) and not faults, limits, seen, **where)
+    yield address_check(network, addresses_of(pod, name), where)
     routes: t.Optional[t.List[str]] = root.get("default_routes")
     seen = "not readable" if routes is None else ", ".join(routes) or "no default route"
     yield result("default_route", set(routes or ()) == {"eth0"}, "eth0", seen, **where)
     yield mtu_check(plan, network, pod, link, where)
+
+
+def address_check(network: Facts, addresses: t.Sequence[str], where: t.Dict[str, str]) -> Check:
+    if not network["subnet"]:
+        return skip("address", "the plan has no subnet for this network", **where)
+    faults = [fault for fault in (address_fault(network, address) for address in addresses) if fault]
+    (first, last), excluded = planned_ranges(network)
+    limits = f"{first} - {last}" + (", not excluded" if excluded else "")
+    seen = "; ".join(faults) or ", ".join(addresses) or "no address"
+    return result("address", bool(addresses) and not faults, limits, seen, **where)
 
 
 def multus_check(network: Facts, pod: Facts, has_link: bool, where: t.Dict[str, str]) -> Check:
@@ -269,7 +275,7 @@ def multus_check(network: Facts, pod: Facts, has_link: bool, where: t.Dict[str, 
     name = f"{network.get('namespace', 'default')}/{network['name']}"
     status = pod.get("network_status")
     names = [entry.get("name", "") for entry in status or []]
-    seen = ", ".join(names) if status else "no network status on the pod"
+    seen = name if name in names else ", ".join(names) or "no network status on the pod"
     return result("multus", has_link or name in names, f"{name} attached", seen, **where)
 
 
@@ -364,8 +370,9 @@ def judge_ipu(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     yield from label_checks(plan, probe["nodes"])
     deployments = probe["ipu"].get("deployments", [])
     late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
-    seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment of ipu-operator"
-    yield result("ipu_operator", bool(deployments) and not late, "all Deployments ready", seen)
+    seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment"
+    good = len(deployments) >= len(IPU_DEPLOYMENTS) and not late
+    yield result("ipu_operator", good, " and ".join(IPU_DEPLOYMENTS) + " ready", seen)
     webhook, proxy = probe["webhook"], probe["ipu"]["proxy"]
     yield result("webhook", webhook["passed"], "a dry-run IPUJob is accepted", webhook["seen"])
     yield result("vipu_proxy", proxy["healthy"], "GET /health: 200", proxy["seen"])
@@ -438,18 +445,21 @@ def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t
     files = rdma["files"]
     good = "rdma_cm" in files and any(name.startswith("uverbs") for name in files)
     yield result("rdma_files", good, "uverbs*, rdma_cm", ", ".join(files) or "no /dev/infiniband", **where)
+    yield gid_check(rdma["gids"], addresses, where)
+
+
+def gid_check(gids: t.Sequence[Facts], addresses: t.Sequence[str], where: t.Dict[str, str]) -> Check:
+    """The GID is found by the address and its type: its index differs from pod to pod."""
+    if not addresses:
+        return skip("gid", "the pod has no address on this network", **where)
     wanted = {gid_of(address) for address in addresses}
-    mine = [gid for gid in rdma["gids"] if gid["gid"] in wanted]
+    mine = [gid for gid in gids if gid["gid"] in wanted]
     found = next((gid for gid in mine if gid["type"] == "RoCE v2"), None)
+    expected = f"RoCE v2 GID of {', '.join(addresses)}"
     if found:
-        seen = "{device} port {port} index {index}".format(**found)
-    else:
-        seen = (
-            "only as " + ", ".join(sorted({gid["type"] or "no type" for gid in mine}))
-            if mine
-            else "no GID of this address"
-        )
-    yield result("gid", found is not None, f"RoCE v2 GID of {', '.join(addresses) or 'no address'}", seen, **where)
+        return result("gid", True, expected, "{device} port {port} index {index}".format(**found), **where)
+    types = ", ".join(sorted({gid["type"] or "no type" for gid in mine}))
+    return result("gid", False, expected, f"only as {types}" if mine else "no GID of this address", **where)
 
 
 def judge_traffic(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:

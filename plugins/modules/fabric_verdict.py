@@ -170,7 +170,7 @@ def write(
     try:
         os.makedirs(directory, exist_ok=True)
         for name, render in texts.items():
-            with open(paths[name], "w", encoding="utf-8") as file:
+            with open(paths[name], "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(render(checks, head))
     except OSError as error:
         raise FabricError(

@@ -1,0 +1,400 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A healthy fabric, and one fault a row: each must be found by the check that is made for it, and by no other."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils import _verdict as verdict
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import AREAS, KINDS
+
+Facts = t.Dict[str, t.Any]
+ADDRESSES = {"cp1": "10.5.0.129", "w1": "10.5.0.137"}
+IPAM = {"type": "nv-ipam", "poolName": "rdma-net"}
+
+
+def plan() -> Facts:
+    link = {"netdev": "eth1", "device": "mlx5_0", "prefix": 24, "mtu": 1500}
+    return {
+        "releases": {"network_operator": "26.4.1", "ipu_operator": "1.2.0"},
+        "hosts": {
+            "cp1": {
+                "node": "cp1",
+                "roles": ["control_plane", "ipu"],
+                "links": {"rdma-net": {**link, "address": "10.5.0.11"}},
+            },
+            "w1": {"node": "w1", "roles": ["worker", "ipu"], "links": {"rdma-net": {**link, "address": "10.5.0.12"}}},
+        },
+        "vipu": {
+            "controllers": [{"address": "10.5.0.20", "port": 8090, "serves": []}],
+            "node_labels": {"cp1": {"vipu-ctrl": "vctl"}, "w1": {"vipu-ctrl": "vctl"}},
+        },
+        "networks": [
+            {
+                "name": "rdma-net",
+                "namespace": "default",
+                "master": "eth1",
+                "mode": "bridge",
+                "mtu": 1500,
+                "rdma": True,
+                "resource": "rdma/shared",
+                "ipam": IPAM,
+                "pool": {"exclusions": [{"startIP": "10.5.0.145", "endIP": "10.5.0.150"}]},
+                "subnet": {
+                    "cidr": "10.5.0.0/24",
+                    "gateway": "10.5.0.1",
+                    "range_start": "10.5.0.128",
+                    "range_end": "10.5.0.254",
+                    "exclude": ["10.5.0.0/25", "10.5.0.140/32"],
+                },
+            }
+        ],
+    }
+
+
+def pod(node: str) -> Facts:
+    address = ADDRESSES[node]
+    limits = {"soft": "unlimited", "hard": "unlimited"}
+    gid = {"device": "mlx5_0", "port": 1, "index": 5, "gid": gid_of(address), "type": "RoCE v2", "netdev": "net1"}
+    return {
+        "host": node,
+        "pod": f"probe-{node}",
+        "networks": ["rdma-net"],
+        "state": "running",
+        "reason": "",
+        "network_status": [{"name": "cbr0"}, {"name": "default/rdma-net"}],
+        "root": {
+            "uid": 0,
+            "memlock": limits,
+            "tool_missing": False,
+            "links": {"net1": {"mtu": 1500, "kind": "macvlan", "addresses": [{"address": address, "prefix": 24}]}},
+            "default_routes": ["eth0"],
+            "vipu": [{"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""}],
+            "error": "",
+        },
+        "user": {"uid": 1000, "memlock": limits, "error": ""},
+        "rdma": {
+            "files": ["rdma_cm", "uverbs0"],
+            "ports": {
+                "mlx5_0/1": {"state": "ACTIVE", "link_layer": "Ethernet"},
+                "mlx5_1/1": {"state": "DOWN", "link_layer": "InfiniBand"},
+            },
+            "gids": [{**gid, "index": 4, "type": "IB/RoCE v1"}, gid],
+            "tools": [],
+            "error": "",
+        },
+    }
+
+
+def probe() -> Facts:
+    ping = {"sent": 2, "received": 2, "rtt_ms": 0.08, "path_mtu": None, "supported": True, "seen": ""}
+    node = {
+        "ready": True,
+        "reason": "",
+        "labels": {"vipu-ctrl": "vctl"},
+        "allocatable": {"rdma-net": {"resource": "rdma/shared", "count": 63}},
+    }
+    pair = {"network": "rdma-net", "from": "cp1", "to": "w1"}
+    return {
+        "probed": True,
+        "reason": "",
+        "rdma_image": "tools",
+        "kinds": ["NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition", "IPUJob"],
+        "releases": [
+            {"name": "network-operator", "version": "26.4.1", "status": "deployed"},
+            {"name": "ipu-operator", "version": "1.2.0", "status": "deployed"},
+        ],
+        "policy": {"state": "ready", "appliedStates": [{"name": "state-multus-cni", "state": "ready"}]},
+        "networks": {
+            "rdma-net": {
+                "state": {"state": "ready"},
+                "attachment": {"type": "macvlan", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": IPAM},
+            }
+        },
+        "nodes": {"cp1": node, "w1": copy.deepcopy(node)},
+        "pods": {"cp1": pod("cp1"), "w1": pod("w1")},
+        "pairs": [{**pair, "address": "10.5.0.137", "mtu": 1500, "error": "", "small": ping, "full": {**ping}}],
+        "traffic": [
+            {
+                **pair,
+                "check": "rping",
+                "tool": "rping",
+                "missing": False,
+                "rc": 0,
+                "seen": "",
+                "value": 10.0,
+                "unit": "pings",
+            },
+            {
+                **pair,
+                "check": "write_bandwidth",
+                "tool": "ib_write_bw",
+                "missing": False,
+                "rc": 0,
+                "seen": "",
+                "value": 97.8,
+                "unit": "Gb/s",
+            },
+            {
+                **pair,
+                "check": "read_latency",
+                "tool": "ib_read_lat",
+                "missing": False,
+                "rc": 0,
+                "seen": "",
+                "value": 2.96,
+                "unit": "us",
+            },
+        ],
+        "host_traffic": [{"node": "cp1", "missing": False, "rc": 0, "seen": "", "value": 23.4, "unit": "Gb/s"}],
+        "webhook": {"passed": True, "seen": "accepted"},
+        "ipu": {
+            "deployments": [
+                {"name": "ipu-operator-controller-manager", "namespace": "ipu", "ready": 1, "wanted": 1},
+                {"name": "ipu-operator-vipu-proxy", "namespace": "ipu", "ready": 1, "wanted": 1},
+            ],
+            "proxy": {"healthy": True, "seen": "GET /health: 200"},
+        },
+    }
+
+
+EXPECT = verdict.Expect(rdma_bandwidth=90, rdma_latency=5, host_traffic=20, ipu_partition="p1")
+
+
+def put(facts: Facts, path: str, value: t.Any) -> None:
+    """Set `pods/w1/state` and the like: numbers are places in a list, a backslash stands for the slash inside a key."""
+    parts: t.List[t.Any] = [int(part) if part.isdigit() else part.replace("\\", "/") for part in path.split("/")]
+    functools.reduce(lambda at, part: at[part], parts[:-1], facts)[parts[-1]] = value
+
+
+def by_status(checks: t.Sequence[verdict.Check], status: str) -> t.Set[str]:
+    return {check.check for check in checks if check.status == status}
+
+
+def test_a_healthy_fabric_passes_every_check() -> None:
+    checks = verdict.judge(plan(), probe(), EXPECT)
+    assert by_status(checks, "passed") == set(KINDS)
+    assert verdict.counts(checks) == {"passed": len(checks), "failed": 0, "skipped": 0}
+
+
+LOW = {"soft": "8388608", "hard": "8388608"}
+NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
+NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
+LATE = {"state": "notReady", "appliedStates": [{"name": "state-nv-ipam", "state": "notReady"}]}
+VIPU = {"host": "10.5.0.20", "port": 8090}
+ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "failed", "seen"),
+    [
+        ("releases", [], {"release": "skipped"}, "not installed by Helm"),
+        ("releases/0/status", "pending-upgrade", {"release": "failed"}, "26.4.1, pending-upgrade"),
+        ("releases/1/version", "1.1.0", {"release": "failed"}, "1.1.0, deployed"),
+        ("kinds", ["NicClusterPolicy", "MacvlanNetwork", "IPUJob"], {"kinds": "failed"}, "NetworkAttachmentDefinition"),
+        ("policy", None, {"policy": "failed"}, "no NicClusterPolicy"),
+        ("policy", LATE, {"policy": "failed"}, "notReady: state-nv-ipam"),
+        ("policy", {}, {"policy": "failed"}, "no state yet"),
+        ("nodes/w1/ready", False, {"node": "failed"}, ""),
+        ("networks/rdma-net/state", None, {"network": "failed"}, "no MacvlanNetwork"),
+        ("networks/rdma-net/state", {"state": "notReady", "reason": "no IPAM"}, {"network": "failed"}, "no IPAM"),
+        ("networks/rdma-net/attachment", None, {"attachment": "failed"}, "no NetworkAttachmentDefinition"),
+        ("networks/rdma-net/attachment", "{broken", {"attachment": "failed"}, "not JSON: {broken"),
+        ("networks/rdma-net/attachment/master", "eth9", {"attachment": "failed"}, "master is 'eth9', planned 'eth1'"),
+        ("networks/rdma-net/attachment/ipam", {"type": "whereabouts"}, {"attachment": "failed"}, "whereabouts"),
+        ("networks/rdma-net/attachment/mtu", 9000, {"attachment": "failed"}, "mtu is 9000"),
+        ("pods/w1/network_status", None, {}, ""),
+        (ADDRESS, "10.5.0.127", {"address": "failed"}, "10.5.0.127 is outside 10.5.0.128 - 10.5.0.254"),
+        (ADDRESS, "10.5.0.255", {"address": "failed"}, "outside"),
+        (ADDRESS, "10.5.0.140", {"address": "failed"}, "10.5.0.140 is excluded"),
+        (ADDRESS, "10.5.0.147", {"address": "failed"}, "10.5.0.147 is excluded (10.5.0.145 - 10.5.0.150)"),
+        (ADDRESS, "fd00::1", {"address": "failed"}, "fd00::1 is outside"),
+        (ADDRESS, "10.5.0.129", {"unique": "failed"}, "10.5.0.129: pod on cp1, pod on w1"),
+        (ADDRESS, "10.5.0.12", {"address": "failed", "unique": "failed"}, "10.5.0.12: host w1, pod on w1"),
+        (ADDRESS, "10.5.0.1", {"address": "failed", "unique": "failed"}, "10.5.0.1: the gateway, pod on w1"),
+        (ADDRESS, "10.5.0.20", {"address": "failed", "unique": "failed"}, "10.5.0.20: V-IPU, pod on w1"),
+        ("pods/w1/root/links/net1/addresses", [], {"address": "failed", "gid": "skipped"}, "no address"),
+        ("pods/w1/root/links/net1/kind", "veth", {"interface": "failed"}, "net1, veth"),
+        ("pods/w1/root/links/net1/mtu", 1450, {"mtu": "failed"}, "1450"),
+        ("pods/w1/root/default_routes", ["net1"], {"default_route": "failed"}, "net1"),
+        ("pods/w1/root/default_routes", ["eth0", "net1"], {"default_route": "failed"}, "eth0, net1"),
+        ("pods/w1/root/default_routes", [], {"default_route": "failed"}, "no default route"),
+        ("pods/w1/root/default_routes", None, {"default_route": "failed"}, "not readable"),
+        ("pods/w1/root/memlock", LOW, {"memlock_root": "failed"}, "8 MiB"),
+        ("pods/w1/user/memlock", LOW, {"memlock_user": "failed"}, "8 MiB"),
+        ("pods/w1/user/uid", 0, {"memlock_user": "failed"}, "no limit read as uid 1000"),
+        ("pods/w1/user", {"error": "exec failed: no"}, {"memlock_user": "failed"}, "exec failed: no"),
+        ("pairs", [], {"ping": "skipped", "full_size": "skipped"}, "two nodes"),
+        ("pairs/0/full", NO_REPLY, {"full_size": "failed"}, "0 of 2 answered"),
+        ("pairs/0/full", {**NO_REPLY, "path_mtu": 1450}, {"full_size": "failed"}, "the path's MTU is 1450"),
+        ("pairs/0/full", {**NO_REPLY, "supported": False}, {"full_size": "skipped"}, "iputils"),
+        ("pairs/0/full", None, {"full_size": "skipped"}, "no MTU"),
+        ("pairs/0/small", NO_REPLY, {"ping": "failed"}, "0 of 2 answered"),
+        ("pairs/0/small", NO_PING, {"ping": "skipped", "full_size": "skipped"}, "ping: not found"),
+        ("pairs/0/small", None, {"ping": "failed", "full_size": "failed"}, "no output"),
+        ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": "refused"}, {"vipu": "failed"}, "not open: refused"),
+        ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": ""}, {"vipu": "failed"}, "no answer"),
+        ("pods/w1/root/vipu/0", {**VIPU, "rc": 127, "seen": ""}, {"vipu": "skipped"}, "neither nc nor bash"),
+        ("nodes/w1/labels", {}, {"ipu_labels": "failed"}, "vipu-ctrl=(none)"),
+        ("ipu/deployments/1/ready", 0, {"ipu_operator": "failed"}, "ipu-operator-vipu-proxy 0 of 1 ready"),
+        ("ipu/deployments", [], {"ipu_operator": "failed"}, "no Deployment"),
+        ("webhook", {"passed": False, "seen": "x509: expired"}, {"webhook": "failed"}, "x509: expired"),
+        ("ipu/proxy", {"healthy": False, "seen": "503"}, {"vipu_proxy": "failed"}, "503"),
+        ("nodes/w1/allocatable/rdma-net/count", 0, {"rdma_resource": "failed"}, "rdma/shared: 0"),
+        ("pods/w1/rdma/ports/mlx5_0\\1/state", "DOWN", {"rdma_link": "failed"}, "mlx5_0/1 DOWN"),
+        ("pods/w1/rdma/ports/mlx5_0\\1/link_layer", "InfiniBand", {"link_layer": "failed"}, "InfiniBand"),
+        ("pods/w1/rdma/ports", {}, {"rdma_link": "failed", "link_layer": "failed"}, "no port of mlx5_0"),
+        ("pods/w1/rdma/files", [], {"rdma_files": "failed"}, "no /dev/infiniband"),
+        ("pods/w1/rdma/files", ["uverbs0"], {"rdma_files": "failed"}, "uverbs0"),
+        ("pods/w1/rdma/gids", [], {"gid": "failed"}, "no GID of this address"),
+        ("pods/w1/rdma/gids/1/type", "IB/RoCE v1", {"gid": "failed"}, "only as IB/RoCE v1"),
+        ("traffic", [], {"rping": "skipped", "write_bandwidth": "skipped", "read_latency": "skipped"}, "two nodes"),
+        ("traffic/0/missing", True, {"rping": "skipped"}, "rping is not in the image tools"),
+        ("traffic/0/value", 4.0, {"rping": "failed"}, "4 pings"),
+        ("traffic/1/value", 40.0, {"write_bandwidth": "failed"}, "40 Gb/s"),
+        ("traffic/1/value", None, {"write_bandwidth": "failed"}, ""),
+        ("traffic/2/value", 9.5, {"read_latency": "failed"}, "9.5 us"),
+        ("traffic/2/rc", 1, {"read_latency": "failed"}, ""),
+        ("host_traffic", [], {"host_traffic": "skipped"}, "no IPU node"),
+        ("host_traffic/0/value", 12.0, {"host_traffic": "failed"}, "12.0 Gb/s"),
+        ("host_traffic/0/missing", True, {"host_traffic": "skipped"}, "gc-hosttraffictest is not in the image"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_found_by_its_own_check(path: str, value: t.Any, failed: t.Dict[str, str], seen: str) -> None:
+    facts = probe()
+    put(facts, path, value)
+    if path == ADDRESS:
+        put(facts, "pods/w1/rdma/gids/1/gid", gid_of(value))
+    checks = verdict.judge(plan(), facts, EXPECT)
+    bad = [check for check in checks if check.status != "passed"]
+    assert {check.check: check.status for check in bad} == failed
+    assert any(seen in check.seen for check in bad) or not failed
+    assert all(bool(check.next) == (check.status == "failed") for check in bad)
+
+
+def test_a_pod_that_does_not_start_skips_what_it_would_have_shown() -> None:
+    facts = probe()
+    facts["pods"]["w1"].update(state="failed", reason="ImagePullBackOff, img: not found")
+    for container in ("root", "user", "rdma"):
+        del facts["pods"]["w1"][container]
+    facts.update(pairs=[], traffic=[])
+    checks = [check for check in verdict.judge(plan(), facts, EXPECT) if check.node == "w1"]
+    assert by_status(checks, "failed") == {"pod"}
+    assert next(check.seen for check in checks if check.check == "pod") == "ImagePullBackOff, img: not found"
+    assert by_status(checks, "skipped") == {
+        *verdict.PER_POD, "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
+    }  # fmt: skip
+
+
+def test_without_rdma_hardware_checks_are_skipped_and_never_passed() -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0].update(rdma=False)
+    facts.update(traffic=[], host_traffic=[])
+    for each in facts["pods"].values():
+        del each["rdma"]
+    checks = verdict.judge(planned, facts, EXPECT)
+    assert by_status(checks, "skipped") == {name for name, kind in KINDS.items() if kind.area == "rdma"}
+    assert not by_status(checks, "failed")
+    assert {check.seen for check in checks if check.status == "skipped"} == {"planned without RDMA"}
+
+
+def test_without_ipu_nothing_of_it_counts() -> None:
+    facts = probe()
+    facts.update(ipu={}, webhook=None, host_traffic=[], kinds=facts["kinds"][:3], releases=facts["releases"][:1])
+    checks = verdict.judge(plan(), facts, EXPECT._replace(ipu=False))
+    assert by_status(checks, "skipped") == {name for name, kind in KINDS.items() if kind.area == "ipu"} | {
+        "host_traffic"
+    }
+    assert not by_status(checks, "failed")
+
+
+def test_an_image_without_ip_skips() -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"].update(links=None, tool_missing=True)
+    assert by_status(verdict.judge(plan(), facts, EXPECT), "skipped") == {*verdict.PER_POD, "gid"}
+
+
+def test_an_exec_that_failed_fails() -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"].update(links=None, error="exec failed: 500", default_routes=None)
+    del facts["pods"]["w1"]["rdma"]
+    failed = [check for check in verdict.judge(plan(), facts, EXPECT) if check.status == "failed"]
+    assert {check.check for check in failed} == set(verdict.PER_POD)
+    assert {check.seen for check in failed} == {"exec failed: 500"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "status", "seen"),
+    [
+        ("unlimited", "unlimited", "passed", "unlimited"),
+        ("8388608", "8388608", "passed", "8 MiB (expectation lowered from unlimited)"),
+        ("unlimited", "8388608", "passed", "unlimited (expectation lowered from unlimited)"),
+        ("65536", "8388608", "failed", "64 KiB"),
+        ("8388608", "unlimited", "failed", "8 MiB"),
+    ],
+)
+def test_a_lowered_expectation_is_said(limit: str, asked: str, status: str, seen: str) -> None:
+    facts = probe()
+    facts["pods"]["w1"]["user"]["memlock"] = {"soft": limit, "hard": limit}
+    checks = verdict.judge(plan(), facts, EXPECT._replace(memlock=asked))
+    found = next(check for check in checks if check.check == "memlock_user" and check.node == "w1")
+    assert (found.status, found.seen) == (status, seen)
+
+
+def test_check_mode_skips_everything() -> None:
+    checks = verdict.judge({}, {"probed": False, "reason": "check mode"}, verdict.Expect())
+    assert [check.check for check in checks] == list(KINDS)
+    assert {(check.status, check.seen) for check in checks} == {("skipped", "check mode")}
+
+
+def test_ipv6() -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0].update(pool=None)
+    planned["networks"][0]["subnet"] = {
+        "cidr": "fd00:5::/64", "gateway": "fd00:5::1", "range_start": "fd00:5::8000:0:0:0",
+        "range_end": "fd00:5::ffff:ffff:ffff:ffff", "exclude": [],
+    }  # fmt: skip
+    for node, address in (("cp1", "fd00:5::8000:0:0:1"), ("w1", "fd00:5::7fff:0:0:1")):
+        facts["pods"][node]["root"]["links"]["net1"]["addresses"] = [{"address": address, "prefix": 64}]
+    checks = [check for check in verdict.judge(planned, facts, EXPECT) if check.check == "address"]
+    assert [(check.node, check.status) for check in checks] == [("cp1", "passed"), ("w1", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "first", "last"),
+    [
+        ("10.5.0.0/25", "10.5.0.0", "10.5.0.127"),
+        ("10.5.0.7/32", "10.5.0.7", "10.5.0.7"),
+        ("10.5.0.7", "10.5.0.7", "10.5.0.7"),
+        ("10.5.0.7 - 10.5.0.9", "10.5.0.7", "10.5.0.9"),
+        ({"startIP": "fd00::1", "endIP": "fd00::2"}, "fd00::1", "fd00::2"),
+    ],
+)
+def test_spans(entry: t.Any, first: str, last: str) -> None:
+    assert [(str(low), str(high)) for low, high in verdict.spans([entry])] == [(first, last)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        ("unlimited", "unlimited"),
+        ("0", "0 B"),
+        ("1000", "1000 B"),
+        ("65536", "64 KiB"),
+        ("8388608", "8 MiB"),
+        ("1099511627776", "1024 GiB"),
+    ],
+)
+def test_readable(limit: str, text: str) -> None:
+    assert verdict.readable(limit) == text
+
+
+def test_every_check_has_a_place_and_a_next_step() -> None:
+    assert {kind.area for kind in KINDS.values()} == set(AREAS)
+    assert all(kind.next_step.endswith(".") and len(kind.title) <= 28 for kind in KINDS.values())
