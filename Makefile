@@ -94,6 +94,10 @@ format: setup ## Format the Python and Go code
 lock: setup ## Write the lock files anew from requirements.in
 	@hack/lock.sh
 
+.PHONY: docs
+docs: setup ## README of each role from its argument specs
+	@hack/role_docs.py
+
 .PHONY: changelog
 changelog: setup ## Fragments and new modules into CHANGELOG.rst
 	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --cummulative-release --refresh-plugins allow-removal

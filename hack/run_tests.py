@@ -55,6 +55,7 @@ SUITES = [
     Suite("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy --strict hack", "lint"),
     Suite("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
     Suite("yamllint", "yamllint .", "lint"),
+    Suite("docs", "hack/role_docs.py --check && antsibull-changelog lint", "lint"),
     Suite("shellcheck", "hack/shellcheck.sh", "lint"),
     Suite("go", "hack/go_check.sh", "lint"),
     Suite("package", "hack/package.sh", "package"),
@@ -132,7 +133,11 @@ class Run:
         shutil.rmtree(self.reports, ignore_errors=True)
         self.reports.mkdir(parents=True)
         self.log = LOGS / f"{suite.name}.log"
-        environment = os.environ | {"JUNIT_DIR": str(self.reports)}
+        environment = os.environ | {
+            "JUNIT_DIR": str(self.reports),
+            "PATH": f"{ROOT}/.cache/venv/bin:{os.environ['PATH']}",
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"),
+        }
         if suite.cluster:
             environment["TESTBED_ID"] = suite.cluster
         command = suite.command.replace("{junit}", str(self.reports / "report.xml"))
