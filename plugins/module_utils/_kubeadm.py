@@ -118,7 +118,7 @@ class Kubeadm:
             "phase",
             "preflight",
             f"--config={config}",
-            next_step="Mend what it names, or add it to kubernetes_ignore_preflight_errors. Nothing was changed.",
+            next_step="Nothing was changed. Mend what it names, or add it to kubernetes_ignore_preflight_errors.",
         )
 
     def make(self, action: str, config: str) -> None:
@@ -126,7 +126,7 @@ class Kubeadm:
             action,
             f"--config={config}",
             "--skip-phases=preflight",
-            next_step="Mend what kubeadm names (journalctl -u kubelet says more), then run again: it starts over by itself.",
+            next_step="Mend what kubeadm names (journalctl -u kubelet says more). Then run again: it starts over.",
         )
 
     def reset(self) -> None:
@@ -208,7 +208,7 @@ def look(module: AnsibleModule, name: str, control_plane: bool) -> Json:
             "The host has parts of a Kubernetes node, but is no member of the cluster.",
             host_name(),
             found["seen"],
-            "Run kubeadm reset on it if it is in no cluster that matters; if its cluster is down, start that. Then run again.",
+            "Start its cluster if that is down, or run kubeadm reset if it is in none that matters. Then run again.",
         )
     return {**found, "complete": found["registered"] and (found["is_control_plane"] or not control_plane)}
 

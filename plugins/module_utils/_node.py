@@ -35,12 +35,16 @@ def membership(traces: t.Sequence[str], unfinished: bool, node: t.Optional[Json]
     node is what the API says of this host: the object, {} when it knows no such node, None when there was no answer.
     A half-made node that nobody marked is broken: it may be somebody's, and is left alone.
     """
-    complete = bool(node) and (not control_plane or CONTROL_PLANE_LABEL in node["metadata"].get("labels", {}))
+    complete = bool(node) and (not control_plane or CONTROL_PLANE_LABEL in labels(node))
     if unfinished:
         return "unfinished"
     if complete:
         return "member"
     return "broken" if traces else "none"
+
+
+def labels(node: t.Optional[Json]) -> Json:
+    return dict((node or {}).get("metadata", {}).get("labels") or {})
 
 
 def why_broken(traces: t.Sequence[str], node: t.Optional[Json]) -> str:
@@ -121,13 +125,12 @@ def inspect(module: AnsibleModule, name: str, control_plane: bool, unfinished: b
     traces = [path for path in TRACES if os.path.exists(path)]
     node = read_node(module, name) if traces else {}
     state = membership(traces, unfinished, node, control_plane)
-    metadata, spec = (node or {}).get("metadata", {}), (node or {}).get("spec", {})
     return {
         "membership": state,
         "seen": why_broken(traces, node) if state == "broken" else "",
         "registered": bool(node),
-        "is_control_plane": CONTROL_PLANE_LABEL in metadata.get("labels", {}),
-        "taints": [taint["key"] for taint in spec.get("taints", [])],
+        "is_control_plane": CONTROL_PLANE_LABEL in labels(node),
+        "taints": [taint["key"] for taint in (node or {}).get("spec", {}).get("taints", [])],
     }
 
 

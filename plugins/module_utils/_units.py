@@ -74,7 +74,7 @@ def show(module: AnsibleModule, names: t.Sequence[str]) -> t.Dict[str, Unit]:
     return parse_show(module.run_command(["systemctl", "show", "--property", PROPERTIES, *services])[1])
 
 
-def stale_units(units: t.Dict[str, Unit], readers: t.Dict[str, t.Sequence[str]]) -> t.Dict[str, bool]:
+def stale_units(units: t.Dict[str, Unit], readers: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, bool]:
     """For each unit whether it runs on old files; `readers` names files that a unit reads beside its drop-ins."""
     now, monotonic = time.time(), time.monotonic()
     result = {}

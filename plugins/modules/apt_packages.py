@@ -25,8 +25,8 @@ options:
       - Repositories to have, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
         C(/etc/apt/keyrings/NAME.gpg).
       - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
-        C(key_url) (armored or binary; empty when the host's own keyrings know the key) and C(key_sha256) (the digest that
-        the served key must have; empty takes any).
+        C(key_url) (armored or binary; empty when the host's own keyrings know the key) and C(key_sha256) (the digest
+        that the served key must have; empty takes any).
     type: dict
     default: {}
   packages:
@@ -72,7 +72,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 versions:
-  description: Version of each asked package, after the installation. In check mode the one asked for, if it is not there.
+  description: Version of each asked package afterwards. In check mode the one asked for, if it is not there.
   type: dict
   returned: success
   sample: {"containerd.io": "2.2.1-1~debian.12~bookworm"}

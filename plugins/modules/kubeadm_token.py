@@ -10,8 +10,8 @@ module: kubeadm_token
 short_description: Make a token that hosts join a cluster with
 version_added: 0.1.0
 description:
-  - Makes a short-lived bootstrap token on a control plane, and returns it with the endpoint and the pin of the certificate
-    authority.
+  - Makes a short-lived bootstrap token on a control plane, and returns it with the endpoint and the pin of the
+    certificate authority.
   - The result is secret. Use C(no_log) on the task.
 author:
   - ipu.fabric contributors (@ipu-fabric)

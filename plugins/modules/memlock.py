@@ -10,9 +10,9 @@ module: memlock
 short_description: Set the locked-memory limit of container runtimes
 version_added: 0.1.0
 description:
-  - Gives the container runtimes that are installed a locked-memory limit by systemd drop-ins. RDMA needs it for users other
-    than root.
-  - Docker's C(daemon.json) gets a default ulimit as well, and keeps everything else that it says, with a copy of the old file.
+  - Gives the container runtimes that are installed a locked-memory limit by systemd drop-ins. RDMA needs it for users
+    other than root.
+  - Docker's C(daemon.json) gets a default ulimit as well. Everything else in it is kept, and so is a copy of the old.
   - A runtime is restarted only when it has been running since before its limit was set. Then the pods of the node are
     waited for.
   - Containers that were started before keep their old limit until they are started anew.
