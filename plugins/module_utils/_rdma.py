@@ -48,6 +48,7 @@ MODULES = (
 )
 PCI = re.compile(r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 REPRESENTOR = re.compile(r"pf\d+(vf|sf)\d+")
+GIDS = 32  # entries of a GID table to look at
 INFINITY = str(2**64 - 1)  # as systemd before 229 writes it
 
 
@@ -99,17 +100,18 @@ class Port(t.NamedTuple):
 
 
 def _netdev_of_port(sysfs: str, device: str, number: int) -> str:
-    """The netdev of a port: by its GID table (RoCE), a software device's parent, or the PCI function of both."""
+    """The netdev of a port: a software device's parent, or by its GID table (RoCE), or by the PCI function of both."""
     base = os.path.join(sysfs, "class/infiniband", device)
-    gids = os.path.join(base, "ports", str(number), "gid_attrs/ndevs")
-    for index in sorted(_names(gids), key=_number)[:16]:
-        netdev = _read(gids, index)
-        if netdev:
-            return netdev
     parent = _read(base, "parent")
     if parent:
         return parent
     siblings = _names(base, "device/net")
+    gids = os.path.join(base, "ports", str(number), "gid_attrs/ndevs")
+    named = [_read(gids, index) for index in sorted(_names(gids), key=_number)[:GIDS]]
+    # The table also names VLANs and, by the names they have there, macvlans of pods.
+    real = [name for name in named if name and os.path.exists(os.path.join(sysfs, "class/net", name))]
+    if real:
+        return next((name for name in real if name in siblings), real[0])
     if len(_names(base, "ports")) > 1:
         siblings = [name for name in siblings if _number(_read(sysfs, "class/net", name, "dev_port")) == number - 1]
     return next(
@@ -223,7 +225,11 @@ def _carriers_of_bonds(sysfs: str, links: t.Iterable[Link]) -> t.Dict[str, t.Lis
     }
 
 
-def read_links(root: str, addresses: t.Mapping[str, t.Sequence[t.Mapping[str, t.Any]]]) -> t.List[Link]:
+def read_links(
+    root: str,
+    addresses: t.Mapping[str, t.Sequence[t.Mapping[str, t.Any]]],
+    altnames: t.Mapping[str, t.Sequence[str]],
+) -> t.List[Link]:
     """All links that a fabric may use: those with RDMA, of hardware, on top of hardware, or with an address."""
     sysfs, proc = os.path.join(root, "sys"), os.path.join(root, "proc")
     ports = read_ports(sysfs)
@@ -242,6 +248,7 @@ def read_links(root: str, addresses: t.Mapping[str, t.Sequence[t.Mapping[str, t.
                 {member for name in link["rdma_netdevs"] for member in members.get(name) or [name]}
             )
         link["addresses"] = [dict(address) for address in addresses.get(link["netdev"], ())]
+        link["altnames"] = list(altnames.get(link["netdev"], ()))
         if link["rdma_netdevs"] or link["kind"] != "other" or link["addresses"]:
             links.append(link)
     return links
@@ -285,6 +292,13 @@ def parse_addresses(text: str) -> t.Dict[str, t.List[t.Dict[str, t.Any]]]:
     return found
 
 
+def parse_altnames(text: str) -> t.Dict[str, t.List[str]]:
+    """Further names of each netdev, such as the one that it had before its driver was loaded."""
+    return {
+        str(link.get("ifname")): [str(name) for name in link["altnames"]] for link in _json(text) if "altnames" in link
+    }
+
+
 def parse_route(text: str) -> t.Dict[str, str]:
     """Device, source address and gateway from `ip -j route get`; empty where there is no route."""
     route = next(iter(_json(text)), {})
@@ -320,7 +334,7 @@ def parse_memlock(text: str) -> t.Dict[str, str]:
 # ---- observing ------------------------------------------------------------------------------------------------------
 
 
-def _addresses(run: Runner) -> t.Dict[str, t.List[t.Dict[str, t.Any]]]:
+def _ip_addr(run: Runner) -> str:
     done = run(["ip", "-j", "addr"])
     if done.rc != 0 or not _json(done.out):
         raise FabricError(
@@ -329,7 +343,7 @@ def _addresses(run: Runner) -> t.Dict[str, t.List[t.Dict[str, t.Any]]]:
             (done.err or done.out).strip()[:200] or f"rc {done.rc} and no output",
             "Install iproute2 4.14 or later on this host.",
         )
-    return parse_addresses(done.out)
+    return done.out
 
 
 def _route(run: Runner, address: str) -> t.Dict[str, str]:
@@ -357,8 +371,9 @@ def _memlock(run: Runner) -> t.Dict[str, str]:
 
 def observe(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner = run_program) -> t.Dict[str, t.Any]:
     """Everything about RDMA on this host. See the module rdma_info."""
+    addr = _ip_addr(run)
     return {
-        "links": read_links(root, _addresses(run)),
+        "links": read_links(root, parse_addresses(addr), parse_altnames(addr)),
         "netns_mode": _netns_mode(run, root),
         "routes": {address: _route(run, address) for address in routes_to},
         "memlock": _memlock(run),
@@ -394,7 +409,9 @@ def _matches(link: Link, links: t.Mapping[str, Link], select: t.Mapping[str, str
     """Whether a link fits all rules that are given. PCI address and driver may also be those of a NIC below it."""
     below = _below(link, links)
     checks: t.Dict[str, t.Callable[[str], bool]] = {
-        "name": lambda rule: fnmatch.fnmatchcase(link["netdev"], rule),
+        "name": lambda rule: any(
+            fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link.get("altnames", ()))
+        ),
         "pci": lambda rule: any(
             fnmatch.fnmatchcase(item["pci"], rule.lower()) or item["pci"] == f"0000:{rule.lower()}" for item in below
         ),

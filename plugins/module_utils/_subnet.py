@@ -301,7 +301,8 @@ class Blocks(t.NamedTuple):
         """Free addresses of the blocks in which a run begins or ends. All others are wholly free or wholly excluded."""
         free: t.Dict[int, int] = {}
         for low, high in self.allowed:
-            for block in {(low - self.first) // block_size, (high - self.first) // block_size}:
+            begin, finish = (low - self.first) // block_size, (high - self.first) // block_size
+            for block in (begin, finish) if begin != finish else (begin,):
                 start, end = self.span(block, block_size)
                 if end <= self.last:
                     free[block] = free.get(block, 0) + min(high, end) - max(low, start) + 1
@@ -314,12 +315,6 @@ class Blocks(t.NamedTuple):
             for low, high in self.allowed
         )
         return sum(max(end - begin, 0) for begin, end in inner)
-
-    def serves(self, block_size: int, need: int) -> int:
-        """How many nodes can get `need` addresses, when blocks with fewer are excluded altogether."""
-        return (self.whole(block_size) if block_size >= need else 0) + sum(
-            free >= need for free in self.edges(block_size).values()
-        )
 
     def dealt(self, block_size: int, nodes: int) -> t.List[int]:
         """Free addresses of the blocks that the first `nodes` nodes get; shorter when the blocks run out."""
@@ -422,7 +417,7 @@ def _refuse_blocks(demand: _Demand, blocks: Blocks, need: int, release: str) -> 
     if total >= demand.pods:
         advice.append(f"use whereabouts ({total} addresses)")
     raise FabricError(
-        f"nv-ipam must have a block with {need} free addresses for each of {demand.nodes} nodes.",
+        f"nv-ipam must have a block with at least {need} free for each of {demand.nodes} nodes.",
         f"fabric subnet {demand.network}, nv-ipam of network operator {release}",
         f"{total} addresses for pods, but no block size gives every node {need}",
         (" or ".join(advice) + ".").capitalize() if advice else demand.more_room(),

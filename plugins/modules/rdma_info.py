@@ -55,6 +55,11 @@ rdma:
           description: Name of the network device.
           type: str
           sample: ens1f0np0
+        altnames:
+          description: Further names of the network device.
+          type: list
+          elements: str
+          sample: [enp129s0f0np0]
         device:
           description: Name of the RDMA device; empty when there is none.
           type: str

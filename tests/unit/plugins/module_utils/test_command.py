@@ -60,7 +60,7 @@ def test_a_time_out_kills_the_whole_group(tmp_path):
     pids = tmp_path / "pids"
     began = time.monotonic()
     done = run_program(["sh", "-c", f"echo early; sleep 300 & echo $! $$ >{pids}; wait"], timeout=0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert done == Done(None, "early\n", "")
     deadline = time.monotonic() + 5
     while any(running(int(pid)) for pid in pids.read_text().split()):
@@ -72,6 +72,6 @@ def test_a_child_that_left_the_session_is_not_waited_for(tmp_path):
     pid = tmp_path / "pid"
     began = time.monotonic()
     done = run_program(["sh", "-c", f"setsid sh -c 'echo $$ >{pid}; exec sleep 30' & sleep 30"], timeout=0.5)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert done.rc is None
     os.kill(int(pid.read_text()), 9)

@@ -27,7 +27,7 @@ def tree(tmp_path) -> Tree:
 
 
 def links(tree: Tree, **addresses: t.List[t.Dict[str, t.Any]]) -> t.Dict[str, _rdma.Link]:
-    return {link["netdev"]: link for link in _rdma.read_links(str(tree), addresses)}
+    return {link["netdev"]: link for link in _rdma.read_links(str(tree), addresses, {})}
 
 
 # ---- links ----------------------------------------------------------------------------------------------------------
@@ -39,12 +39,13 @@ def test_mlx5_pf(tree):
         "eno1": {
             "netdev": "eno1", "device": "", "port": 0, "pci": "0000:02:00.0", "driver": "igb", "kind": "physical",
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
-            "rdma_netdevs": [], "addresses": MANAGEMENT,
+            "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [],
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
             "kind": "physical", "link_layer": "Ethernet", "state": "ACTIVE", "up": True, "mtu": 9000,
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
+            "altnames": [],
         },
     }  # fmt: skip
 
@@ -154,6 +155,17 @@ def test_two_ports_on_one_function(tree):
     assert (found["ens5"]["port"], found["ens5d1"]["port"]) == (1, 2)
 
 
+def test_gid_tables_name_other_devices_too(tree):
+    """VLANs, macvlans of pods under names of their own network namespace, and nothing where a port has no address."""
+    pci = tree.pci("0000:81:00.0", "mlx5_core")
+    tree.netdev("ens1f0np0", pci)
+    tree.vlan("ens1f0np0.100", "ens1f0np0")
+    tree.rdma("mlx5_0", pci)
+    for index, netdev in enumerate(["", "net1", "ens1f0np0.100", "ens1f0np0"]):
+        tree.write(f"sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/{index}", netdev)
+    assert list(_rdma.read_ports(str(tree.sys))) == ["ens1f0np0"]
+
+
 def test_representors_have_no_rdma(tree):
     pci = tree.pci("0000:81:00.0", "mlx5_core")
     tree.netdev("ens1f0npf0vf0", pci, phys_port_name="pf0vf0")
@@ -225,7 +237,7 @@ def test_a_cycle_of_links_ends(tree):
 
 
 def test_a_host_without_sysfs_has_no_links(tmp_path):
-    assert _rdma.read_links(str(tmp_path), {}) == []
+    assert _rdma.read_links(str(tmp_path), {}, {}) == []
 
 
 def test_modules(tree):
@@ -260,6 +272,11 @@ def test_parse_addresses():
     assert _rdma.parse_addresses(text) == {
         "eth1": [{"address": "10.5.0.11", "prefix": 23}, {"address": "fd00::11", "prefix": 64}]
     }
+
+
+def test_parse_altnames():
+    text = '[{"ifname":"eth1","altnames":["enp1s0","ens1"]},{"ifname":"eth0"},{}]'
+    assert _rdma.parse_altnames(text) == {"eth1": ["enp1s0", "ens1"]}
 
 
 @pytest.mark.parametrize(
@@ -432,7 +449,7 @@ def rack(tree) -> t.List[_rdma.Link]:
         "bond0": [{"address": "fd00:7::11", "prefix": 64}],
         "ib0": [{"address": "10.8.0.11", "prefix": 24}],
     }
-    return _rdma.read_links(str(tree), addresses)
+    return _rdma.read_links(str(tree), addresses, {"ens1f0np0": ["enp129s0f0np0"]})
 
 
 @pytest.mark.parametrize(
@@ -442,6 +459,7 @@ def rack(tree) -> t.List[_rdma.Link]:
         ({"name": "ens1*"}, "ens1f0np0"),  # the other port has no address
         ({"name": "ens1f1np1"}, "ens1f1np1"),  # named, so it is this one, up or not: the plan judges it
         ({"name": "bond?"}, "bond0"),
+        ({"name": "enp129s0f0*"}, "ens1f0np0"),  # an alternative name
         ({"pci": "0000:81:00.0"}, "ens1f0np0"),
         ({"pci": "81:00.0"}, "ens1f0np0"),
         ({"pci": "0000:B1:00.0"}, "bond0"),  # a bond's member

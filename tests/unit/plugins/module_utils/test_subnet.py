@@ -386,18 +386,18 @@ def test_too_few_addresses_names_what_would_work(options, advice):
 def test_1000_nodes_in_a_16_take_less_than_a_second(ipam, share):
     many = nodes(*(f"10.6.{number // 250 * 7}.{number % 250 + 1}" for number in range(1000)), prefix=16)
     reserved = [f"10.6.{number}.251-10.6.{number}.254" for number in range(256)]
-    began = time.perf_counter()
+    began = time.process_time()
     plan = plan_subnet(nodes=many, reserved=reserved, share=share, pods=8000, ipam=ipam)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert plan["capacity"] >= 8000
 
 
 def test_a_refusal_of_1000_nodes_is_quick_too():
     many = nodes(*(f"10.6.{number // 250 * 7}.{number % 250 + 1}" for number in range(1000)), prefix=16)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(FabricError):
         plan_subnet(nodes=many, pods=64500, share="all", ipam="nv-ipam")
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 # ---- what the IPAMs do ----------------------------------------------------------------------------------------------
@@ -574,4 +574,6 @@ def test_blocks_count_as_they_deal():
         for step in (1, 3, 4, 8, 20):
             dealt = blocks.dealt(step, 1000)
             assert blocks.whole(step) + len(blocks.edges(step)) == len(dealt)
-            assert blocks.serves(step, 2) == sum(free >= 2 for free in dealt)
+            for count in range(1, len(dealt) + 2):
+                wanted = sorted(dealt, reverse=True)[count - 1] if count <= len(dealt) else 0
+                assert blocks.least(step, count) == wanted

@@ -248,7 +248,7 @@ def test_a_hanging_vipu_is_killed(vipu, tmp_path, script):
     began = time.monotonic()
     with pytest.raises(FabricError) as error:
         vipu(f"echo early; {script}", timeout=1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert error.value.what == "vipu did not answer within 1 s."
     assert "early" in error.value.seen
     assert len((tmp_path / "asked").read_text().splitlines()) == 1, "asked again although its time was up"
@@ -258,7 +258,7 @@ def test_both_questions_share_one_time_out(vipu):
     began = time.monotonic()
     with pytest.raises(FabricError):
         vipu("sleep 1; case $* in *showjson*) exit 1;; esac; sleep 60", timeout=2)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(
