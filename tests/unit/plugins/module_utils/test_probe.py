@@ -24,8 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 Facts = t.Dict[str, t.Any]
-ADDRESS = '{"local":"%s","prefixlen":24,"scope":"global"}'
-LINKS = '[{"ifname":"net1","mtu":1500,"linkinfo":{"info_kind":"macvlan"},"addr_info":[%s]}]' % ADDRESS
+LINK = {"ifname": "net1", "mtu": 1500, "linkinfo": {"info_kind": "macvlan"}}
 PING = "2 packets transmitted, 2 received, 0% packet loss\nrtt min/avg/max/mdev = 0.05/0.06/0.07/0.01 ms"
 
 
@@ -99,7 +98,8 @@ def answer(run: probe.Run, pod: str, container: str, script: str, timeout: int) 
         return probe.Output(f"@@ full\n{PING}\n@@ rc 0\n@@ small\n{PING}\n@@ rc 0\n", "")
     uid = {"root": 0, "user": 1000}[container]
     limits = f"@@ uid\n{uid}\n@@ rc 0\n@@ limits\nMax locked memory  unlimited  unlimited  bytes\n@@ rc 0\n"
-    links = LINKS % f"10.5.{1 + number // 256}.{number % 256}"
+    address = {"local": f"10.5.{1 + number // 256}.{number % 256}", "prefixlen": 24, "scope": "global"}
+    links = json.dumps([{**LINK, "addr_info": [address]}])
     return probe.Output(f'{limits}@@ links\n{links}\n@@ rc 0\n@@ routes\n[{{"dev":"eth0"}}]\n\n[]\n@@ rc 0\n', "")
 
 
