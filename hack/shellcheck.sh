@@ -3,6 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 
 need_packages shellcheck
-git ls-files --cached --others --exclude-standard | while IFS= read -r file; do
-    [[ -f $file ]] && head -c 64 "$file" | head -1 | grep -qaE '^#!.*\b(ba|da)?sh\b' && printf '%s\0' "$file"
-done | xargs -0 shellcheck --external-sources --source-path=SCRIPTDIR
+scripts=()
+while IFS= read -r file; do
+    [[ ! -f $file || ! $(head -c 64 "$file" | tr -d '\0' | head -1) =~ ^#!.*sh($|\ ) ]] || scripts+=("$file")
+done < <(git ls-files --cached --others --exclude-standard)
+shellcheck --external-sources --source-path=SCRIPTDIR "${scripts[@]}" hack/lib.sh

@@ -196,7 +196,9 @@ def read_gids(text: str) -> t.List[t.Dict[str, t.Any]]:
 def gid_of(address: str) -> str:
     """The GID that RoCE makes of an address, as sysfs writes it."""
     ip = ipaddress.ip_address(address)
-    return ipaddress.IPv6Address(f"::ffff:{ip}" if ip.version == 4 else str(ip)).exploded
+    # Not `exploded`: from Python 3.13 on it writes a mapped address with dots.
+    digits = f"{int(ip) | (0xFFFF << 32 if ip.version == 4 else 0):032x}"
+    return ":".join(digits[at : at + 4] for at in range(0, 32, 4))
 
 
 # From pod to pod
