@@ -299,7 +299,7 @@ def start_pods(run: Run, nodes: Facts) -> Facts:
 def create_pod(run: Run, body: Facts) -> t.Tuple[str, str]:
     """A pod that the API server refuses fails its own node, not the run."""
     try:
-        run.cluster.request("post", run.path("pods"), body=body)
+        run.cluster.request("post", run.path("pods"), body=body, fieldValidation="Strict")
     except ApiError as error:
         return body["spec"]["nodeName"], f"the API server refused the pod: {message_of(error)}"
     return body["spec"]["nodeName"], ""
