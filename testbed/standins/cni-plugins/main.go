@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ipu.fabric/standins/internal/host"
 )
@@ -30,5 +31,5 @@ func main() {
 		}
 	}
 	log.Printf("%d plugins are in %s", len(plugins), target)
-	host.Keep(func() error { return nil }, func() {})
+	host.Keep(time.Hour, func() error { return nil }, func() {})
 }

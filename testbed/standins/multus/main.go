@@ -38,7 +38,7 @@ func main() {
 		log.Fatal(err)
 	}
 	configured := false
-	host.Keep(func() error {
+	host.Keep(time.Second, func() error {
 		text, err := host.Kubeconfig("default")
 		if err != nil {
 			return err
@@ -46,14 +46,11 @@ func main() {
 		if err := host.Write(filepath.Join(configDir, kubeconfig), text, 0o600); err != nil || configured {
 			return err
 		}
-		for ; !configured; time.Sleep(time.Second) { // until there is a cluster network to wrap
-			configured, err = writeConfig(configDir)
-			if err != nil {
-				return err
-			}
+		configured, err = writeConfig(configDir) // nothing happens until there is a cluster network to wrap
+		if configured {
+			log.Printf("wrote %s", configName)
 		}
-		log.Printf("wrote %s", configName)
-		return nil
+		return err
 	}, func() { _ = os.Remove(filepath.Join(configDir, configName)) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ipu.fabric/standins/internal/host"
 	"ipu.fabric/standins/internal/kube"
@@ -23,7 +24,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	host.Keep(func() error {
+	host.Keep(10*time.Second, func() error {
 		value := "null"
 		if hasVendor("/sys/bus/pci/devices", "0x15b3", "0x0200", "0x0207") {
 			value = `"true"`

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"sort"
 	"syscall"
+	"time"
 
 	"ipu.fabric/standins/internal/host"
 	"ipu.fabric/standins/internal/kube"
@@ -64,7 +65,7 @@ func node() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	host.Keep(func() error {
+	host.Keep(10*time.Second, func() error {
 		text, err := host.Kubeconfig(os.Getenv("POD_NAMESPACE"))
 		if err != nil {
 			return err

@@ -103,7 +103,7 @@ func poolOfNode(name string) (poolSpec, block, error) {
 	if err != nil {
 		return poolSpec{}, block{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	obj, err := client.Resource(pools).Namespace(settings.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"net/netip"
 	"slices"
 )
@@ -112,7 +113,7 @@ func deal(spec poolSpec, existing []allocation, nodes []string, skipExcluded boo
 			dealt = append(dealt, a)
 			continue
 		}
-		for ; ; next = skip(next, spec.PerNodeBlockSize) {
+		for ; ; next = nextBlock(next, spec.PerNodeBlockSize, exclusions, skipExcluded) {
 			b := block{next, skip(next, spec.PerNodeBlockSize-1)}
 			if !b.first.IsValid() || !b.last.IsValid() || !subnet.Contains(b.last) || b.last == broadcast(subnet) {
 				return dealt, nil
@@ -127,6 +128,28 @@ func deal(spec poolSpec, existing []allocation, nodes []string, skipExcluded boo
 	}
 	return dealt, nil
 }
+
+// nextBlock is where the next block starts: right behind this one, or, as half an IPv6 subnet may be excluded, behind all
+// blocks that lie in the same exclusion.
+func nextBlock(start netip.Addr, size int, exclusions []block, skipExcluded bool) netip.Addr {
+	next := skip(start, size)
+	last := skip(next, size-1)
+	for _, e := range exclusions {
+		if skipExcluded && last.IsValid() && e.contains(next) && e.contains(last) {
+			whole := new(big.Int).Sub(number(e.last), number(next))
+			whole.Div(whole.Add(whole, big.NewInt(1)), big.NewInt(int64(size)))
+			sum := whole.Add(whole.Mul(whole, big.NewInt(int64(size))), number(next))
+			if sum.BitLen() > next.BitLen() {
+				return netip.Addr{}
+			}
+			next, _ = netip.AddrFromSlice(sum.FillBytes(make([]byte, next.BitLen()/8)))
+			return next
+		}
+	}
+	return next
+}
+
+func number(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
 
 // pick is the first address after last, round the block, that is neither taken nor the gateway nor excluded.
 func pick(own block, last, gateway netip.Addr, exclusions []block, taken map[netip.Addr]bool) (netip.Addr, error) {

@@ -30,6 +30,8 @@ func TestDeal(t *testing.T) {
 		{"16 addresses a node", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 16, Exclusions: low25}, 99, true, 8, "10.5.0.113", "10.5.0.240"},
 		{"single addresses leave out the gateway", poolSpec{Subnet: "10.5.0.0/29", PerNodeBlockSize: 1, Gateway: "10.5.0.1"}, 9, true, 5, "10.5.0.2", "10.5.0.6"},
 		{"IPv6", poolSpec{Subnet: "fd00:5::/64", PerNodeBlockSize: 256}, 2, true, 2, "fd00:5::1", "fd00:5::200"},
+		{"half an IPv6 subnet excluded", poolSpec{Subnet: "fd00:5::/64", PerNodeBlockSize: 8, Exclusions: []span{{"fd00:5::", "fd00:5::7fff:ffff:ffff:ffff"}}}, 2, true, 2, "fd00:5::7fff:ffff:ffff:fff9", "fd00:5::8000:0:0:8"},
+		{"excluded up to the end", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: []span{{"10.5.0.9", "10.5.0.255"}}}, 9, true, 1, "10.5.0.1", "10.5.0.8"},
 		{"an IPv4 subnet at the end of the address space", poolSpec{Subnet: "255.255.255.0/24", PerNodeBlockSize: 100}, 9, true, 2, "255.255.255.1", "255.255.255.200"},
 	} {
 		got, err := deal(c.spec, nil, names(c.nodes), c.skip)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"log"
 	"os"
+	"time"
 
 	"ipu.fabric/standins/internal/host"
 )
@@ -36,5 +37,5 @@ func main() {
 	if links, err := os.ReadDir("/sys/class/infiniband"); err != nil || len(links) == 0 {
 		log.Fatal("can not get RDMA subsystem network namespace mode: no RDMA link on this host")
 	}
-	host.Keep(func() error { return nil }, func() {})
+	host.Keep(time.Hour, func() error { return nil }, func() {})
 }

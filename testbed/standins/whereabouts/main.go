@@ -9,6 +9,7 @@ package main
 import (
 	"log"
 	"os"
+	"time"
 
 	"ipu.fabric/standins/internal/host"
 
@@ -31,7 +32,7 @@ func main() {
 		log.Fatal(err)
 	}
 	const settings = `{"datastore":"kubernetes","kubernetes":{"kubeconfig":"` + hostConfig + `whereabouts.kubeconfig"}}`
-	host.Keep(func() error {
+	host.Keep(10*time.Second, func() error {
 		text, err := host.Kubeconfig(os.Getenv("WHEREABOUTS_NAMESPACE"))
 		if err != nil {
 			return err

@@ -70,8 +70,8 @@ current-context: plugin
 `, server, base64.StdEncoding.EncodeToString(ca), token, namespace), nil
 }
 
-// Keep calls refresh every ten seconds (tokens rotate) until the pod is told to stop, then clean.
-func Keep(refresh func() error, clean func()) {
+// Keep calls refresh at the start and after every interval (tokens rotate) until the pod is told to stop, then clean.
+func Keep(interval time.Duration, refresh func() error, clean func()) {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	for {
@@ -82,7 +82,7 @@ func Keep(refresh func() error, clean func()) {
 		case <-stop:
 			clean()
 			return
-		case <-time.After(10 * time.Second):
+		case <-time.After(interval):
 		}
 	}
 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"ipu.fabric/standins/internal/kube"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func object(t *testing.T, text string) *kube.Object {
+	t.Helper()
+	obj := &kube.Object{}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = obj.UnmarshalJSON(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func TestAttachment(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{networkNamespace: jobs, master: eth1, mode: bridge, mtu: 1500, ipam: '{ "type": "static" }'}`: `jobs { "cniVersion":"0.3.1", "name":"rdma-net", "type":"macvlan",` +
+			`"master": "eth1","mode" : "bridge","mtu" : 1500,"ipam":{"type":"static"} }`,
+		`{}`:             `default { "cniVersion":"0.3.1", "name":"rdma-net", "type":"macvlan","ipam":{} }`,
+		`{ipam: "{bad"}`: `default { "cniVersion":"0.3.1", "name":"rdma-net", "type":"macvlan","ipam":{bad }`,
+	} {
+		nad := attachment(object(t, "{apiVersion: mellanox.com/v1alpha1, kind: MacvlanNetwork, metadata: {name: rdma-net}, spec: "+spec+"}"))
+		config, _, _ := unstructured.NestedString(nad.Object, "spec", "config")
+		if got := nad.GetNamespace() + " " + config; got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", spec, got, want)
+		}
+	}
+}
+
+func TestWorkloadReady(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{kind: ConfigMap, apiVersion: v1}`:      true,
+		`{kind: DaemonSet, apiVersion: apps/v1}`: false, // it wants no pods
+		`{kind: DaemonSet, apiVersion: apps/v1, metadata: {generation: 2}, status: {observedGeneration: 1, desiredNumberScheduled: 2, numberAvailable: 2, updatedNumberScheduled: 2}}`: false,
+		`{kind: DaemonSet, apiVersion: apps/v1, metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 2, numberAvailable: 2, updatedNumberScheduled: 2}}`: true,
+		`{kind: DaemonSet, apiVersion: apps/v1, status: {desiredNumberScheduled: 2, numberAvailable: 1, updatedNumberScheduled: 2}}`:                                                   false,
+		`{kind: Deployment, apiVersion: apps/v1, spec: {replicas: 1}, status: {availableReplicas: 1, updatedReplicas: 1}}`:                                                             true,
+		`{kind: Deployment, apiVersion: apps/v1, spec: {replicas: 1}, status: {updatedReplicas: 1}}`:                                                                                   false,
+	} {
+		if got := workloadReady(object(t, text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestEveryManifestRenders(t *testing.T) {
+	policy := object(t, "{apiVersion: mellanox.com/v1alpha1, kind: NicClusterPolicy, metadata: {name: nic-cluster-policy}, "+
+		"spec: {global: {repository: registry.example/a, version: v1}, tolerations: [{operator: Exists}]}}")
+	for _, c := range components {
+		for _, spec := range []map[string]any{{"image": "x", "config": `{"a":"b"}`}, nil} {
+			objects, err := render(c, policy, spec, options{namespace: "operator", release: 26.04})
+			if err != nil {
+				t.Errorf("%s: %v", c.manifest, err)
+				continue
+			}
+			last := objects[len(objects)-1]
+			containers, _, _ := unstructured.NestedSlice(last.Object, "spec", "template", "spec", "containers")
+			image := containers[0].(map[string]any)["image"].(string)
+			if last.GetName() != c.daemonSet || spec != nil && !strings.HasPrefix(image, "registry.example/a/x:v1") {
+				t.Errorf("%s: last object %s with image %s", c.manifest, last.GetName(), image)
+			}
+		}
+	}
+}
+
+func TestParseRelease(t *testing.T) {
+	if !(parseRelease("25.10.0") > parseRelease("25.7.0") && parseRelease("26.1.2") >= 26.01 && parseRelease("25.10.0") < 26.01) {
+		t.Error("releases do not compare")
+	}
+}
