@@ -119,7 +119,7 @@ def _wrap(line: str, indent: str) -> t.List[str]:
 
 def as_text(plan: Plan, title: str = "Plan") -> str:
     """All of it for a terminal: decisions, hosts, findings."""
-    lines = [f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", ""]
+    lines = [f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", *([""] if facts(plan) else [])]
     for word, text in facts(plan):
         lines += _wrap(f"{word:<10}{text}", " " * 12)
     heading, rows = host_rows(plan)
