@@ -66,7 +66,7 @@ def tcp_command(host: str, port: int) -> str:
     """Open a TCP connection with whichever tool the image has."""
     where = f"{shlex.quote(host)} {int(port)}"
     return (
-        f"if command -v nc >/dev/null; then nc -z -w 3 {where}; "
+        f"if command -v nc >/dev/null; then nc -v -z -w 3 {where}; "
         f"elif command -v bash >/dev/null; then timeout 3 bash -c ': </dev/tcp/$0/$1' {where}; "
         f"else exit {MISSING_TOOL}; fi"
     )
@@ -140,7 +140,12 @@ def read_network(text: str) -> t.Dict[str, t.Any]:
     answers = sections(text)
     links, routes = answers.get("links", Answer(1, "")), answers.get("routes", Answer(1, ""))
     vipu = [
-        {"host": name.split()[1], "port": int(name.split()[2]), "rc": answer.rc, "seen": answer.text}
+        {
+            "host": name.split()[1],
+            "port": int(name.split()[2]),
+            "rc": answer.rc,
+            "seen": last_line(answer.text) if answer.text else "",
+        }
         for name, answer in answers.items()
         if name.startswith("vipu ")
     ]
