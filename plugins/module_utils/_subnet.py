@@ -310,11 +310,8 @@ class Blocks(t.NamedTuple):
 
     def whole(self, block_size: int) -> int:
         """How many blocks lie inside a run and are not among the edges."""
-        inner = (
-            ((low - self.first) // block_size + 1, min((high - self.first) // block_size, self.total(block_size)))
-            for low, high in self.allowed
-        )
-        return sum(max(end - begin, 0) for begin, end in inner)
+        inner = ((high - self.first) // block_size - (low - self.first) // block_size - 1 for low, high in self.allowed)
+        return sum(max(blocks, 0) for blocks in inner)
 
     def dealt(self, block_size: int, nodes: int) -> t.List[int]:
         """Free addresses of the blocks that the first `nodes` nodes get; shorter when the blocks run out."""

@@ -149,9 +149,8 @@ def _ask(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answ
     done = run_program([*command, "--showjson"], timeout)
     # A release that does not know --showjson may print text, or refuse.
     answer = (parse_json(done.out) or parse_text(done.out)) if done.rc == 0 else None
-    left = deadline - time.monotonic()
-    if answer is None and done.rc is not None and left > 0:
-        first, done = done, run_program(command, left)
+    if answer is None and done.rc is not None:
+        first, done = done, run_program(command, deadline - time.monotonic())
         answer = parse_text(done.out) if done.rc == 0 else None
         done = done if done.out.strip() or done.err.strip() else first
     if answer is not None:

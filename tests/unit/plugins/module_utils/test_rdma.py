@@ -459,6 +459,7 @@ def rack(tree) -> t.List[_rdma.Link]:
         ({"name": "ens1*"}, "ens1f0np0"),  # the other port has no address
         ({"name": "ens1f1np1"}, "ens1f1np1"),  # named, so it is this one, up or not: the plan judges it
         ({"name": "bond?"}, "bond0"),
+        ({"name": "ens2f0np0"}, "ens2f0np0"),  # with a VLAN on it, but not its member
         ({"name": "enp129s0f0*"}, "ens1f0np0"),  # an alternative name
         ({"pci": "0000:81:00.0"}, "ens1f0np0"),
         ({"pci": "81:00.0"}, "ens1f0np0"),
