@@ -191,11 +191,11 @@ def forget_node(module: AnsibleModule, name: str) -> None:
         module.run_command(["kubectl", "--kubeconfig", ADMIN, "--request-timeout", "10s", "delete", "node", name])
 
 
-def reached_the_end(path: str = KUBELET) -> bool:
+def reached_the_end() -> bool:
     """Whether an init came to its last phases. Such a cluster may be in use by now, and is never reset."""
-    if not os.path.exists(path):
+    if not os.path.exists(KUBELET):
         return False
-    with open(path, encoding="utf-8") as handle:
+    with open(KUBELET, encoding="utf-8") as handle:
         return ROTATED in handle.read()
 
 
