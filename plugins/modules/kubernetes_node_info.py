@@ -10,7 +10,7 @@ module: kubernetes_node_info
 short_description: Say what a host is to its Kubernetes cluster
 version_added: 0.1.0
 description:
-  - Gathers in one call what the role M(ipu.fabric.kubernetes#role) decides by.
+  - Gathers in one call what the role C(kubernetes) decides by.
   - The API is asked about this host only, with the kubelet's own credentials.
 author:
   - ipu.fabric contributors (@ipu-fabric)
