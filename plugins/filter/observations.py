@@ -36,7 +36,7 @@ def part(key: str, source: str, result: t.Mapping[str, t.Any]) -> Seen:
     if result.get("skipped") or "msg" not in result:
         return {}
     error = {
-        "source": "vipu" if key == "vipu" else source,
+        "source": "vipu" if key == "vipu" and not result.get("unreachable") else "host",
         "what": result.get("what", "The host could not be looked at."),
         "where": result.get("where", source),
         "seen": result.get("seen", result["msg"]),

@@ -74,8 +74,10 @@ def _network_facts(network: Plan) -> t.List[t.Tuple[str, str]]:
     name = f"{network['namespace']}/{network['name']}"
     lines = [("Network", f"{name}: {network['mode']} on {network['master']}, MTU {network['mtu']}, {resource}")]
     subnet = network["subnet"]
+    if not network["master"]:
+        return [("Network", f"{name}: no NIC, see the findings")]
     if not subnet:
-        return [*lines, ("", "no addresses: see the findings")]
+        return [*lines, ("", "no addresses, see the findings")]
     gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
     pods = f"{subnet['range_start']}-{subnet['range_end']}, {subnet['capacity']} addresses, {subnet['needed']} needed"
     lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))

@@ -74,9 +74,9 @@ def test_hosts_outside_the_limit():
             },
         ),
         (
-            "__preflight_host",
+            "__fabric_vipu",
             {"unreachable": True, "msg": "No route to host"},
-            {"source": "preflight_info", "seen": "No route to host", "where": "preflight_info"},
+            {"source": "host", "seen": "No route to host", "where": "vipu_info"},
         ),
     ],
 )
