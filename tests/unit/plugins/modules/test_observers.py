@@ -11,6 +11,7 @@ import typing as t
 
 import pytest
 import yaml
+from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils._rdma import observe
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
@@ -45,9 +46,11 @@ def test_rdma_subnet(run):
     assert set(documented(rdma_subnet)) - {"warnings"} <= set(result)
 
 
-def test_rdma_subnet_warns(run):
+def test_rdma_subnet_warns(run, monkeypatch):
+    warned: t.List[str] = []
+    monkeypatch.setattr(AnsibleModule, "warn", lambda _self, warning: warned.append(warning))
     result = run(rdma_subnet, nodes=[NODES[0], {**NODES[1], "mtu": 1500}], ipam="nv-ipam", pool_name="rdma-net")
-    assert "different MTUs" in json.dumps(result["warnings"])
+    assert "different MTUs" in warned[0]
     assert result["pool"]["perNodeBlockSize"] == 32
     assert result["ipam"]["poolName"] == "rdma-net"
 
