@@ -14,6 +14,7 @@ author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Decides which NIC, addresses, releases and V-IPU controllers are used, and finds what is impossible and why.
   - Runs on the controller and asks no host. The same input gives the same plan.
+  - Counts as changed when what is decided differs from the plan.json of the last run. Findings alone do not count.
   - Does not fail because of findings. The caller reads them in RV(plan.findings).
 extends_documentation_fragment:
   - ipu.fabric.attributes
@@ -253,15 +254,20 @@ def write(module: AnsibleModule, path: str, text: str) -> None:
     module.atomic_move(temporary, path)
 
 
+def decisions(text: str) -> t.Any:
+    """A plan without its findings, which come and go with the state of the hosts; None if the text is no plan."""
+    try:
+        return {key: value for key, value in json.loads(text).items() if key != "findings"}
+    except (AttributeError, ValueError):
+        return None
+
+
 def keep(module: AnsibleModule, plan: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
-    """Put the plan into the artifacts folder; changed only where a file differs."""
+    """Put the plan into the artifacts folder."""
     folder = module.params["artifacts_dir"]
-    files = {
-        "plan.json": json.dumps(plan, indent=2) + "\n",
-        "plan.html": _plan_report.as_html(plan),
-    }
+    files = {"plan.json": json.dumps(plan, indent=2) + "\n", "plan.html": _plan_report.as_html(plan)}
     before = {name: _preflight.read(os.path.join(folder, name)) for name in files}
-    if before != files and not module.check_mode:
+    if not module.check_mode:
         try:
             os.makedirs(folder, mode=0o755, exist_ok=True)
         except OSError as error:
@@ -271,10 +277,7 @@ def keep(module: AnsibleModule, plan: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         for name, text in files.items():
             if before[name] != text:
                 write(module, os.path.join(folder, name), text)
-    shown = [
-        {"before": before[name], "after": files[name], "before_header": name, "after_header": name} for name in files
-    ]
-    return {"changed": before != files, "diff": [shown[0]] if before != files else []}
+    return _result.outcome(decisions(before["plan.json"]), decisions(files["plan.json"]))
 
 
 def make(module: AnsibleModule) -> t.Dict[str, t.Any]:

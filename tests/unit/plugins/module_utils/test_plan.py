@@ -456,3 +456,32 @@ def test_two_hundred_hosts_are_quick():
 
 def test_every_check_says_what_it_means():
     assert all(meaning and not meaning.endswith(".") for meaning in CHECKS.values())
+
+
+def test_a_fabric_of_ipv6(hosts):
+    for number, name in enumerate(hosts, 11):
+        hosts[name]["rdma"]["links"][1]["addresses"] = [{"address": f"fd00:5::{number}", "prefix": 64}]
+        hosts[name]["rdma"]["routes"] = {"fd00:5::20": {"dev": "ens1f0", "source": "", "gateway": ""}}
+        hosts[name]["vipu"].update(host="fd00:5::20", address="fd00:5::20")
+    assert set(errors(plan(hosts))) == {"vipu-address"}
+    planned = plan(hosts, pod_cidr="10.244.0.0/16,fd00:244::/56", service_cidr="10.96.0.0/12,fd00:96::/112")
+    assert errors(planned) == {}
+    assert planned["vipu"]["value"] == "[fd00:5::20]:8090:ipunode=true"
+    assert planned["networks"][0]["subnet"]["cidr"] == "fd00:5::/64"
+
+
+def test_eight_rails_on_hosts_with_different_groups(hosts):
+    hosts["w2"]["groups"].append("rack2")
+    for number, name in ((12, "w1"), (13, "w2")):
+        rails = [link(f"rail{rail}", f"10.{20 + rail}.0.{number}") for rail in range(8)]
+        hosts[name]["rdma"]["links"] += rails
+    networks = [{"name": f"rail-{rail}", "select": {"name": f"rail{rail}"}} for rail in range(8)]
+    networks[7]["hosts"] = ["rack2"]
+    planned = plan(hosts, networks=networks)
+    assert planned["findings"] == []
+    assert len(planned["hosts"]["w1"]["links"]) == 7
+    assert len(planned["rdma_resources"]) == 8
+    assert planned["networks"][7]["hosts"] == ["w2"]
+    text = _plan_report.as_text(planned)
+    assert "8 NICs" in text
+    assert max(map(len, text.splitlines())) <= 80

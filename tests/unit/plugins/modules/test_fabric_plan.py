@@ -31,11 +31,24 @@ def test_written_once(tmp_path):
     folder.parent.mkdir()
     first = fabric_plan.keep(module(folder), PLAN)
     assert first["changed"]
-    assert first["diff"][0]["after_header"] == "plan.json"
+    assert first["diff"] == {"before": None, "after": {"schema": 1, "hosts": {}}}
     assert json.loads((folder / "plan.json").read_text()) == PLAN
     assert "<html" in (folder / "plan.html").read_text()
     assert os.stat(folder / "plan.json").st_mode & 0o777 == 0o644
-    assert fabric_plan.keep(module(folder), PLAN) == {"changed": False, "diff": []}
+    assert not fabric_plan.keep(module(folder), PLAN)["changed"]
+
+
+def test_findings_alone_are_no_change(tmp_path):
+    folder = tmp_path / "artifacts"
+    fabric_plan.keep(module(folder), PLAN)
+    found = {"level": "warning", "check": "swap", "hosts": [], "what": "Swap is on.", "seen": "", "next": ""}
+    assert not fabric_plan.keep(module(folder), {**PLAN, "findings": [found]})["changed"]
+    assert "Swap is on." in (folder / "plan.html").read_text()
+
+
+def test_what_is_no_plan_is_written_anew(tmp_path):
+    (tmp_path / "plan.json").write_text("[]")
+    assert fabric_plan.keep(module(tmp_path), PLAN)["changed"]
 
 
 def test_check_mode_writes_nothing(tmp_path):
