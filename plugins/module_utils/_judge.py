@@ -15,7 +15,7 @@ Hosts = t.Mapping[str, Host]
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
 MEMORY_MB = {"control_plane": 1700, "worker": 1024}
 DISK_MB = 10 * 1024
-# Between the controller's question and the host's answer lies the connection: it makes a clock look ahead, never behind.
+# The way from the controller to the host takes time, which makes a clock look ahead, never behind.
 BEHIND_SECONDS, AHEAD_SECONDS = -30, 300
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)
 NODE_PORTS = (10250, 10256)
