@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import random
 import typing as t
 
 import pytest
@@ -560,6 +562,34 @@ def test_plain_nics_where_rdma_is_not_required(tree):
 def test_rdma_is_preferred_where_it_is_not_required(rack):
     single = [link for link in rack if link["netdev"] in ("eno1", "ens1f0np0")]
     assert _rdma.choose_fabric_link(single, way("eno1"), {}, VIPU, False)["netdev"] == "ens1f0np0"
+
+
+def test_2000_random_choices(rack):
+    """Whatever is chosen fits every rule, can carry a macvlan, and has RDMA where it must."""
+    rng = random.Random(3)
+    members = {"ens3f0np0", "ens4f0np0"}
+    chosen = set()
+    for _turn in range(2000):
+        some = [link for link in rack if rng.random() < 0.6 or link["netdev"] in members]
+        select = {
+            "name": rng.choice(["", "", "ens*", "bond0", "e*"]),
+            "driver": rng.choice(["", "", "mlx5_core", "igb"]),
+            "subnet": rng.choice(["", "", "10.0.0.0/8", "10.5.0.0/24"]),
+        }
+        require = rng.random() < 0.7
+        dev = rng.choice(["", "lo", "eno1", "bond0", "ib0"])
+        try:
+            link = _rdma.choose_fabric_link(some, way(dev), select, VIPU, require)
+        except FabricError:
+            continue
+        chosen.add(link["netdev"])
+        assert link in some
+        assert link["link_layer"] != "InfiniBand"
+        assert link["rdma_netdevs"] or not require
+        assert fnmatch.fnmatchcase(link["netdev"], select["name"] or "*")
+        if any(item["netdev"] == "bond0" for item in some):
+            assert link["netdev"] not in members
+    assert {"ens1f0np0", "ens2f0np0.100", "bond0", "eno1"} <= chosen
 
 
 def test_no_links_at_all():

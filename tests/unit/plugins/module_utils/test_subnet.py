@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import math
 import random
 import time
@@ -541,8 +542,9 @@ def check_refusal(case: Case) -> None:
         return
     assert case.options["ipam"] == "nv-ipam"
     first, last = number(case.network[0]) + 1, number(case.network[-1]) - (case.network.version == 4)
+    until = [0, *itertools.accumulate(ip in case.free for ip in range(first, last + 1))]
     for step in range(1, last - first + 2):
-        blocks = [sum(ip in case.free for ip in range(at, at + step)) for at in range(first, last - step + 2, step)]
+        blocks = [until[at + step] - until[at] for at in range(0, last - first + 2 - step, step)]
         if case.options["ipam_release"] >= "26":
             assert sum(free >= need for free in blocks) < count, f"blocks of {step} would do"
         else:
@@ -563,6 +565,50 @@ def test_10000_random_plans():
         check_exclude(case, plan)
         (check_whereabouts if case.options["ipam"] == "whereabouts" else check_nv_ipam)(case, plan)
     assert planned > 3000
+
+
+def deal_by_jumps(pool: t.Mapping[str, t.Any], count: int) -> t.List[int]:
+    """nv-ipam from 26.1 on in a wide subnet: where the blocks begin. It jumps over an exclusion in whole blocks."""
+    step, start = pool["perNodeBlockSize"], number(ipaddress.ip_network(pool["subnet"])[0]) + 1
+    excluded = [(number(item["startIP"]), number(item["endIP"])) for item in pool["exclusions"]]
+    starts: t.List[int] = []
+    while len(starts) < count:
+        around = [high for low, high in excluded if low <= start and start + step - 1 <= high]
+        if around:
+            start += max((around[0] + 1 - start) // step, 1) * step
+        else:
+            starts.append(start)
+            start += step
+    return starts
+
+
+def test_1000_random_plans_in_an_ipv6_64():
+    """Too wide to count through: the blocks must begin, and be as free, as the plan says."""
+    rng = random.Random(64)
+    network = ipaddress.ip_network("fd00:5::/64")
+    base = number(network[0])
+    for _turn in range(1000):
+        members = [name(base + rng.choice([rng.randrange(1, 200), rng.randrange(1, 2**64 - 1)])) for _node in range(4)]
+        low = base + rng.choice([rng.randrange(1, 500), rng.randrange(1, 2**52)])
+        high = low + rng.choice([rng.randrange(2**8, 2**12), rng.randrange(2**30)])
+        share = rng.choice(["all", "upper_half", f"{name(low)}-{name(high)}"])
+        pods = rng.choice([0, 4, 17, 100])
+        gateway = rng.choice(["", name(base + 1), name(low)])
+        if len(set(members)) < 4 or gateway in members:
+            continue
+        options = {"nodes": nodes(*members, prefix=64), "gateway": gateway, "share": share, "pods": pods}
+        plan = plan_subnet(ipam="nv-ipam", **options)
+        taken = {number(address) for address in (*members, *([gateway] if gateway else []))}
+        allowed_low, allowed_high = number(plan["range_start"]), number(plan["range_end"])
+        step = plan["pool"]["perNodeBlockSize"]
+        free = [
+            max(min(start + step - 1, allowed_high) - max(start, allowed_low) + 1, 0)
+            - sum(max(start, allowed_low) <= ip <= min(start + step - 1, allowed_high) for ip in taken)
+            for start in deal_by_jumps(plan["pool"], 4)
+        ]
+        assert sum(free) == plan["capacity"] >= pods
+        assert min(free) >= max(math.ceil(pods / 4), 1)
+        assert all(start + step - 1 - base < 2**53 for start in deal_by_jumps(plan["pool"], 4))
 
 
 def test_blocks_count_as_they_deal():
