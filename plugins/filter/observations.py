@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._preflight import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._vipu import split_endpoint
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node", "etcd")
@@ -73,6 +75,12 @@ def observations(hostvars: t.Mapping[str, t.Any], groups: t.Mapping[str, t.Seque
     for name, variable, answer in answers:
         if name in found:
             merge(found[name], part(*PARTS[variable], answer))
+    arrived = time.time()
+    for seen in found.values():
+        clock = seen.get("host", {}).get("time")
+        if clock:
+            offset = clock_offset(clock["asked"], clock["read"], arrived)
+            seen["host"] = {**seen["host"], "time": {**clock, "offset": offset}}
     return found
 
 

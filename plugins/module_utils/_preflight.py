@@ -202,12 +202,20 @@ def kubelet(root: str) -> t.Dict[str, t.Any]:
 
 
 def clock(controller_time: float) -> t.Dict[str, t.Any]:
-    """Whether the clock is kept right, and its distance from the controller's in seconds."""
+    """Whether the clock is kept right, what the controller's said when it asked, and what this one says."""
     shown = run(["timedatectl", "show", "--property=NTPSynchronized", "--value"]).strip()
-    return {
-        "synchronized": {"yes": True, "no": False}.get(shown),
-        "offset": round(time.time() - controller_time) if controller_time else 0,
-    }
+    return {"synchronized": {"yes": True, "no": False}.get(shown), "asked": controller_time, "read": time.time()}
+
+
+def clock_offset(asked: float, read: float, arrived: float) -> int:
+    """Seconds by which a host's clock is surely ahead of the controller's, negative if behind.
+
+    The host read its clock at some time between the question and the arrival of the answer, by the controller's clock:
+    a slow connection is not a wrong clock.
+    """
+    if not asked:
+        return 0
+    return round(max(read - arrived, 0) + min(read - asked, 0))
 
 
 def gather(

@@ -119,7 +119,9 @@ host:
       description: Whether the kernel has each of O(modules); null where nothing tells.
       type: dict
     time:
-      description: V(synchronized) is null where nothing tells; V(offset) is in seconds from O(controller_time).
+      description:
+        - V(synchronized) is null where nothing tells.
+        - V(asked) is O(controller_time), V(read) the host's clock, both in seconds since 1970.
       type: dict
     dns:
       description: Whether each of O(names) resolves.

@@ -67,8 +67,21 @@ def test_gather(root):
     assert seen["other_kubernetes"] == ["k3s"]
     assert seen["disk_mb"]["/var/lib/none"] > 0
     assert seen["dns"] == {"localhost": True}
-    assert seen["time"]["offset"] == 0
+    assert seen["time"]["asked"] == 0
     assert not seen["systemd"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "arrived", "offset"),
+    [
+        (0.0, 5000.0, 1000.0, 0),  # nobody asked
+        (1000.0, 1043.0, 1050.0, 0),  # a connection that took 43 s
+        (1000.0, 1400.0, 1050.0, 350),
+        (1000.0, 600.0, 1050.0, -400),
+    ],
+)
+def test_a_slow_connection_is_not_a_wrong_clock(asked, read, arrived, offset):
+    assert _preflight.clock_offset(asked, read, arrived) == offset
 
 
 @pytest.mark.parametrize(
