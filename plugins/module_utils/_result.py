@@ -13,7 +13,8 @@ from ansible.module_utils.basic import AnsibleModule
 class FabricError(Exception):
     """Something that a person has to act on.
 
-    what: what was looked for or tried; where: host, file, URL or object; seen: what was found instead; next_step: what to do now.
+    what: what was looked for or tried; where: host, file, URL or object; seen: what was found instead;
+    next_step: what to do now.
     """
 
     def __init__(self, what: str, where: str, seen: str, next_step: str) -> None:
