@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import images, packages, programs, trees
-from .common import Problem, digest, lock, output, run, say, step, stored, sweep
+from .common import ProblemError, digest, lock, run, say, step, stored
 
 # What each command comes from on Debian; only the missing ones are installed.
 NEEDED = {
@@ -36,7 +36,9 @@ class Parts:
 def requirements() -> None:
     """Install what this machine lacks."""
     if not shutil.which("go"):
-        raise Problem("no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.25 or newer")
+        raise ProblemError(
+            "no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.25 or newer"
+        )
     missing = [package for command, package in NEEDED.items() if not shutil.which(command, path=COMMANDS)]
     if missing:
         names = " ".join(sorted(set(missing)))
@@ -63,40 +65,39 @@ def _www(target: Path, bin_dir: Path, debian: Path) -> None:
     (archive.parent / f"{archive.name}.sha256sum").write_text(f"{checksum}  {archive.name}\n")
 
 
-def _images(bin_dir: Path, groups: dict[str, Path], standins: Path) -> list[images.Image]:
-    return [
+def _registry(target: Path, bin_dir: Path, groups: dict[str, Path], standins: Path, debian: Path) -> None:
+    """The images that the mirror serves."""
+    wanted = [
         *images.kubernetes_images(bin_dir, groups["pause"]),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
         *images.standin_images(standins, groups["cni"]),
     ]
+    images.fill(target, bin_dir / "registry", wanted, debian / "tools.tar")
 
 
 def build() -> Parts:
     """Build what is missing. Safe to run side by side and to kill."""
     requirements()
-    with lock("build"):
-        sweep()
-        with ThreadPoolExecutor() as pool:
-            debian_tree = pool.submit(trees.trees)  # waits for the network mostly, so it fits beside the compiler
-            groups = {name: programs.group(name) for name in programs.GROUPS}
-            standins = programs.standins()
-            debian = debian_tree.result()
-        bin_dir = programs.binaries(groups)
-        code = digest(Path(packages.__file__), Path(__file__))
-        www = stored(
-            "www",
-            digest(code, bin_dir.name, debian.name, programs.STANDINS / "charts"),
-            lambda target: _www(target, bin_dir, debian),
-        )
-        wanted = (bin_dir.name, groups["pause"].name, groups["cni"].name, standins.name, debian.name, programs.STANDINS / "images.json")
-        registry = stored(
-            "registry",
-            digest(Path(images.__file__), *wanted),
-            lambda target: images.fill(target, bin_dir / "registry", _images(bin_dir, groups, standins), debian / "tools.tar"),
-        )
-        parts = Parts(bin_dir, standins, debian, registry, www)
-        for name in ("tools", "host"):
-            _podman_image(parts, name)
+    with ThreadPoolExecutor() as pool:
+        debian_tree = pool.submit(trees.trees)  # waits for the network mostly, so it fits beside the compiler
+        groups = {name: programs.group(name) for name in programs.GROUPS}
+        standins = programs.standins()
+        debian = debian_tree.result()
+    bin_dir = programs.binaries(groups)
+    www = stored(
+        "www",
+        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, programs.STANDINS / "charts"),
+        lambda target: _www(target, bin_dir, debian),
+    )
+    made_of = (bin_dir, groups["pause"], groups["cni"], groups["flannel-cni"], standins, debian)
+    registry = stored(
+        "registry",
+        digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json"),
+        lambda target: _registry(target, bin_dir, groups, standins, debian),
+    )
+    parts = Parts(bin_dir, standins, debian, registry, www)
+    for name in ("tools", "host"):
+        _podman_image(parts, name)
     return parts
 
 
@@ -106,6 +107,7 @@ def image_name(parts: Parts, name: str) -> str:
 
 def _podman_image(parts: Parts, name: str) -> None:
     image = image_name(parts, name)
-    if run("podman", "image", "exists", image, check=False).returncode:
-        with step(f"import the {name} image"):
-            run("podman", "import", "--quiet", parts.debian / f"{name}.tar", image)
+    with lock("podman-import"):
+        if run("podman", "image", "exists", image, check=False).returncode:
+            with step(f"import the {name} image"):
+                run("podman", "import", "--quiet", parts.debian / f"{name}.tar", image)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 
 from . import hosts, inventory, prune
 from .build import build
-from .common import Problem, say
+from .common import ProblemError, lock, say
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="testbed", description="Disposable hosts and the mirror they install from. TESTBED_ID (0 to 9) chooses which.")
+    about = "Disposable hosts and the mirror they install from. TESTBED_ID (0 to 9) chooses which."
+    parser = argparse.ArgumentParser(prog="testbed", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     simple = {
         "up": "build what is missing, start what does not run: mirror, fabric, hosts",
@@ -35,40 +37,46 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _do(arguments: argparse.Namespace) -> int:
+def _build(arguments: argparse.Namespace) -> None:
+    with lock("store", shared=True):
+        parts = build()
+    if arguments.command == "bin":
+        print(parts.bin)
+
+
+def _start(arguments: argparse.Namespace) -> None:
     testbed = hosts.testbed()
-    match arguments.command:
-        case "up" | "reset":
-            parts = build()
-            getattr(testbed, arguments.command)(parts)
-            say(f"inventory: {inventory.write(testbed, parts)}")
-        case "down":
-            testbed.down()
-        case "status":
-            print(testbed.status())
-        case "inventory":
-            print(testbed.state / "inventory" / "hosts.yml")
-        case "build":
-            build()
-        case "bin":
-            print(build().bin)
-        case "prune":
-            prune.prune(build())
-        case "fabric":
-            testbed.set_fabric(arguments.cidr)
-        case "vipu":
-            testbed.set_vipu(arguments.mode)
-        case "exec":
-            words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
-            return testbed.execute(arguments.host, words)
-    return 0
+    with lock("store", shared=True):  # until the testbed has written down what it uses
+        parts = build()
+        testbed.reset(parts) if arguments.command == "reset" else testbed.up(parts)
+    say(f"inventory: {inventory.write(testbed, parts)}")
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    return hosts.testbed().execute(arguments.host, words)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+    "build": _build,
+    "bin": _build,
+    "up": _start,
+    "reset": _start,
+    "down": lambda _: hosts.testbed().down(),
+    "status": lambda _: print(hosts.testbed().status()),
+    "inventory": lambda _: print(inventory.path(hosts.testbed())),
+    "prune": lambda _: prune.prune(build()),
+    "fabric": lambda arguments: hosts.testbed().set_fabric(arguments.cidr),
+    "vipu": lambda arguments: hosts.testbed().set_vipu(arguments.mode),
+    "exec": _execute,
+}
 
 
 def main() -> int:
     arguments = _parser().parse_args()
     try:
-        return _do(arguments)
-    except Problem as problem:
+        return COMMANDS[arguments.command](arguments) or 0
+    except ProblemError as problem:
         print(f"testbed: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[1]
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -21,7 +22,7 @@ CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or _CACHES / "ipu-fabric")
 STORE = CACHE / "store"
 
 
-class Problem(Exception):
+class ProblemError(Exception):
     """Something a person has to look at: the message says what, and what to do next."""
 
 
@@ -38,33 +39,35 @@ def step(text: str) -> Iterator[None]:
     say(f"{text}: {time.monotonic() - start:.1f} s")
 
 
-def run(*command: object, check: bool = True, **options) -> subprocess.CompletedProcess:
+def run(*command: object, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command quietly; a failure shows the command and the end of what it said."""
     words = [str(word) for word in command]
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.STDOUT if options["stdout"] is subprocess.PIPE else None)
-    done = subprocess.run(words, text=True, check=False, **options)
+    done: subprocess.CompletedProcess[str] = subprocess.run(words, text=True, check=False, **options)
     if check and done.returncode:
         tail = "\n".join((done.stdout or "").splitlines()[-25:])
-        raise Problem(f"`{' '.join(words)}` ended with {done.returncode}:\n{tail}")
+        raise ProblemError(f"`{' '.join(words)}` ended with {done.returncode}:\n{tail}")
     return done
 
 
-def output(*command: object, **options) -> str:
+def output(*command: object, **options: Any) -> str:
     """What a command prints, without its complaints."""
     return run(*command, stderr=subprocess.DEVNULL, **options).stdout.strip()
 
 
 @contextmanager
-def lock(name: str) -> Iterator[None]:
-    """One process at a time; the lock goes with the process, however that ends."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{name}.lock").open("w") as handle:
+def lock(name: str, shared: bool = False) -> Iterator[None]:
+    """One process alone, or many that share. The lock goes with the process, however that ends."""
+    places = CACHE / "locks"
+    places.mkdir(parents=True, exist_ok=True)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    with (places / name).open("w") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             say(f"waiting for another process that holds the lock `{name}`")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(handle, kind)
         yield
 
 
@@ -72,35 +75,30 @@ def digest(*parts: object) -> str:
     """A short name for these inputs. A path counts with its content, a directory with everything below it."""
     total = hashlib.sha256()
     for part in parts:
-        files = [part] if not isinstance(part, Path) or part.is_file() else sorted(p for p in part.rglob("*") if p.is_file())
-        for file in files:
-            if isinstance(file, Path):
-                content = file.read_bytes()
-                name = str(file.relative_to(part)) if file != part else file.name
-                total.update(f"{name}\0{file.stat().st_mode & 0o111}\0{len(content)}\0".encode() + content)
-            else:
-                total.update(json.dumps(file, sort_keys=True).encode() + b"\0")
+        if not isinstance(part, Path):
+            total.update(json.dumps(part, sort_keys=True).encode() + b"\0")
+            continue
+        for file in [part] if part.is_file() else sorted(path for path in part.rglob("*") if path.is_file()):
+            content = file.read_bytes()
+            name = file.relative_to(part.parent)
+            total.update(f"{name}\0{file.stat().st_mode & 0o111}\0{len(content)}\0".encode() + content)
     return total.hexdigest()[:12]
 
 
 def stored(name: str, key: str, make: Callable[[Path], None]) -> Path:
     """The directory STORE/name-key. `make` fills a temporary one, which then gets its name in one step: what is
-    in the store is whole."""
+    in the store is whole, and what a killed build left is swept by the next."""
     place = STORE / f"{name}-{key}"
-    if not place.exists():
-        STORE.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=STORE))
-        scratch.chmod(0o755)
-        try:
+    if place.exists():
+        return place
+    STORE.mkdir(parents=True, exist_ok=True)
+    with lock(f"build-{name}"):
+        if not place.exists():
+            for left in STORE.glob(f".{name}.*"):
+                shutil.rmtree(left)
+            scratch = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=STORE))
+            scratch.chmod(0o755)
             with step(f"build {name}"):
                 make(scratch)
             scratch.rename(place)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
     return place
-
-
-def sweep() -> None:
-    """Remove what a killed build left behind. Only for a caller that holds the build lock."""
-    for scratch in STORE.glob(".*-*"):
-        shutil.rmtree(scratch, ignore_errors=True)

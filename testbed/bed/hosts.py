@@ -6,13 +6,15 @@ import ipaddress
 import json
 import os
 import shutil
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .build import Parts, image_name
-from .common import CACHE, Problem, lock, output, run, say, step
+from .common import CACHE, ProblemError, lock, output, run, say, step
 
 HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
 MIRROR, REGISTRY = 2, 3
@@ -23,7 +25,7 @@ VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overla
 LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # more than that this machine may forbid
 
 
-def podman(*words: object, **options):
+def podman(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     return run("podman", "--runtime", "runc", *words, **options)
 
 
@@ -55,16 +57,19 @@ class Testbed:
         return ipaddress.ip_network(kept.read_text().strip() if kept.exists() else DEFAULT_FABRIC)
 
     def on_fabric(self, number: int) -> str:
-        return str(self.fabric[number])
+        """An address by its number: 20 is 10.5.0.20, and fd00:5::20 too."""
+        return str(self.fabric[int(str(number), 16) if self.fabric.version == 6 else number])
 
     def container(self, role: str) -> str:
         return f"{self.name}-{role}"
 
     # -- observing
 
-    def _containers(self) -> dict[str, dict]:
-        listed = json.loads(output("podman", "ps", "--all", "--format", "json", "--filter", f"label=ipu-fabric={self.number}") or "[]")
-        return {entry["Names"][0].removeprefix(f"{self.name}-"): entry for entry in listed or []}
+    def _containers(self) -> dict[str, dict[str, Any]]:
+        """What podman says of this testbed's containers, by role."""
+        ours = f"label=ipu-fabric={self.number}"
+        listed = json.loads(output("podman", "ps", "--all", "--format", "json", "--filter", ours) or "[]")
+        return {entry["Names"][0].removeprefix(f"{self.name}-"): entry for entry in listed}
 
     def running(self, host: str) -> bool:
         return self._containers().get(host, {}).get("State") == "running"
@@ -72,10 +77,10 @@ class Testbed:
     def status(self) -> str:
         rows = [f"{self.name}: management {self.management(0)}/24, fabric {self.fabric}"]
         found = self._containers()
-        for role in ("mirror", "registry", "fabric", *HOSTS):
-            address = {"mirror": MIRROR, "registry": REGISTRY, **HOSTS}.get(role)
-            where = f"{self.management(address)}" if address else f"gateway {self.on_fabric(GATEWAY)}, V-IPU {self.on_fabric(VIPU)}"
-            rows.append(f"  {role:9} {found.get(role, {}).get('State', 'missing'):9} {where}")
+        where = {"mirror": self.management(MIRROR), "registry": self.management(REGISTRY)}
+        where["fabric"] = f"gateway {self.on_fabric(GATEWAY)}, V-IPU {self.on_fabric(VIPU)}"
+        where |= {host: f"{self.management(number)}, {self.on_fabric(number)}" for host, number in HOSTS.items()}
+        rows += [f"  {role:9} {found.get(role, {}).get('State', 'missing'):9} {text}" for role, text in where.items()]
         return "\n".join(rows)
 
     # -- networks and side containers
@@ -102,33 +107,29 @@ class Testbed:
 
     def _mirror(self, parts: Parts) -> None:
         network = f"{self.name}-management"
-        self._side_container(
-            "mirror", parts, parts.www.name,
-            ["--network", f"{network}:ip={self.management(MIRROR)}", "--volume", f"{parts.www}:/srv:ro"],
-            ["python3", "-m", "http.server", "80", "--directory", "/srv"],
-        )  # fmt: skip
-        programs = ["--volume", f"{parts.registry}:/srv:ro", "--volume", f"{parts.bin}/registry:/usr/local/bin/registry:ro"]
-        self._side_container(
-            "registry", parts, parts.registry.name,
-            ["--network", f"{network}:ip={self.management(REGISTRY)}", *programs],
-            ["registry", "serve", "/srv/registry.yml"],
-        )  # fmt: skip
+        files = ["--network", f"{network}:ip={self.management(MIRROR)}", f"--volume={parts.www}:/srv:ro"]
+        serve = ["python3", "-m", "http.server", "80", "--directory", "/srv"]
+        self._side_container("mirror", parts, parts.www.name, files, serve)
+        images = ["--network", f"{network}:ip={self.management(REGISTRY)}", f"--volume={parts.registry}:/srv:ro"]
+        images.append(f"--volume={parts.bin}/registry:/usr/local/bin/registry:ro")
+        self._side_container("registry", parts, parts.registry.name, images, ["registry", "serve", "/srv/registry.yml"])
 
     def _fabric(self, parts: Parts) -> None:
-        self._side_container(
-            "fabric", parts, parts.standins.name,
-            ["--cap-add=NET_ADMIN", "--network", f"{self.name}-fabric", "--volume", f"{parts.standins}/vipu-server:/usr/local/bin/vipu-server:ro"],
-            ["vipu-server"],
-        )  # fmt: skip
+        options = ["--cap-add=NET_ADMIN", "--network", f"{self.name}-fabric"]
+        options.append(f"--volume={parts.standins}/vipu-server:/usr/local/bin/vipu-server:ro")
+        self._side_container("fabric", parts, parts.standins.name, options, ["vipu-server"])
         self._address_fabric_container()
 
     def _address_fabric_container(self) -> None:
-        prefix = self.fabric.prefixlen
-        addresses = [f"{self.on_fabric(number)}/{prefix}" for number in (GATEWAY, VIPU)]
-        lines = ["ip address flush dev eth0 scope global", *(f"ip address add {address} dev eth0 nodad" for address in addresses)]
-        podman("exec", self.container("fabric"), "sh", "-ec", "\n".join(lines))
+        lines = ["ip address flush dev eth0 scope global"]
+        for number in (GATEWAY, VIPU):
+            lines.append(f"ip address add {self.on_fabric(number)}/{self.fabric.prefixlen} dev eth0 nodad")
+        self._shell("fabric", *lines)
 
     # -- hosts
+
+    def _shell(self, role: str, *lines: str) -> None:
+        podman("exec", self.container(role), "sh", "-ec", "\n".join(lines))
 
     def _host_files(self, host: str, parts: Parts) -> Path:
         """What a host has before it starts: the operator's ssh key, the fabric address, the `vipu` stand-in."""
@@ -175,7 +176,7 @@ class Testbed:
             if state in ("running", "degraded"):
                 return
             time.sleep(0.3)
-        raise Problem(f"{host} did not finish starting in 60 s (systemd says `{state}`): see `testbed exec {host} -- systemctl list-jobs`")
+        raise ProblemError(f"{host} is `{state}` after 60 s: see `testbed exec {host} systemctl list-jobs`")
 
     def _ssh_key(self) -> None:
         self.state.mkdir(parents=True, exist_ok=True)
@@ -193,10 +194,11 @@ class Testbed:
             (self.state / "parts").write_text("\n".join(str(part) for part in vars(parts).values()))
             self._networks()
             missing = [host for host in HOSTS if not self.running(host)]
-            jobs = [lambda: self._mirror(parts), lambda: self._fabric(parts), *(lambda h=host: self._start_host(h, parts) for host in missing)]
             with ThreadPoolExecutor() as pool:
-                for job in [pool.submit(job) for job in jobs]:
-                    job.result()
+                jobs = [pool.submit(self._start_host, host, parts) for host in missing]
+                jobs += [pool.submit(self._mirror, parts), pool.submit(self._fabric, parts)]
+            for job in jobs:
+                job.result()
             for host in HOSTS:
                 self._wait_for(host)
 
@@ -223,36 +225,33 @@ class Testbed:
         try:
             network = ipaddress.ip_network(text)
         except ValueError as error:
-            raise Problem(f"`{text}` is no network: {error}") from error
+            raise ProblemError(f"`{text}` is no network: {error}") from error
         if network.num_addresses <= VIPU + 1:
-            raise Problem(f"{network} is too small: hosts, gateway and V-IPU need addresses up to number {VIPU}; take /27 or larger")
+            raise ProblemError(f"{network} is too small: V-IPU has the address with number {VIPU}; take /27 or larger")
         (self.state / "fabric").write_text(f"{network}\n")
         self._address_fabric_container()
         for host, number in HOSTS.items():
-            lines = [
+            self._shell(
+                host,
                 f"echo {self.on_fabric(number)}/{network.prefixlen} > /etc/testbed/fabric",
                 f"echo {self.on_fabric(VIPU)} > /etc/vipu-standin/address",
                 # /etc/hosts is a mount: it can be written to, not replaced.
-                f"names=$(grep -v vipu-server /etc/hosts); printf '%s\\n' \"$names\" '{self.on_fabric(VIPU)} vipu-server' > /etc/hosts",
+                "names=$(grep -v vipu-server /etc/hosts)",
+                f"printf '%s\\n' \"$names\" '{self.on_fabric(VIPU)} vipu-server' > /etc/hosts",
                 "systemctl restart fabric-nic.service",
-            ]
-            podman("exec", self.container(host), "sh", "-ec", "\n".join(lines))
+            )
 
     def set_vipu(self, mode: str) -> None:
         """Choose how the `vipu` command answers; `missing` takes the command away."""
-        if mode not in VIPU_MODES:
-            raise Problem(f"no V-IPU mode `{mode}`: choose one of {', '.join(VIPU_MODES)}")
         command, aside = "/usr/local/bin/vipu", "/etc/vipu-standin/vipu"
         move = f"mv {command} {aside}" if mode == "missing" else f"mv {aside} {command}"
         source = command if mode == "missing" else aside
         for host in HOSTS:
-            podman("exec", self.container(host), "sh", "-ec", f"echo {mode} > /etc/vipu-standin/mode\nif [ -e {source} ]; then {move}; fi")
+            self._shell(host, f"echo {mode} > /etc/vipu-standin/mode", f"if [ -e {source} ]; then {move}; fi")
 
     def execute(self, host: str, command: list[str]) -> int:
         """Run a command on a host, with this terminal."""
-        if host not in HOSTS:
-            raise Problem(f"no host `{host}`: choose one of {', '.join(HOSTS)}")
-        return run("podman", "--runtime", "runc", "exec", "-i", self.container(host), *command, check=False, stdout=None).returncode
+        return podman("exec", "--interactive", self.container(host), *command, check=False, stdout=None).returncode
 
 
 def _raise_inotify_limits() -> None:
@@ -263,12 +262,12 @@ def _raise_inotify_limits() -> None:
             try:
                 setting.write_text(str(least))
             except OSError as error:
-                say(f"could not raise fs.inotify.{name} to {least} ({error}); daemons on the hosts may fail with `too many open files`")
+                say(f"fs.inotify.{name} stays below {least} ({error}): daemons may fail with `too many open files`")
 
 
 def testbed() -> Testbed:
     """The testbed that TESTBED_ID chooses."""
     text = os.environ.get("TESTBED_ID", "0")
     if not (text.isdigit() and 0 <= int(text) <= 9):
-        raise Problem(f"TESTBED_ID is `{text}`: it has to be a digit, 0 to 9")
+        raise ProblemError(f"TESTBED_ID is `{text}`: it has to be a digit, 0 to 9")
     return Testbed(int(text))

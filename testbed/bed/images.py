@@ -12,9 +12,10 @@ import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from . import programs
-from .common import Problem, output
+from .common import ProblemError, output
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
@@ -55,17 +56,18 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
             images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in ("etcd", "etcdctl")}))
         else:
             images.append(Image(reference, {f"usr/local/bin/{name}": bin_dir / name}, tools=name == "kube-proxy"))
-    for image in images:
-        expected = {"coredns": f"v{programs.COREDNS}", "etcd": f"{programs.ETCD}-0"}.get(image.repository.rpartition("/")[2])
-        if expected not in (None, image.tag):
-            raise Problem(f"kubeadm wants {image.reference}, programs/ builds {expected}: change the go.mod there")
+    built = {f"coredns:v{programs.COREDNS}", f"etcd:{programs.ETCD}-0"}
+    for other in (image.reference for image in images if "/coredns:" in image.reference or "/etcd:" in image.reference):
+        if other.rpartition("/")[2] not in built:
+            raise ProblemError(f"kubeadm wants {other}, programs/ builds {', '.join(built)}: change the go.mod there")
     return images
 
 
 def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
     """flannel's two images; their init containers use `cp`, so both stand on the tools tree."""
+    daemon, name = {"opt/bin/flanneld": flannel / "flannel"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"
     return [
-        Image(f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}", {"opt/bin/flanneld": flannel / "flannel"}, ["/opt/bin/flanneld"], tools=True),
+        Image(name, daemon, ["/opt/bin/flanneld"], tools=True),
         Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1", {"flannel": plugin / "flannel"}, tools=True),
     ]
 
@@ -79,7 +81,7 @@ def standin_images(built: Path, plugins: Path) -> list[Image]:
         if "package" in entry:
             program = Path(entry["package"]).name
             if not (built / program).exists():
-                raise Problem(f"standins/images.json: {entry['image']} wants the program {program}, and standins/ has none")
+                raise ProblemError(f"standins/images.json: no program {program} for {entry['image']}")
             files[f"usr/local/bin/{program}"] = built / program
             start = start or [f"/usr/local/bin/{program}"]
         images.append(Image(entry["image"], files, start, tools=entry.get("base") == "tools"))
@@ -107,7 +109,7 @@ class Registry:
             self.port = probe.getsockname()[1]
         config = storage.parent / "registry.yml"
         config.write_text(configuration(f"127.0.0.1:{self.port}", storage))
-        self._process = subprocess.Popen([program, "serve", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen([program, "serve", config], stderr=subprocess.DEVNULL)
 
     def __enter__(self) -> Registry:
         for _ in range(100):
@@ -116,30 +118,31 @@ class Registry:
                 return self
             except OSError:
                 time.sleep(0.1)
-        raise Problem("the registry does not answer after 10 s")
+        raise ProblemError("the registry does not answer after 10 s")
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait()
 
-    def _ask(self, method: str, path: str, body=None, **headers: str) -> http.client.HTTPResponse:
+    def _ask(self, method: str, path: str, body: Any = None, media_type: str = "", size: int = 0) -> str:
+        """Ask the registry and return where it says that something is; a refusal is a problem, but for HEAD."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
-        connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        headers = {"Content-Type": media_type} | ({"Content-Length": str(size)} if size else {})
+        connection.request(method, path, body=body, headers=headers)
         answer = connection.getresponse()
         answer.read()
-        return answer
+        if answer.status >= 300 and method != "HEAD":
+            raise ProblemError(f"the registry refused {method} {path}: {answer.status} {answer.reason}")
+        return (answer.getheader("Location") or path) if answer.status < 300 else ""
 
-    def blob(self, repository: str, content: io.BufferedIOBase, media_type: str) -> dict:
+    def blob(self, repository: str, content: BinaryIO, media_type: str) -> dict[str, str | int]:
         """Put a blob into a repository and return its descriptor."""
-        name = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+        name = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"  # type: ignore[arg-type] # any binary file
         size = content.seek(0, io.SEEK_END)
         content.seek(0)
-        if self._ask("HEAD", f"/v2/{repository}/blobs/{name}").status != 200:
-            place = self._ask("POST", f"/v2/{repository}/blobs/uploads/").getheader("Location")
-            path = place.partition(f":{self.port}")[2] or place
-            answer = self._ask("PUT", f"{path}&digest={name}", content, Content_Length=str(size), Content_Type="application/octet-stream")
-            if answer.status != 201:
-                raise Problem(f"the registry refused a layer of {repository}: {answer.status} {answer.reason}")
+        if not self._ask("HEAD", f"/v2/{repository}/blobs/{name}"):
+            place = self._ask("POST", f"/v2/{repository}/blobs/uploads/").partition(f":{self.port}")[2]
+            self._ask("PUT", f"{place}&digest={name}", content, "application/octet-stream", size)
         return {"mediaType": media_type, "digest": name, "size": size}
 
     def push(self, image: Image, layers: list[Path]) -> None:
@@ -148,26 +151,29 @@ class Registry:
             with layer.open("rb") as content:
                 descriptors.append(self.blob(image.repository, content, LAYER_TYPE))
         config = {
-            "architecture": "amd64", "os": "linux", "config": {"Env": [f"PATH={PATH}"], "Entrypoint": image.entrypoint},
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {"Env": [f"PATH={PATH}"], "Entrypoint": image.entrypoint},
             "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in descriptors]},
-        }  # fmt: skip
+        }
         manifest = {
-            "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "layers": descriptors,
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
             "config": self.blob(image.repository, io.BytesIO(json.dumps(config).encode()), CONFIG_TYPE),
-        }  # fmt: skip
-        answer = self._ask("PUT", f"/v2/{image.repository}/manifests/{image.tag}", json.dumps(manifest), Content_Type=MANIFEST_TYPE)
-        if answer.status != 201:
-            raise Problem(f"the registry refused {image.reference}: {answer.status} {answer.reason}")
+            "layers": descriptors,
+        }
+        self._ask("PUT", f"/v2/{image.repository}/manifests/{image.tag}", json.dumps(manifest), MANIFEST_TYPE)
 
 
 def configuration(address: str, storage: Path | str, readonly: bool = False) -> str:
     """The registry's own configuration file."""
-    return json.dumps({
+    settings = {
         "version": 0.1,
         "log": {"level": "error", "accesslog": {"disabled": True}},
         "storage": {"filesystem": {"rootdirectory": str(storage)}, "maintenance": {"readonly": {"enabled": readonly}}},
         "http": {"addr": address},
-    })  # fmt: skip
+    }
+    return json.dumps(settings)
 
 
 def fill(target: Path, program: Path, images: list[Image], tools: Path) -> None:

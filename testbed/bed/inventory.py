@@ -12,8 +12,13 @@ from .common import SOURCE
 from .hosts import HOSTS, MIRROR, REGISTRY, Testbed
 
 
+def path(testbed: Testbed) -> Path:
+    return testbed.state / "inventory" / "hosts.yml"
+
+
 def write(testbed: Testbed, parts: Parts) -> Path:
     """Render inventory.yml.tmpl to the testbed's state."""
+
     def sha256(path: str) -> str:
         return hashlib.sha256((parts.www / path).read_bytes()).hexdigest()
 
@@ -29,7 +34,7 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         "helm_sha256": sha256(f"helm/{archive}"),
     }
     template = string.Template((SOURCE / "inventory.yml.tmpl").read_text())
-    target = testbed.state / "inventory" / "hosts.yml"
+    target = path(testbed)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(template.substitute(values))
     return target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import programs
@@ -27,8 +28,9 @@ RestartSec=10
 [Install]
 WantedBy=multi-user.target
 """
-KUBEADM_DROP_IN = """[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+_KUBECONFIGS = "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+KUBEADM_DROP_IN = f"""[Service]
+Environment="KUBELET_KUBECONFIG_ARGS={_KUBECONFIGS}"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 EnvironmentFile=-/etc/default/kubelet
@@ -72,8 +74,11 @@ echo "crictl: not in the testbed, use ctr --namespace k8s.io" >&2
 exit 1
 """
 
+# Path in the package: a program to copy, or text.
+Contents = Mapping[str, Path | str]
 
-def _package(target: Path, name: str, version: str, files: dict[str, Path | str], depends: str = "", postinst: str = "", conffiles: str = "") -> None:
+
+def _package(target: Path, name: str, version: str, files: Contents, depends: str = "", **control_files: str) -> None:
     """Write target/name_version_amd64.deb. A file given as a path is a program, one given as text is data."""
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         root = Path(scratch)
@@ -89,31 +94,33 @@ def _package(target: Path, name: str, version: str, files: dict[str, Path | str]
         control = root / "DEBIAN"
         control.mkdir()
         fields = {
-            "Package": name, "Version": version, "Architecture": "amd64", "Maintainer": MAINTAINER, "Priority": "optional",
-            "Section": "admin", "Depends": depends, "Description": f"{name}, built for the ipu.fabric testbed",
-        }  # fmt: skip
+            "Package": name,
+            "Version": version,
+            "Architecture": "amd64",
+            "Maintainer": MAINTAINER,
+            "Section": "admin",
+            "Depends": depends,
+            "Description": f"{name}, built for the ipu.fabric testbed",
+        }
         (control / "control").write_text("".join(f"{field}: {value}\n" for field, value in fields.items() if value))
-        if conffiles:
-            (control / "conffiles").write_text(conffiles)
-        if postinst:
-            (control / "postinst").write_text(postinst)
-            (control / "postinst").chmod(0o755)
+        for file_name, text in control_files.items():
+            (control / file_name).write_text(text)
+            (control / file_name).chmod(0o755 if text.startswith("#!") else 0o644)
         # Uncompressed: quick to build and quick to install.
-        run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, target / f"{name}_{version.replace('~', '.')}_amd64.deb")
+        archive = target / f"{name}_{version.replace('~', '.')}_amd64.deb"
+        run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, archive)
 
 
 def _kubernetes(target: Path, bin_dir: Path) -> None:
-    release = f"{programs.KUBERNETES}-1.1"
-    _package(
-        target, "kubelet", release,
-        {"usr/bin/kubelet": bin_dir / "kubelet", "usr/lib/systemd/system/kubelet.service": KUBELET_UNIT},
-        depends="iptables (>= 1.4.21), kubernetes-cni (>= 1.2.0), iproute2, mount, util-linux",
-    )  # fmt: skip
-    _package(
-        target, "kubeadm", release,
-        {"usr/bin/kubeadm": bin_dir / "kubeadm", "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": KUBEADM_DROP_IN},
-        depends="cri-tools (>= 1.30.0)",
-    )  # fmt: skip
+    release, units = f"{programs.KUBERNETES}-1.1", "usr/lib/systemd/system"
+    kubelet: Contents = {"usr/bin/kubelet": bin_dir / "kubelet", f"{units}/kubelet.service": KUBELET_UNIT}
+    needs = "iptables (>= 1.4.21), kubernetes-cni (>= 1.2.0), iproute2, mount, util-linux"
+    _package(target, "kubelet", release, kubelet, depends=needs)
+    kubeadm: Contents = {
+        "usr/bin/kubeadm": bin_dir / "kubeadm",
+        f"{units}/kubelet.service.d/10-kubeadm.conf": KUBEADM_DROP_IN,
+    }
+    _package(target, "kubeadm", release, kubeadm, depends="cri-tools (>= 1.30.0)")
     _package(target, "kubectl", release, {"usr/bin/kubectl": bin_dir / "kubectl"})
     plugins = {f"opt/cni/bin/{plugin.name}": plugin for plugin in programs.group("cni").iterdir()}
     _package(target, "kubernetes-cni", f"{programs.CNI}-1.1", plugins)
@@ -129,10 +136,9 @@ def _containerd(target: Path, bin_dir: Path, runc: Path) -> None:
         files["usr/bin/runc"] = next(Path(scratch).rglob("sbin/runc"))
         files["usr/lib/systemd/system/containerd.service"] = CONTAINERD_UNIT
         files["etc/containerd/config.toml"] = CONTAINERD_CONFIG
-        _package(
-            target, "containerd.io", f"{programs.CONTAINERD}-1~debian.12~bookworm", files,
-            depends="libc6, libseccomp2 (>= 2.5.0)", postinst=CONTAINERD_POSTINST, conffiles="/etc/containerd/config.toml\n",
-        )  # fmt: skip
+        release = f"{programs.CONTAINERD}-1~debian.12~bookworm"
+        control = {"postinst": CONTAINERD_POSTINST, "conffiles": "/etc/containerd/config.toml\n"}
+        _package(target, "containerd.io", release, files, depends="libc6, libseccomp2 (>= 2.5.0)", **control)
 
 
 def _sign(directory: Path, home: str, *release_options: str) -> None:
@@ -162,8 +168,8 @@ def repositories(target: Path, bin_dir: Path, runc: Path) -> None:
         gpg = ("gpg", "--homedir", home, "--batch", "--quiet")
         run(*gpg, "--passphrase", "", "--quick-generate-key", MAINTAINER, "rsa2048", "sign", "never")
         _sign(flat, home)
-        about = {"Origin": "Docker", "Suite": "bookworm", "Codename": "bookworm", "Components": "stable", "Architectures": "amd64"}
-        options = [f"--option=APT::FTPArchive::Release::{field}={value}" for field, value in about.items()]
+        about = ["Origin=Docker", "Suite=bookworm", "Codename=bookworm", "Components=stable", "Architectures=amd64"]
+        options = [f"--option=APT::FTPArchive::Release::{field}" for field in about]
         _sign(pool / "dists/bookworm", home, *options)
         run(*gpg, "--armor", "--output", flat / "Release.key", "--export")
         shutil.copyfile(flat / "Release.key", pool / "gpg")

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from .common import SOURCE, digest, output, run, stored
+from .common import SOURCE, ProblemError, digest, output, run, stored
 
 PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
@@ -18,7 +18,10 @@ GROUPS = ("kubernetes", "coredns", "containerd", "cni", "etcd", "flannel", "flan
 def version(group: str, module: str) -> str:
     """The release of a module that the group's go.mod pins, without the `v`."""
     text = (PROGRAMS / group / "go.mod").read_text()
-    return re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE).group(1)
+    found = re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    if not found:
+        raise ProblemError(f"testbed/programs/{group}/go.mod does not require {module}")
+    return found.group(1)
 
 
 KUBERNETES = version("kubernetes", "k8s.io/kubernetes")
@@ -54,30 +57,38 @@ def _go_version() -> str:
     return output("go", "env", "GOVERSION")
 
 
-def _go_build(source: Path, target: Path, packages: list[str], *, link: str = "-s -w", tags: str = "", cgo: bool = False) -> None:
+def _go_build(source: Path, target: Path, *words: str, cgo: bool = False) -> None:
     environment = os.environ | {"CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
-    run("go", "build", "-trimpath", f"-tags={tags}", f"-ldflags={link}", "-o", f"{target}/", *packages, cwd=source, env=environment)
+    run("go", "build", "-trimpath", "-o", f"{target}/", *words, cwd=source, env=environment)
 
 
 def group(name: str) -> Path:
     """The directory of a group's programs."""
     source = PROGRAMS / name
     tags = "no_btrfs no_devmapper no_zfs" if name == "containerd" else ""
-    packages = ["."] if name == "pause" else ["tool"]
+    words = [f"-tags={tags}", f"-ldflags={_link_flags(name)}", "." if name == "pause" else "tool"]
 
     def make(target: Path) -> None:
-        _go_build(source, target, packages, link=_link_flags(name), tags=tags, cgo=name == "flannel")
+        _go_build(source, target, *words, cgo=name == "flannel")
 
-    return stored(f"go-{name}", digest(source, _go_version(), tags, _link_flags(name)), make)
+    return stored(f"go-{name}", digest(source, _go_version(), words), make)
 
 
 def standins() -> Path:
     """The stand-ins' programs: every main package of their module."""
 
     def make(target: Path) -> None:
-        _go_build(STANDINS, target, ["./..."])
+        _go_build(STANDINS, target, "-ldflags=-s -w", "./...")
 
-    return stored("go-standins", digest(STANDINS, _go_version()), make)
+    sources = sorted(file for file in STANDINS.rglob("*") if file.is_file() and _is_built(file))
+    names = [str(file.relative_to(STANDINS)) for file in sources]
+    return stored("go-standins", digest(names, *sources, _go_version()), make)
+
+
+def _is_built(file: Path) -> bool:
+    """Whether a file is part of a program: manifests are embedded, tests, charts and texts are not."""
+    outside = file.is_relative_to(STANDINS / "charts") or file.name == "images.json"
+    return not outside and not file.name.endswith(("_test.go", ".md"))
 
 
 def binaries(groups: dict[str, Path]) -> Path:

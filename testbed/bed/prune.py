@@ -10,8 +10,8 @@ from .programs import GROUPS, group
 
 
 def prune(current: Parts) -> None:
-    """Keep what this checkout needs and what any testbed was started from; drop the rest."""
-    with lock("build"):
+    """Keep what this checkout needs and what any testbed was started from; drop the rest, when nobody builds."""
+    with lock("store"):
         keep = {path.name for path in vars(current).values()} | {group(name).name for name in GROUPS}
         for used in (CACHE / "testbed").glob("*/parts"):
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}

@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from .common import Problem, digest, run, stored
+from .common import ProblemError, digest, run, stored
 
 SUITE = "bookworm"
 TOOLS = "bash iproute2 iptables nftables iputils-ping netcat-openbsd python3 ethtool procps kmod"
@@ -19,7 +19,7 @@ HOST = (
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Smaller trees install faster: documentation stays out from the first package on.
-SLIM = "path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\npath-exclude=/usr/share/info/*\n"
+SLIM = "".join(f"path-exclude=/usr/share/{name}/*\n" for name in ("doc", "man", "locale", "info"))
 
 HOST_FILES = {
     # Mounts made in a pod must reach the host and the other way round, as on any host that systemd started itself.
@@ -40,7 +40,8 @@ ConditionPathExists=/etc/testbed/fabric
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -ec 'ip address flush dev eth1 scope global; ip address replace $(cat /etc/testbed/fabric) dev eth1 nodad; ip link set eth1 up'
+ExecStart=/sbin/ip address flush dev eth1 scope global
+ExecStart=/bin/sh -c 'ip address replace $(cat /etc/testbed/fabric) dev eth1 nodad && ip link set eth1 up'
 [Install]
 WantedBy=multi-user.target
 """,
@@ -67,10 +68,9 @@ def debian_mirror() -> str:
 
 
 def _archive(tree: Path, target: Path, *leave_out: str) -> None:
-    run(
-        "tar", "--create", "--file", target, "--directory", tree, "--sort=name", "--numeric-owner", "--xattrs",
-        "--xattrs-include=security.capability", "--mtime=@0", *(f"--exclude=./{path}" for path in leave_out), ".",
-    )  # fmt: skip
+    same = ("--sort=name", "--numeric-owner", "--mtime=@0", "--xattrs", "--xattrs-include=security.capability")
+    left_out = (f"--exclude=./{path}" for path in leave_out)
+    run("tar", "--create", "--file", target, "--directory", tree, *same, *left_out, ".")
 
 
 def _grow_host(tree: Path) -> None:
@@ -96,15 +96,15 @@ def _grow_host(tree: Path) -> None:
 def trees() -> Path:
     """A directory with tools.tar, host.tar and Debian's runc package (containerd.io brings runc along)."""
     if not KEYRING.exists():
-        raise Problem(f"{KEYRING} is missing: install the package debian-archive-keyring")
+        raise ProblemError(f"{KEYRING} is missing: install the package debian-archive-keyring")
 
     def make(target: Path) -> None:
         tree = target / "tree"
         (tree / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True)
         (tree / "etc/dpkg/dpkg.cfg.d/slim").write_text(SLIM)
-        include = ",".join(TOOLS.split())
-        run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", f"--include={include}", SUITE, tree, debian_mirror())
-        rest = ("var/cache/apt/*", "var/lib/apt/lists/*", "usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/log/*")
+        options = ("--variant=minbase", f"--keyring={KEYRING}", f"--include={TOOLS.replace(' ', ',')}")
+        run("debootstrap", *options, SUITE, tree, debian_mirror())
+        rest = ("var/cache/apt/*", "var/lib/apt/lists/*", "var/log/*", "usr/share/doc/*", "usr/share/locale/*")
         _archive(tree, target / "tools.tar", *rest, "etc/machine-id")
         _grow_host(tree)
         next((tree / "tmp").glob("runc_*.deb")).rename(target / "runc.deb")
