@@ -169,14 +169,14 @@ class Testbed:
 
     def _wait_for(self, host: str) -> None:
         """Until systemd has finished starting and ssh answers."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         state = ""
         while time.monotonic() < deadline:
             state = podman("exec", self.container(host), "systemctl", "is-system-running", check=False).stdout.strip()
             if state in ("running", "degraded"):
                 return
             time.sleep(0.3)
-        raise ProblemError(f"{host} is `{state}` after 60 s: see `testbed exec {host} systemctl list-jobs`")
+        raise ProblemError(f"{host} is `{state}` after 180 s: see `testbed exec {host} systemctl list-jobs`")
 
     def _ssh_key(self) -> None:
         self.state.mkdir(parents=True, exist_ok=True)

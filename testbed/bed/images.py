@@ -109,7 +109,9 @@ class Registry:
             self.port = probe.getsockname()[1]
         config = storage.parent / "registry.yml"
         config.write_text(configuration(f"127.0.0.1:{self.port}", storage))
-        self._process = subprocess.Popen([program, "serve", config], stderr=subprocess.DEVNULL)
+        # It goes with this process, however that ends.
+        command = ["setpriv", "--pdeathsig", "KILL", str(program), "serve", str(config)]
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
     def __enter__(self) -> Registry:
         for _ in range(100):

@@ -1,0 +1,141 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "testbed"))
+
+from bed import common, hosts, images, programs, trees  # noqa: E402 (it is not an installed package)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for module in (common, hosts):
+        monkeypatch.setattr(module, "CACHE", tmp_path)
+    monkeypatch.setattr(common, "STORE", tmp_path / "store")
+    return tmp_path
+
+
+def test_digest_sees_content_names_and_modes(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    file = tree / "a"
+    file.write_text("x")
+    seen = {common.digest(tree)}
+    file.chmod(0o755)
+    seen.add(common.digest(tree))
+    file.write_text("y")
+    seen.add(common.digest(tree))
+    file.rename(tree / "b")
+    seen.add(common.digest(tree))
+    seen.add(common.digest(tree, "more"))
+    assert len(seen) == 5
+    assert common.digest(tree) == common.digest(tree)
+
+
+def test_stored_is_made_once() -> None:
+    made = []
+
+    def make(target: Path) -> None:
+        made.append(target)
+        (target / "file").write_text("content")
+
+    first, second = common.stored("thing", "1", make), common.stored("thing", "1", make)
+    assert first == second
+    assert len(made) == 1
+    assert (first / "file").read_text() == "content"
+
+
+def test_a_killed_build_leaves_nothing_that_counts() -> None:
+    def fail(target: Path) -> None:
+        (target / "half").write_text("")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        common.stored("thing", "1", fail)
+    place = common.stored("thing", "1", lambda target: (target / "whole").touch())
+    assert [file.name for file in place.iterdir()] == ["whole"]
+    assert [entry.name for entry in common.STORE.iterdir()] == ["thing-1"]
+
+
+def test_failed_command_says_what_it_said() -> None:
+    with pytest.raises(common.ProblemError, match=r"(?s)`sh -c echo no way; exit 3` ended with 3:.*no way"):
+        common.run("sh", "-c", "echo no way; exit 3")
+
+
+@pytest.mark.parametrize(
+    ("network", "number", "address"),
+    [("10.5.0.0/24", 20, "10.5.0.20"), ("10.5.2.64/26", 11, "10.5.2.75"), ("fd00:5::/64", 20, "fd00:5::20")],
+)
+def test_addresses_on_the_fabric(cache: Path, network: str, number: int, address: str) -> None:
+    testbed = hosts.Testbed(1)
+    testbed.state.mkdir(parents=True)
+    (testbed.state / "fabric").write_text(network)
+    assert testbed.on_fabric(number) == address
+
+
+@pytest.mark.parametrize("text", ["banana", "10.5.0.1/24", "10.5.0.0/28"])
+def test_a_bad_network_changes_nothing(text: str) -> None:
+    with pytest.raises(common.ProblemError):
+        hosts.Testbed(1).set_fabric(text)
+    assert not (hosts.Testbed(1).state / "fabric").exists()
+
+
+@pytest.mark.parametrize("text", ["x", "10", "-1", ""])
+def test_testbed_id(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("TESTBED_ID", text)
+    with pytest.raises(common.ProblemError, match="TESTBED_ID"):
+        hosts.testbed()
+
+
+@pytest.mark.parametrize(
+    ("reference", "repository", "tag"),
+    [
+        ("registry.k8s.io/coredns/coredns:v1.13.1", "coredns/coredns", "v1.13.1"),
+        ("docker.io/library/busybox:1.37", "library/busybox", "1.37"),
+    ],
+)
+def test_names_in_the_mirror(reference: str, repository: str, tag: str) -> None:
+    image = images.Image(reference, {})
+    assert (image.repository, image.tag) == (repository, tag)
+
+
+def test_layers_do_not_depend_on_time_or_owner(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("x")
+    program.chmod(0o700)
+    images._layer({"usr/bin/program": program}, tmp_path / "one")
+    program.touch()
+    images._layer({"usr/bin/program": program}, tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    with tarfile.open(tmp_path / "one") as layer:
+        assert layer.getmember("usr/bin/program").mode == 0o755
+
+
+def test_versions_are_those_of_the_roles() -> None:
+    defaults = yaml.safe_load((ROOT / "roles/kubernetes/defaults/main.yml").read_text())
+    assert defaults["kubernetes_version"] == programs.KUBERNETES
+    flannel = {defaults["kubernetes_flannel_image"], defaults["kubernetes_flannel_cni_image"]}
+    assert flannel == {image.reference for image in images.flannel_images(Path(), Path())}
+
+
+def test_debian_mirror_is_an_address() -> None:
+    assert trees.debian_mirror().startswith(("http://", "https://"))
+
+
+def test_help_names_every_command() -> None:
+    text = subprocess.run([ROOT / "testbed/testbed", "--help"], capture_output=True, text=True, check=True).stdout
+    readme = (ROOT / "testbed/README.md").read_text()
+    for command in ("up", "down", "reset", "status", "inventory", "fabric", "vipu", "exec", "build", "bin", "prune"):
+        assert re.search(rf"^    {command}\s", text, re.MULTILINE)
+        assert f"`{command}" in readme
