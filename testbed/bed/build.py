@@ -37,7 +37,7 @@ def requirements() -> None:
     """Install what this machine lacks."""
     if not shutil.which("go"):
         raise ProblemError(
-            "no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.25 or newer"
+            "no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.21 or newer"
         )
     missing = [package for command, package in NEEDED.items() if not shutil.which(command, path=COMMANDS)]
     if missing:

@@ -8,12 +8,19 @@ from pathlib import Path
 
 from . import programs
 from .build import Parts
-from .common import SOURCE
+from .common import SOURCE, ProblemError
 from .hosts import HOSTS, MIRROR, REGISTRY, Testbed
 
 
-def path(testbed: Testbed) -> Path:
+def _place(testbed: Testbed) -> Path:
     return testbed.state / "inventory" / "hosts.yml"
+
+
+def path(testbed: Testbed) -> Path:
+    """Where the inventory lies, when there is one."""
+    if not _place(testbed).exists():
+        raise ProblemError(f"{testbed.name} does not run: `testbed up` first")
+    return _place(testbed)
 
 
 def write(testbed: Testbed, parts: Parts) -> Path:
@@ -34,7 +41,7 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         "helm_sha256": sha256(f"helm/{archive}"),
     }
     template = string.Template((SOURCE / "inventory.yml.tmpl").read_text())
-    target = path(testbed)
+    target = _place(testbed)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(template.substitute(values))
     return target
