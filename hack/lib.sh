@@ -38,7 +38,7 @@ need_packages() {
     [[ $(id -u) == 0 ]] || sudo=(sudo)
     say "setup: installing Debian packages: ${missing[*]}"
     "${sudo[@]}" apt-get -qq update
-    DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+    DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # venv_for PYTHON LOCK: path of the virtual environment of this lock file, made when it is not there. Kept outside the

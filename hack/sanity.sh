@@ -3,7 +3,6 @@
 # output there). The copy is kept outside the checkout, so that its virtual environments are made once.
 . "$(dirname "$0")/lib.sh"
 
-need_packages shellcheck
 # What no user of the collection gets has its own linters.
 outside=(':!.ci' ':!hack' ':!molecule' ':!testbed' ':!tests/bench' ':!tests/e2e')
 copy=$CACHE/sanity/ansible_collections/ipu/fabric

@@ -18,7 +18,7 @@ for version in 3.11 3.12 3.13; do
 done
 [[ -n $python ]] || die "no Python 3.11, 3.12 or 3.13 found in PATH or pyenv" "install one: apt install python3 (Debian 12 has 3.11, Debian 13 has 3.13)"
 
-need_packages git make
+command -v git >/dev/null || need_packages git
 "$python" -c 'import ensurepip' 2>/dev/null || need_packages "python${version}-venv"
 
 venv=$(venv_for "$python" requirements.txt)

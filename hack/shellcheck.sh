@@ -2,7 +2,6 @@
 # Runs shellcheck on every shell script of the checkout.
 . "$(dirname "$0")/lib.sh"
 
-need_packages shellcheck
 scripts=()
 while IFS= read -r file; do
     [[ ! -f $file || ! $(head -c 64 "$file" | tr -d '\0' | head -1) =~ ^#!.*sh($|\ ) ]] || scripts+=("$file")
