@@ -31,7 +31,6 @@ ALLOWABLE: t.Dict[str, str] = {
     "ports": "ports of Kubernetes are free",
     "prerelease": "the release is generally available",
     "python-version": "the host's Python runs the modules",
-    "rdma-everywhere": "all hosts of a network have RDMA, or none has",
     "release-table": "the release is in the table, not only its line",
     "swap": "swap is off",
     "systemd": "systemd runs the host",

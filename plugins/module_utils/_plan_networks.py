@@ -53,29 +53,32 @@ def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], fo
 def _value_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
     """Pairs of what is wrong and what would be right."""
     yield from _select_problems(network["select"])
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", str(network["name"])):
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["name"]):
         yield f"name is '{network['name']}'", "Give it a name of lower-case letters, digits and hyphens."
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", str(network["namespace"])):
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["namespace"]):
         yield f"namespace is '{network['namespace']}'", "Write the name of a namespace."
     if network["mode"] not in MODES:
         yield f"mode is '{network['mode']}'", f"Take one of {', '.join(MODES)}."
     if not str(network["mtu"]).isdigit() or 0 < int(network["mtu"]) < 1280:
         yield f"mtu is '{network['mtu']}'", "Write 0 for the NIC's own, or a number from 1280 on."
-    if network["gateway"] and as_address(str(network["gateway"])) is None:
+    if network["gateway"] and as_address(network["gateway"]) is None:
         yield f"gateway is '{network['gateway']}'", "Write an IP address, or nothing."
     if not re.fullmatch(r"[A-Za-z0-9_]+", network["rdma_resource"]):
         yield f"rdma_resource is '{network['rdma_resource']}'", "Use letters, digits and underscores."
     for key in ("reserved", "hosts"):
-        if not isinstance(network[key], list):
-            yield f"{key} is '{network[key]}'", "Write a list."
+        if not isinstance(network[key], list) or not all(isinstance(item, str) for item in network[key]):
+            yield f"{key} is '{network[key]}'", "Write a list of text."
 
 
 def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:
     if not isinstance(select, dict):
         yield f"select is '{select}'", f"Write a dictionary of {', '.join(SELECT)}."
         return
+    for key, value in select.items():
+        if not isinstance(value, str):
+            yield f"select.{key} is {value!r}", "Write text."
     try:
-        ipaddress.ip_network(select.get("subnet") or "10.5.0.0/24")
+        ipaddress.ip_network(str(select.get("subnet") or "10.5.0.0/24"))
     except ValueError as error:
         yield f"select.subnet: {error}", "Write a CIDR such as 10.5.0.0/24."
 
@@ -90,8 +93,10 @@ def read_networks(given: t.Sequence[t.Any], found: Findings) -> t.List[Network]:
             continue
         _unknown_keys(where, entry, DEFAULTS, found)
         network = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
-        letter = string.ascii_lowercase[number % 26]
-        network["rdma_resource"] = str(network["rdma_resource"]) or f"rdma_shared_device_{letter}"
+        network.update({key: str(network[key]) for key, usual in DEFAULTS.items() if isinstance(usual, str)})
+        network["rdma_resource"] = (
+            network["rdma_resource"] or f"rdma_shared_device_{string.ascii_lowercase[number % 26]}"
+        )
         if isinstance(network["select"], dict):
             _unknown_keys(f"{where}.select", network["select"], SELECT, found)
         problems = list(_value_problems(network))
@@ -203,15 +208,6 @@ def judge_links(network: Network, links: Links, found: Findings) -> None:
             seen,
             "Set one MTU on all NICs and switch ports of the fabric.",
         )
-    with_rdma = [name for name, link in links.items() if link["rdma_netdevs"]]
-    if with_rdma and len(with_rdma) < len(links):
-        found.error(
-            "rdma-everywhere",
-            [name for name in links if name not in with_rdma],
-            f"{network['name']}: some hosts have RDMA on this network and some don't.",
-            f"{len(with_rdma)} of {len(links)} have it",
-            "Load the RDMA driver there, or plan two networks (key hosts).",
-        )
 
 
 def _with(links: Links, key: str, value: t.Any) -> t.List[str]:
@@ -252,7 +248,7 @@ def _judge_master(network: Network, links: Links, vipu_of: t.Mapping[str, str], 
     """A pod never reaches its own node over macvlan."""
     special = dict.fromkeys(vipu_of.values(), "V-IPU")
     if network["gateway"]:
-        special[str(network["gateway"])] = "the gateway"
+        special[network["gateway"]] = "the gateway"
     for name, link in links.items():
         if link["address"] in special:
             found.error(
@@ -286,7 +282,7 @@ def plan_network(
         "mode": network["mode"],
         "mtu": network["mtu"] or least,
         "resource": f"rdma/{network['rdma_resource']}",
-        "rdma": bool(links) and all(link["rdma_netdevs"] for link in links.values()),
+        "rdma": settings["require_rdma"] and bool(links),
         "rdma_netdevs": sorted({netdev for link in links.values() for netdev in link["rdma_netdevs"]}),
         "subnet": {},
         "ipam": {},
@@ -303,7 +299,7 @@ def plan_network(
         subnet = plan_subnet(
             nodes=nodes,
             gateway="" if network["gateway"] in on_master else network["gateway"],
-            reserved=[str(entry) for entry in network["reserved"]] + _taken(hosts, vipu_of),
+            reserved=network["reserved"] + _taken(hosts, vipu_of),
             share=network["share"],
             avoid=settings["avoid"],
             pods=settings["pods_per_node"] * len(links),

@@ -10,8 +10,11 @@ import json
 import time
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils import _plan, _plan_report
+from ansible_collections.ipu.fabric.plugins.module_utils import _plan, _plan_networks, _plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import CHECKS
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 SETTINGS = {
     "allow": [],
@@ -404,9 +407,12 @@ def test_plain_nics_where_rdma_is_not_required(hosts):
     assert planned["findings"] == []
     assert not planned["networks"][0]["rdma"]
     assert planned["rdma_resources"] == []
-    del hosts["w1"]
-    hosts["w3"] = host(14, ["kube_node"])
-    assert errors(plan(hosts, require_rdma=False))["rdma-everywhere"]["hosts"] == ["w2"]
+
+
+def test_rdma_that_is_not_asked_for_is_not_planned(hosts):
+    planned = plan(hosts, require_rdma=False)
+    assert not planned["networks"][0]["rdma"]
+    assert planned["rdma_resources"] == []
 
 
 def test_no_pod_gets_a_taken_address(hosts):
@@ -485,3 +491,32 @@ def test_eight_rails_on_hosts_with_different_groups(hosts):
     text = _plan_report.as_text(planned)
     assert "8 NICs" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 99999) | st.text("a1.:/-_[]* ", max_size=9) | st.just("10.5.0.0/24"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "subnet", "pci"]), inner),
+    max_leaves=3,
+)
+
+
+@examples(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    network=st.dictionaries(st.sampled_from([*_plan_networks.DEFAULTS, "other"]), JUNK, max_size=4),
+    vipu=JUNK,
+    text=st.text("0123456789./,:a", max_size=12),
+)
+def test_whatever_a_site_writes_is_a_finding_not_a_crash(hosts, network, vipu, text):
+    planned = plan(
+        copy.deepcopy(hosts),
+        networks=[{"name": "rdma-net", **network}],
+        vipu_hosts=[vipu],
+        pod_cidr=text,
+        control_plane_endpoint=text,
+        kubernetes_version=text,
+        network_operator_version=text,
+        ipam=text,
+    )
+    assert json.loads(json.dumps(planned)) == planned
+    assert _plan_report.as_html(planned)
+    assert _plan_report.as_text(planned)
