@@ -31,10 +31,14 @@ except ImportError:
 
 MANAGER = "ipu.fabric"
 REQUEST_TIMEOUT = 60
+# Seconds for which a server that restarts, or is too busy, is asked again.
+PATIENCE = 60
+BUSY = (429, 502, 503, 504)
 # What the server keeps for itself; two objects that differ only here are the same to us.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 
 Object = t.Dict[str, t.Any]
+Answer = t.TypeVar("Answer")
 
 
 def arguments(**own: t.Any) -> t.Dict[str, t.Any]:
@@ -100,17 +104,21 @@ class Cluster:
     def request(
         self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
     ) -> Object:
-        """One request. ApiError on a refusal, TransportError when nobody answers."""
-        answer = self.client.request(
-            verb,
-            path,
-            body=body,
-            query_params=[(k, v) for k, v in query.items() if v is not None],
-            content_type=content_type,
-            serialize=False,
-            _request_timeout=REQUEST_TIMEOUT,
-        )
-        return json.loads(answer.data)
+        """One request, made again while the server restarts or is too busy. ApiError on a refusal."""
+
+        def send() -> Object:
+            answer = self.client.request(
+                verb,
+                path,
+                body=body,
+                query_params=[(k, v) for k, v in query.items() if v is not None],
+                content_type=content_type,
+                serialize=False,
+                _request_timeout=REQUEST_TIMEOUT,
+            )
+            return t.cast(Object, json.loads(answer.data))
+
+        return persist(send, path)
 
     def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
         """The object, or None when it, its namespace or its kind does not exist."""
@@ -186,6 +194,34 @@ class Cluster:
         return True
 
 
+def passing(error: t.Any) -> bool:
+    """Whether the same request may well succeed a little later. What a webhook refuses is no such thing."""
+    if isinstance(error, TransportError):
+        return True
+    message = message_of(error)
+    # 500 is also how the server calls a field that a custom resource does not have.
+    return "webhook" not in message and (error.status in BUSY or (error.status == 500 and "etcdserver" in message))
+
+
+def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Answer:
+    """The answer to a request; a server that does not answer for PATIENCE seconds is an error."""
+    start = time.monotonic()
+    while True:
+        try:
+            return send()
+        except (ApiError, TransportError) as error:
+            if not passing(error):
+                raise
+            if time.monotonic() - start > PATIENCE:
+                raise FabricError(
+                    "The Kubernetes API stopped answering.",
+                    where,
+                    first_line(error),
+                    "Look at the API server on its host with crictl ps, and at the load of that host.",
+                ) from error
+        time.sleep(pause)
+
+
 class NoCluster(Cluster):
     """Stands for a cluster that is not there yet, in check mode: everything is missing, and nothing is changed."""
 
@@ -206,8 +242,13 @@ def connect(module: AnsibleModule) -> Cluster:
     where = str(auth.get("host") or auth.get("kubeconfig") or "the default kubeconfig")
     if isinstance(auth.get("kubeconfig"), dict):
         where = "the kubeconfig given as data"
-    try:
+
+    def log_in() -> Cluster:
         return Cluster(get_api_client(**auth).client)
+
+    try:
+        # In check mode the answer "there is none" is a good one, and is not waited for.
+        return log_in() if module.check_mode else persist(log_in, where)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
             module.warn(f"No cluster answers yet ({where}): check mode takes everything as missing.")

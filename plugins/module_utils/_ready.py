@@ -13,7 +13,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
     Cluster,
     Object,
-    TransportError,
     connect,
     describe,
     field,
@@ -209,7 +208,7 @@ class Readiness:
         path = resource.path(namespace=obj["metadata"].get("namespace") or "default")
         try:
             self.cluster.request("post", path, body=obj, dryRun="All", fieldValidation="Strict")
-        except (ApiError, TransportError) as error:
+        except ApiError as error:
             return [Problem(f"{describe(obj)} is refused in a dry run: {message_of(error)}")]
         return []
 

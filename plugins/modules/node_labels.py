@@ -66,7 +66,7 @@ options:
   concurrency:
     description: How many nodes are patched at a time.
     type: int
-    default: 16
+    default: 10
 """
 
 EXAMPLES = r"""
@@ -119,7 +119,7 @@ NODE = {
 def main() -> None:
     spec = arguments(
         nodes={"type": "list", "elements": "dict", "required": True, "options": NODE},
-        concurrency={"type": "int", "default": 16},
+        concurrency={"type": "int", "default": 10},
     )
     run_module(spec, run)
 

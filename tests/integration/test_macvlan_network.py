@@ -15,7 +15,7 @@ import pytest
 from conftest import ApiServer, ModuleFailedError, Modules, crds
 
 IPAM = {"type": "whereabouts", "range": "10.5.0.0/24", "exclude": ["10.5.0.0/25"]}
-NETWORK = {"master": "ens1f0", "mtu": 1500, "ipam": IPAM, "timeout": 5}
+NETWORK = {"master": "ens1f0", "mtu": 1500, "ipam": IPAM, "timeout": 60}
 
 
 class Operator(threading.Thread):

@@ -24,7 +24,7 @@ def test_two_hundred_nodes_in_one_call(run: Modules, api: ApiServer) -> None:
     wanted = [{"name": name, "labels": {"vipu-ctrl": "v1", "old": None}, "annotations": {"a/b": 1}} for name in NODES]
     start = time.monotonic()
     result = run("node_labels", nodes=wanted)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert result["nodes"] == NODES
     assert result["diff"]["before"]["n000"] == {"labels": {"old": "x"}, "annotations": {}}
     assert result["diff"]["after"]["n000"] == {"labels": {"vipu-ctrl": "v1"}, "annotations": {"a/b": "1"}}
