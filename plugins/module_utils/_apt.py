@@ -192,7 +192,8 @@ class Apt:
         self.update(repositories)
         offers = parse_madison(self.run(["apt-cache", "madison", *sorted(wanted)], "Could not list versions."))
         chosen = [f"{name}={version}" for name, version in choose(offers, wanted).items()]
-        command = ["install", "--no-install-recommends", "--allow-change-held-packages", *chosen]
+        # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
+        command = ["install", "--no-install-recommends", "--no-remove", "--allow-change-held-packages", *chosen]
         try:
             self.get(*command, "--simulate", what="Could not resolve the packages.")
         except FabricError:

@@ -71,13 +71,12 @@ def parse_join_command(text: str) -> Json:
 
 
 def important(text: str, lines: int = 25) -> str:
-    """The end of what kubeadm printed, without its progress report."""
-    kept = [
-        line
-        for line in text.splitlines()
-        if line.strip() and not re.match(r"\[[a-z-]+\] (Using|Generating|Reusing)", line)
-    ]
-    return "\n".join(kept[-lines:])
+    """The end of what kubeadm printed, without its report of progress."""
+
+    def progress(line: str) -> bool:
+        return bool(re.match(r"\[[a-z-]+\] ", line)) and "not healthy" not in line
+
+    return "\n".join([line for line in text.splitlines() if line.strip() and not progress(line)][-lines:])
 
 
 def next_action(found: Json, action: str, api: bool) -> str:
@@ -107,7 +106,7 @@ class Kubeadm:
         if code == 0:
             return str(out)
         name = " ".join(["kubeadm", *[argument for argument in arguments if not argument.startswith("--")][:2]])
-        raise FabricError(f"{name} failed.", host_name(), important(out) + "\n" + important(err), next_step)
+        raise FabricError(f"{name} failed.", host_name(), important(f"{out}\n{err}"), next_step)
 
     def validate(self, config: str) -> None:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")

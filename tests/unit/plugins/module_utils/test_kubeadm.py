@@ -76,8 +76,19 @@ def test_next_action(state, action, api, expected):
 
 
 def test_important_leaves_out_progress():
-    text = '[certs] Using certificateDir folder\n[certs] Generating "ca"\n\nerror: port 6443 is in use\n'
-    assert _kubeadm.important(text) == "error: port 6443 is in use"
+    text = """\
+[certs] Generating "ca" certificate and key
+[control-plane-check] kube-scheduler is healthy after 17s
+[control-plane-check] kube-apiserver is not healthy after 4m0s
+
+error: port 6443 is in use
+\t[ERROR Port-6443]: Port 6443 is in use
+"""
+    assert _kubeadm.important(text).splitlines() == [
+        "[control-plane-check] kube-apiserver is not healthy after 4m0s",
+        "error: port 6443 is in use",
+        "\t[ERROR Port-6443]: Port 6443 is in use",
+    ]
 
 
 class Module:
