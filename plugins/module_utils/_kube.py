@@ -31,6 +31,7 @@ except ImportError:
 
 MANAGER = "ipu.fabric"
 REQUEST_TIMEOUT = 60
+PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
 BUSY = (429, 502, 503, 504)
@@ -244,7 +245,10 @@ def connect(module: AnsibleModule) -> Cluster:
         where = "the kubeconfig given as data"
 
     def log_in() -> Cluster:
-        return Cluster(get_api_client(**auth).client)
+        client = get_api_client(**auth).client
+        # What the client knows of the server may come from a cache: only an answer shows that it is there.
+        client.request("get", "/version", serialize=False, _request_timeout=PROBE_TIMEOUT)
+        return Cluster(client)
 
     try:
         # In check mode the answer "there is none" is a good one, and is not waited for.
