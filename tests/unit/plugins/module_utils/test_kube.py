@@ -85,7 +85,7 @@ def test_a_server_that_stays_away(monkeypatch):
         raise _kube.TransportError("refused")
 
     monkeypatch.setattr(_kube, "PATIENCE", 0)
-    with pytest.raises(FabricError, match="stopped answering.*refused"):
+    with pytest.raises(FabricError, match=r"stopped answering.*refused"):
         _kube.persist(send, "here", pause=0)
 
 
@@ -140,7 +140,7 @@ def test_refusal(status, step):
 def test_wait_until():
     looks = [["a", "b"], ["b"], []]
     assert _kube.wait_until(lambda: looks.pop(0), 10, "It was expected.", "Look.", sleep=0) >= 0
-    with pytest.raises(FabricError, match="It was expected.*a; b"):
+    with pytest.raises(FabricError, match=r"It was expected.*a; b"):
         _kube.wait_until(lambda: ["a", "b"], 0, "It was expected.", "Look.", sleep=1)
 
 
