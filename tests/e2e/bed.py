@@ -191,5 +191,7 @@ def _ready(node: dict[str, Any]) -> bool:
 def vipu(bed: Bed, mode: str) -> Iterator[None]:
     """The `vipu` command of all hosts in another mode, for a while."""
     bed.testbed("vipu", mode)
-    yield
-    bed.testbed("vipu", "json")
+    try:
+        yield
+    finally:
+        bed.testbed("vipu", "json")
