@@ -30,7 +30,7 @@ def test_too_small_is_refused(finished: Bed) -> None:
 
 
 def test_ipv6(finished: Bed) -> None:
-    """V-IPU is on the fabric, and these pods have IPv4 only besides it: refused with IPUs, and a working network without."""
+    """V-IPU is on the fabric, and pods have IPv4 only besides it: refused with IPUs, a working network without."""
     finished.testbed("fabric", "fd00:5::/64")
     assert finished.play("plan").code != 0
     assert [error["check"] for error in finished.errors()] == ["vipu-address"]
