@@ -45,7 +45,7 @@ verify: setup ## The proof alone, from inside pods
 ##@ Tests
 
 .PHONY: test
-test: setup ## Everything below down to e2e; ends with `N passed, N failed, N skipped`
+test: setup ## lint, sanity, unit, package, integration, molecule's site; ends with `N passed, N failed, N skipped`
 	@hack/run_tests.py all
 
 .PHONY: test-fast
