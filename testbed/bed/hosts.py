@@ -22,8 +22,8 @@ GATEWAY, VIPU = 1, 20
 VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
 DEFAULT_FABRIC = "10.5.0.0/24"
 VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overlayfs can't lie on an overlay
-# Podman lays systemd's hierarchy of the whole machine over the host's own: with it, the systemd and the kubelet of each host
-# find the processes of all the others in their slices, and try for ever to end them.
+# Podman lays systemd's hierarchy of the whole machine over the host's own: with it, the systemd and the kubelet of each
+# host find the processes of all the others in their slices, and try for ever to end them.
 INIT = "umount /sys/fs/cgroup/systemd/release_agent /sys/fs/cgroup/systemd; exec /sbin/init"
 LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # more than that this machine may forbid
 
