@@ -257,7 +257,7 @@ def pull(module: AnsibleModule) -> Json:
     there = module.run_command([ctr, "--namespace", "k8s.io", "images", "list", "--quiet"])[1].split()
     wanted = [image for image in module.params["images"] if image not in there]
     if module.check_mode:
-        return outcome(there, sorted(set(there + wanted)))
+        return outcome({"images": sorted(there)}, {"images": sorted(set(there + wanted))})
     argv = [ctr, "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]
     jobs = {
         image: subprocess.Popen(
@@ -272,7 +272,7 @@ def pull(module: AnsibleModule) -> Json:
             pulled.append(image)
         else:
             module.warn(f"Could not pull {image} yet: {message.strip()}")
-    return outcome(sorted(there), sorted(set(there + pulled)))
+    return outcome({"images": sorted(there)}, {"images": sorted(set(there + pulled))})
 
 
 def run(module: AnsibleModule) -> Json:

@@ -295,6 +295,6 @@ def test_images_that_are_there_are_not_pulled(monkeypatch):
     module = Ctr(state="images", images=["pause:3.10.1", "kube-proxy:v1", "missing:v1"])
     result = _kubeadm.run(module)
     assert result["changed"]
-    assert result["diff"]["after"] == ["kube-proxy:v1", "pause:3.10.1"]
+    assert result["diff"]["after"] == {"images": ["kube-proxy:v1", "pause:3.10.1"]}
     assert module.warnings == ["Could not pull missing:v1 yet: not found"]
     assert not _kubeadm.run(Ctr(state="images", images=["pause:3.10.1"]))["changed"]
