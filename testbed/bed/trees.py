@@ -64,7 +64,7 @@ def debian_mirror() -> str:
         for found in re.finditer(r"^(?:URIs:\s*|deb\s+(?:\[[^]]*\]\s+)?)(\S+)", text, re.MULTILINE):
             if re.search(r"/debian/?$", found.group(1)):
                 return found.group(1)
-    return "http://deb.debian.org/debian"
+    raise ProblemError("no Debian mirror in /etc/apt/sources.list or sources.list.d: add a source ending in /debian")
 
 
 def _archive(tree: Path, target: Path, *leave_out: str) -> None:
