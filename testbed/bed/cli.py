@@ -29,6 +29,8 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text)
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
     fabric.add_argument("cidr")
+    rails = commands.add_parser("rails", help="give the hosts so many fabric NICs, each on a network of its own")
+    rails.add_argument("count", type=int, choices=range(1, hosts.RAILS + 1), metavar=f"1-{hosts.RAILS}")
     vipu = commands.add_parser("vipu", help="choose how the vipu command answers")
     vipu.add_argument("mode", choices=hosts.VIPU_MODES)
     execute = commands.add_parser("exec", help="run a command on a host: exec HOST -- COMMAND")
@@ -67,6 +69,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "inventory": lambda _: print(inventory.path(hosts.testbed())),
     "prune": lambda _: prune.prune(build()),
     "fabric": lambda arguments: hosts.testbed().set_fabric(arguments.cidr),
+    "rails": lambda arguments: hosts.testbed().set_rails(arguments.count),
     "vipu": lambda arguments: hosts.testbed().set_vipu(arguments.mode),
     "exec": _execute,
 }

@@ -21,6 +21,7 @@ MIRROR, REGISTRY = 2, 3
 GATEWAY, VIPU = 1, 20
 VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
 DEFAULT_FABRIC = "10.5.0.0/24"
+RAILS = 8  # fabric networks that a host can have; the first one is the fabric with V-IPU on it
 VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overlayfs can't lie on an overlay
 # Podman lays systemd's hierarchy of the whole machine over the host's own: with it, the systemd and the kubelet of each
 # host find the processes of all the others in their slices, and try for ever to end them.
@@ -63,6 +64,20 @@ class Testbed:
         """An address by its number: 20 is 10.5.0.20, and fd00:5::20 too."""
         return str(self.fabric[int(str(number), 16) if self.fabric.version == 6 else number])
 
+    @property
+    def rails(self) -> int:
+        kept = self.state / "rails"
+        return int(kept.read_text()) if kept.exists() else 1
+
+    @staticmethod
+    def on_rail(rail: int, number: int) -> str:
+        """An address on one of the further rails: 10.6.0.11/24 is cp1's on the second."""
+        return f"10.{4 + rail}.0.{number}/24"
+
+    def mac(self, network: int, number: int) -> str:
+        """The same for a host that is made anew: its neighbours need not learn another. Network 0 is management."""
+        return f"02:1f:ab:{self.number:02x}:{network:02x}:{number:02x}"
+
     def container(self, role: str) -> str:
         return f"{self.name}-{role}"
 
@@ -82,7 +97,8 @@ class Testbed:
         found = self._containers()
         where = {"mirror": self.management(MIRROR), "registry": self.management(REGISTRY)}
         where["fabric"] = f"gateway {self.on_fabric(GATEWAY)}, V-IPU {self.on_fabric(VIPU)}"
-        where |= {host: f"{self.management(number)}, {self.on_fabric(number)}" for host, number in HOSTS.items()}
+        rails = f", {self.rails - 1} more rails" if self.rails > 1 else ""
+        where |= {host: f"{self.management(number)}, {self.on_fabric(number)}{rails}" for host, number in HOSTS.items()}
         rows += [f"  {role:9} {found.get(role, {}).get('State', 'missing'):9} {text}" for role, text in where.items()]
         return "\n".join(rows)
 
@@ -92,6 +108,7 @@ class Testbed:
         wanted = {
             f"{self.name}-management": ["--subnet", f"{self.management(0)}/24", "--gateway", self.management(1)],
             f"{self.name}-fabric": ["--ipam-driver=none"],
+            **{f"{self.name}-rail{rail}": ["--ipam-driver=none"] for rail in range(2, self.rails + 1)},
         }
         present = output("podman", "network", "ls", "--format", "{{.Name}}").split()
         for name, options in wanted.items():
@@ -157,18 +174,39 @@ class Testbed:
 
     def _start_host(self, host: str, parts: Parts) -> None:
         podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(host))
-        names = [f"--add-host={name}:{self.management(number)}" for name, number in HOSTS.items()]
+        number = HOSTS[host]
+        names = [f"--add-host={name}:{self.management(other)}" for name, other in HOSTS.items()]
         names.append(f"--add-host=vipu-server:{self.on_fabric(VIPU)}")
+        eth0 = f"interface_name=eth0,mac={self.mac(0, number)},ip={self.management(number)}"
+        eth1 = f"interface_name=eth1,mac={self.mac(1, number)}"
         podman(
             "create", "--name", self.container(host), "--hostname", host, "--label", f"ipu-fabric={self.number}",
             "--privileged", "--cgroupns=private", "--systemd=always", *LIMITS, "--tmpfs", "/tmp:exec,mode=1777",
             *(f"--volume={path}" for path in VOLUMES), *names,
-            "--network", f"{self.name}-management:ip={self.management(HOSTS[host])},interface_name=eth0",
-            "--network", f"{self.name}-fabric:interface_name=eth1",
+            "--network", f"{self.name}-management:{eth0}", "--network", f"{self.name}-fabric:{eth1}",
             image_name(parts, "host"), "sh", "-c", INIT,
         )  # fmt: skip
         podman("cp", f"{self._host_files(host, parts)}/.", f"{self.container(host)}:/")
         podman("start", self.container(host))
+        self._connect_rails(host)
+
+    def _connect_rails(self, host: str) -> None:
+        """The second rail is eth2, and so on."""
+        present = output("podman", "inspect", "--format", "{{json .NetworkSettings.Networks}}", self.container(host))
+        for rail in range(2, RAILS + 1):
+            network = f"{self.name}-rail{rail}"
+            if rail > self.rails:
+                if network in json.loads(present):
+                    podman("network", "disconnect", "--force", network, self.container(host))
+                continue
+            if network not in json.loads(present):
+                mac = f"--mac-address={self.mac(rail, HOSTS[host])}"
+                podman("network", "connect", mac, network, self.container(host))
+            self._shell(
+                host,
+                f"ip address replace {self.on_rail(rail, HOSTS[host])} dev eth{rail}",
+                f"ip link set eth{rail} up",
+            )
 
     def _wait_for(self, host: str) -> None:
         """Until systemd has finished starting and ssh answers."""
@@ -215,8 +253,9 @@ class Testbed:
         """Remove everything of this testbed; what is built stays."""
         with lock(f"testbed-{self.number}"):
             self._remove(*self._containers())
-            for name in ("management", "fabric"):
-                podman("network", "rm", "--force", f"{self.name}-{name}", check=False)
+            for network in output("podman", "network", "ls", "--format", "{{.Name}}").split():
+                if network.startswith(f"{self.name}-"):
+                    podman("network", "rm", "--force", network, check=False)
             shutil.rmtree(self.state, ignore_errors=True)
 
     def _remove(self, *roles: str) -> None:
@@ -243,6 +282,13 @@ class Testbed:
                 f"printf '%s\\n' \"$names\" '{self.on_fabric(VIPU)} vipu-server' > /etc/hosts",
                 "systemctl restart fabric-nic.service",
             )
+
+    def set_rails(self, count: int) -> None:
+        """Give the hosts so many fabric NICs, each on a network of its own."""
+        (self.state / "rails").write_text(f"{count}\n")
+        self._networks()
+        for host in HOSTS:
+            self._connect_rails(host)
 
     def set_vipu(self, mode: str) -> None:
         """Choose how the `vipu` command answers; `missing` takes the command away."""

@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import common, hosts, images, programs, trees  # noqa: E402 (it is not an installed package)
+from bed import cli, common, hosts, images, programs, trees  # noqa: E402 (it is not an installed package)
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +84,12 @@ def test_addresses_on_the_fabric(cache: Path, network: str, number: int, address
     assert testbed.on_fabric(number) == address
 
 
+def test_rails_and_macs_are_apart() -> None:
+    assert [hosts.Testbed.on_rail(rail, 11) for rail in (2, 8)] == ["10.6.0.11/24", "10.12.0.11/24"]
+    macs = {hosts.Testbed(bed).mac(net, host) for bed in range(10) for net in range(9) for host in (11, 12)}
+    assert len(macs) == 180
+
+
 @pytest.mark.parametrize("text", ["banana", "10.5.0.1/24", "10.5.0.0/28"])
 def test_a_bad_network_changes_nothing(text: str) -> None:
     with pytest.raises(common.ProblemError):
@@ -136,6 +142,6 @@ def test_debian_mirror_is_an_address() -> None:
 def test_help_names_every_command() -> None:
     text = subprocess.run([ROOT / "testbed/testbed", "--help"], capture_output=True, text=True, check=True).stdout
     readme = (ROOT / "testbed/README.md").read_text()
-    for command in ("up", "down", "reset", "status", "inventory", "fabric", "vipu", "exec", "build", "bin", "prune"):
+    for command in cli.COMMANDS:
         assert re.search(rf"^    {command}\s", text, re.MULTILINE)
         assert f"`{command}" in readme
