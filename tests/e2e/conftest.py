@@ -1,7 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole runs on a testbed of their own (TESTBED_ID, default 3): first on bare hosts, then on a finished cluster."""
+"""Whole runs on a testbed (TESTBED_ID, default 3): first on a finished cluster, then on bare hosts.
+
+A cluster that is there already is used as it is: a run of site makes it a finished one.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,20 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 
 @pytest.fixture(scope="session")
-def bare(bed: Bed) -> Bed:
-    """Fresh hosts that nothing was done to."""
-    bed.testbed("reset")
-    return bed
-
-
-@pytest.fixture(scope="session")
 def unbroken(bed: Bed) -> dict[str, Any]:
-    """The state that one unbroken run of site on fresh hosts leaves behind."""
-    bed.testbed("reset")
-    result = bed.play("site")
-    assert result.code == 0
+    """The state that site leaves behind when nothing breaks it."""
+    assert bed.play("site").code == 0
     return bed.state()
 
 
 @pytest.fixture
 def finished(bed: Bed, unbroken: dict[str, Any]) -> Bed:
     """A cluster that site has built."""
+    return bed
+
+
+@pytest.fixture(scope="session")
+def bare(bed: Bed) -> Bed:
+    """Fresh hosts that nothing was done to. There is no way back to the finished cluster."""
+    bed.testbed("reset")
     return bed

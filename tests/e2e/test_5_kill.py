@@ -36,7 +36,7 @@ MOMENTS: dict[str, Callable[[Bed], Callable[[str], bool]]] = {
 
 @pytest.fixture(scope="module")
 def broken(bed: Bed, unbroken: dict[str, Any]) -> Bed:
-    """Fresh hosts, after the state of an unbroken run was taken on others like them."""
+    """Fresh hosts, after the state of an unbroken run was taken."""
     bed.testbed("reset")
     return bed
 
