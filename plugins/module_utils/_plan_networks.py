@@ -12,10 +12,10 @@ import re
 import string
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._fabric_link import choose_fabric_link
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
-from ansible_collections.ipu.fabric.plugins.module_utils._rdma import choose_fabric_link
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look at a host's RDMA links, and choose the one that pods shall use.
+"""Look at a host's RDMA links.
 
 What the kernel says in sysfs is the truth; `ip` adds addresses and routes, `rdma` the mode of network namespaces,
 systemd the limits.
@@ -9,7 +9,6 @@ systemd the limits.
 
 from __future__ import annotations
 
-import fnmatch
 import ipaddress
 import json
 import os
@@ -187,18 +186,18 @@ def _read_link(sysfs: str, proc: str, netdev: str) -> Link:
     }
 
 
-def _bottom(netdev: str, lower: t.Mapping[str, t.Sequence[str]], seen: t.FrozenSet[str] = frozenset()) -> t.List[str]:
+def bottom(netdev: str, lower: t.Mapping[str, t.Sequence[str]], seen: t.FrozenSet[str] = frozenset()) -> t.List[str]:
     """A netdev and all below it."""
     found = [netdev]
     for name in lower.get(netdev, ()):
         if name not in seen:
-            found += [below for below in _bottom(name, lower, seen | {netdev}) if below not in found]
+            found += [below for below in bottom(name, lower, seen | {netdev}) if below not in found]
     return found
 
 
 def _with_port(link: Link, ports: t.Mapping[str, Port], lower: t.Mapping[str, t.Sequence[str]]) -> Link:
     """Add the RDMA port: the link's own, or the best one below it."""
-    below = [name for name in _bottom(link["netdev"], lower) if name in ports]
+    below = [name for name in bottom(link["netdev"], lower) if name in ports]
     # A bond of one NIC's two ports may have the RDMA device itself; its members' PCI function carries it then.
     carriers = [name for name in below if not lower.get(name)] or below
     best = min(below, key=lambda name: (name != link["netdev"], ports[name].state != "ACTIVE"), default="")
@@ -380,139 +379,3 @@ def observe(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner = r
         "modules": read_modules(root),
         "rdma_subsystem": os.path.isdir(os.path.join(root, "sys/class/infiniband")),
     }
-
-
-# ---- choosing -------------------------------------------------------------------------------------------------------
-
-
-def _describe(link: Link) -> str:
-    addresses = " ".join(f"{entry['address']}/{entry['prefix']}" for entry in link["addresses"]) or "no address"
-    rdma = f"RDMA {link['device']} {link['state']}".rstrip() if link["device"] else "no RDMA"
-    parts = [link["driver"], link["pci"], rdma, addresses, "" if link["up"] else "down"]
-    return f"{link['netdev']} ({', '.join(part for part in parts if part)})"
-
-
-def _list(links: t.Iterable[Link], most: int = 8) -> str:
-    shown = [_describe(link) for link in links]
-    return "; ".join(shown[:most]) + (f"; and {len(shown) - most} more" if len(shown) > most else "") or "none"
-
-
-def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
-    return [
-        links[name]
-        for name in _bottom(link["netdev"], {name: item["lower"] for name, item in links.items()})
-        if name in links
-    ]
-
-
-def _matches(link: Link, links: t.Mapping[str, Link], select: t.Mapping[str, str]) -> bool:
-    """Whether a link fits all rules that are given. PCI address and driver may also be those of a NIC below it."""
-    below = _below(link, links)
-    checks: t.Dict[str, t.Callable[[str], bool]] = {
-        "name": lambda rule: any(
-            fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link.get("altnames", ()))
-        ),
-        "pci": lambda rule: any(
-            fnmatch.fnmatchcase(item["pci"], rule.lower()) or item["pci"] == f"0000:{rule.lower()}" for item in below
-        ),
-        "driver": lambda rule: any(fnmatch.fnmatchcase(item["driver"], rule) for item in below),
-        "subnet": lambda rule: any(_inside(entry["address"], rule) for entry in link["addresses"]),
-    }
-    return all(check(str(select[key])) for key, check in checks.items() if select.get(key))
-
-
-def _inside(address: str, subnet: str) -> bool:
-    try:
-        return ipaddress.ip_address(address) in ipaddress.ip_network(subnet)
-    except ValueError as error:
-        raise FabricError(
-            "The fabric NIC's subnet was expected as a CIDR.",
-            "select.subnet",
-            f"{subnet!r} ({error})",
-            "Write it like 10.5.0.0/24.",
-        ) from error
-
-
-def _narrow(candidates: t.List[Link], *preferences: t.Callable[[Link], bool]) -> t.List[Link]:
-    """Follow each preference unless nobody meets it."""
-    for preference in preferences:
-        candidates = [link for link in candidates if preference(link)] or candidates
-    return candidates
-
-
-def _no_match(links: t.Sequence[Link], where: str) -> t.NoReturn:
-    raise FabricError(
-        "No network device fits the selection of the fabric NIC.",
-        where,
-        _list([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
-        "Correct `select`, or load the NIC's driver: it may rename the device.",
-    )
-
-
-def _no_rdma(links: t.Sequence[Link], where: str) -> t.NoReturn:
-    raise FabricError(
-        "The fabric needs a NIC with RDMA.",
-        where,
-        _list(links),
-        "Load the NIC's RDMA driver (such as mlx5_ib; /sys/class/net/<device>/device/infiniband must be there),"
-        " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
-    )
-
-
-def _check(link: Link, where: str, require_rdma: bool) -> Link:
-    """The link, if a macvlan for RDMA can stand on it."""
-    if require_rdma and not link["rdma_netdevs"]:
-        _no_rdma([link], where)
-    if link["link_layer"] == "InfiniBand":
-        raise FabricError(
-            "macvlan is for Ethernet (RoCE), not for InfiniBand.",
-            where,
-            f"{link['netdev']} ({link['device']} port {link['port']}) has link layer InfiniBand",
-            f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{link['port']}=2, then reboot) or select"
-            " another NIC. Pods reach InfiniBand by an IPoIBNetwork or a HostDeviceNetwork of the network operator.",
-        )
-    return link
-
-
-def _candidates(
-    links: t.Sequence[Link], rules: t.Mapping[str, str], way: str, require_rdma: bool, where: str
-) -> t.List[Link]:
-    """Every link that the rules allow, or that has RDMA. A member of a bond or bridge cannot carry a macvlan."""
-    members = {name for link in links if link["kind"] != "vlan" for name in link["lower"]}
-    free = [link for link in links if link["netdev"] not in members]
-    if rules:
-        by_name = {link["netdev"]: link for link in links}
-        return [link for link in free if _matches(link, by_name, rules)] or _no_match(links, where)
-    with_rdma = [link for link in free if link["rdma_netdevs"]]
-    if require_rdma and not with_rdma:
-        _no_rdma([link for link in links if link["kind"] != "other"] or links, where)
-    return with_rdma or [link for link in free if link["netdev"] == way] or free
-
-
-def choose_fabric_link(
-    links: t.Sequence[Link],
-    routes: t.Mapping[str, t.Mapping[str, str]],
-    select: t.Optional[t.Mapping[str, str]] = None,
-    vipu_address: str = "",
-    require_rdma: bool = True,
-) -> Link:
-    """The link whose network the pods shall join.
-
-    By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
-    network, so the way to it alone proves nothing. Which of several is up proves nothing either.
-    """
-    rules = {key: value for key, value in (select or {}).items() if value}
-    way = routes.get(vipu_address, {}).get("dev", "")
-    where = "select " + ", ".join(f"{key}={value}" for key, value in rules.items()) if rules else "/sys/class/net"
-    found = _narrow(
-        _candidates(links, rules, way, require_rdma, where),
-        lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
-        lambda link: link["link_layer"] != "InfiniBand",
-        lambda link: link["netdev"] == way,
-        lambda link: bool(link["addresses"]),
-    )
-    if len(found) != 1:
-        raise FabricError(
-            "One fabric NIC was expected.", where, _list(found), "Name it in `select`, by name, pci, driver or subnet."
-        )
-    return _check(found[0], where, require_rdma)
