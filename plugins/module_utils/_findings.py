@@ -50,7 +50,7 @@ REQUIRED: t.Dict[str, str] = {
     "endpoint": "the control plane has an address",
     "inventory": "the groups make a cluster",
     "ipu-operator-version": "the IPU operator's release is known",
-    "master-name": "a network's NIC has one name on all its hosts",
+    "master-name": "the master's name means one NIC on each host",
     "network-operator-version": "the network operator's release is known",
     "networks": "fabric networks are described rightly",
     "subnet": "the network has addresses for its pods",

@@ -10,7 +10,7 @@ import itertools
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils import _plan_networks, _releases
+from ansible_collections.ipu.fabric.plugins.module_utils import _network_spec, _plan_networks, _plan_rails, _releases
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Expected, Host, Hosts, judge
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import (
@@ -219,14 +219,16 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
     judge(placed, _expected(settings, endpoint, kubernetes), found)
     vipu = plan_vipu(settings, placed, any(cidr.version == 6 for cidr in pods), found)
     vipu_of = _vipu_of(vipu)
-    networks, links = [], {}
+    networks: t.List[t.Dict[str, t.Any]] = []
+    links: t.Dict[str, _plan_rails.Links] = {}
     with_avoid = {**settings, "avoid": [str(cidr) for cidr in pods + services]}
-    for network in _plan_networks.read_networks(settings["networks"], found):
+    for network in _network_spec.read_networks(settings["networks"], found):
         names = _plan_networks.members(network, placed, found)
         of_network = _plan_networks.find_links(network, names, placed, vipu_of, settings["require_rdma"], found)
         links[network["name"]] = of_network
         networks.append(_plan_networks.plan_network(network, of_network, placed, vipu_of, with_avoid, releases, found))
-    _plan_networks.judge_overlaps(networks, found)
+    _plan_rails.judge_overlaps(networks, found)
+    _plan_rails.judge_masters(networks, links, found)
     return {
         "schema": SCHEMA,
         "releases": releases,
@@ -244,7 +246,7 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
         },
         "vipu": vipu,
         "networks": networks,
-        "rdma_resources": _plan_networks.rdma_resources(networks),
+        "rdma_resources": _plan_rails.rdma_resources(networks),
         "findings": found.as_list(),
     }
 
@@ -257,7 +259,7 @@ def build_preflight(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
     endpoint = plan_endpoint(settings["control_plane_endpoint"], placed, found)
     judge(placed, _expected(settings, endpoint, settings["kubernetes_version"]), found)
     links = {}
-    for network in _plan_networks.read_networks(settings["networks"], found):
+    for network in _network_spec.read_networks(settings["networks"], found):
         names = _plan_networks.members(network, placed, found)
         links[network["name"]] = _plan_networks.find_links(network, names, placed, {}, settings["require_rdma"], found)
         _plan_networks.judge_links(network, links[network["name"]], found)

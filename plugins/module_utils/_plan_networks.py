@@ -5,111 +5,21 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import itertools
-import re
-import string
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._fabric_link import choose_fabric_link
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
+from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import Network
+from ansible_collections.ipu.fabric.plugins.module_utils._plan_rails import Links, choose_master, few, having
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
 
-Network = t.Dict[str, t.Any]
-Links = t.Dict[str, t.Dict[str, t.Any]]
-
-DEFAULTS: t.Dict[str, t.Any] = {
-    "name": "",
-    "namespace": "default",
-    "hosts": [],
-    "select": {},
-    "mode": "bridge",
-    "mtu": 0,
-    "gateway": "",
-    "reserved": [],
-    "share": "upper_half",
-    "rdma_resource": "",
-}
-SELECT = ("name", "pci", "driver", "subnet")
-MODES = ("bridge", "private", "vepa", "passthru")
-# The GID table of a port has no room for more.
-RDMA_HCA_MAX = 63
-
-
-# ---- what the site wrote --------------------------------------------------------------------------------------------
-
-
-def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], found: Findings) -> None:
-    for key in sorted(set(map(str, given)) - set(known)):
-        near = difflib.get_close_matches(key, list(known), 1)
-        meant = f"Did you mean {near[0]}? " if near else ""
-        found.error("networks", [], f"{where} has an unknown key.", f"'{key}'", f"{meant}Known are {', '.join(known)}.")
-
-
-def _value_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
-    """Pairs of what is wrong and what would be right."""
-    yield from _select_problems(network["select"])
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["name"]):
-        yield f"name is '{network['name']}'", "Give it a name of lower-case letters, digits and hyphens."
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["namespace"]):
-        yield f"namespace is '{network['namespace']}'", "Write the name of a namespace."
-    if network["mode"] not in MODES:
-        yield f"mode is '{network['mode']}'", f"Take one of {', '.join(MODES)}."
-    if not str(network["mtu"]).isdigit() or 0 < int(network["mtu"]) < 1280:
-        yield f"mtu is '{network['mtu']}'", "Write 0 for the NIC's own, or a number from 1280 on."
-    if network["gateway"] and as_address(network["gateway"]) is None:
-        yield f"gateway is '{network['gateway']}'", "Write an IP address, or nothing."
-    if not re.fullmatch(r"[A-Za-z0-9_]+", network["rdma_resource"]):
-        yield f"rdma_resource is '{network['rdma_resource']}'", "Use letters, digits and underscores."
-    for key in ("reserved", "hosts"):
-        if not isinstance(network[key], list) or not all(isinstance(item, str) for item in network[key]):
-            yield f"{key} is '{network[key]}'", "Write a list of text."
-
-
-def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:
-    if not isinstance(select, dict):
-        yield f"select is '{select}'", f"Write a dictionary of {', '.join(SELECT)}."
-        return
-    for key, value in select.items():
-        if not isinstance(value, str):
-            yield f"select.{key} is {value!r}", "Write text."
-    try:
-        ipaddress.ip_network(str(select.get("subnet") or "10.5.0.0/24"))
-    except ValueError as error:
-        yield f"select.subnet: {error}", "Write a CIDR such as 10.5.0.0/24."
-
-
-def read_networks(given: t.Sequence[t.Any], found: Findings) -> t.List[Network]:
-    """The networks with their defaults; those that can't be used become findings and are left out."""
-    networks: t.List[Network] = []
-    for number, entry in enumerate(given):
-        where = f"fabric_networks[{number}]"
-        if not isinstance(entry, dict):
-            found.error("networks", [], f"{where} is not a network.", repr(entry), "Write at least {name: rdma-net}.")
-            continue
-        _unknown_keys(where, entry, DEFAULTS, found)
-        network = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
-        network.update({key: str(network[key]) for key, usual in DEFAULTS.items() if isinstance(usual, str)})
-        network["rdma_resource"] = (
-            network["rdma_resource"] or f"rdma_shared_device_{string.ascii_lowercase[number % 26]}"
-        )
-        if isinstance(network["select"], dict):
-            _unknown_keys(f"{where}.select", network["select"], SELECT, found)
-        problems = list(_value_problems(network))
-        for seen, step in problems:
-            found.error("networks", [], f"{where} can't be used.", seen, step)
-        if not problems:
-            networks.append({**network, "mtu": int(network["mtu"])})
-    for name in sorted({network["name"] for network in networks}):
-        if [network["name"] for network in networks].count(name) > 1:
-            found.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
-    if not given:
-        found.error("networks", [], "There is no fabric network.", "fabric_networks is empty", "Add {name: rdma-net}.")
-    return networks
+# What the plan keeps of a link. `altname` joins them: the name that the NIC needs besides its own, if any.
+SUMMARY = ("netdev", "pci", "mac", "driver", "kind", "lower", "rdma_netdevs", "device", "mtu")
 
 
 def members(network: Network, hosts: Hosts, found: Findings) -> t.List[str]:
@@ -183,19 +93,18 @@ def find_links(
                 f"Give {link['netdev']} an address on the fabric.",
             )
             continue
-        keys = ("netdev", "rdma_netdevs", "device", "mtu")
-        links[name] = {**{key: link[key] for key in keys}, **address}
+        links[name] = {"altname": "", **{key: link[key] for key in SUMMARY}, **address}
     return links
 
 
 def judge_links(network: Network, links: Links, found: Findings) -> None:
     """What must be the same on all hosts of a network."""
     mtus = {link["mtu"] for link in links.values()}
-    seen = "; ".join(f"{mtu}: {_few(_with(links, 'mtu', mtu))}" for mtu in sorted(mtus))
+    seen = "; ".join(f"{mtu}: {few(having(links, 'mtu', mtu))}" for mtu in sorted(mtus))
     if network["mtu"] and mtus and network["mtu"] > min(mtus):
         found.error(
             "fabric-mtu",
-            _with(links, "mtu", min(mtus)),
+            having(links, "mtu", min(mtus)),
             f"{network['name']}: a pod's MTU can't exceed the NIC's.",
             f"mtu is {network['mtu']}, the NICs have {seen}",
             f"Set mtu to {min(mtus)} or 0, or raise the NICs' MTU.",
@@ -208,27 +117,6 @@ def judge_links(network: Network, links: Links, found: Findings) -> None:
             seen,
             "Set one MTU on all NICs and switch ports of the fabric.",
         )
-
-
-def _with(links: Links, key: str, value: t.Any) -> t.List[str]:
-    return [name for name, link in links.items() if link[key] == value]
-
-
-def _few(names: t.Sequence[str], most: int = 4) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _master(network: Network, links: Links, found: Findings) -> str:
-    names = [link["netdev"] for link in links.values()]
-    if len(set(names)) > 1:
-        found.error(
-            "master-name",
-            links,
-            f"{network['name']}: a macvlan network has one NIC name for all its hosts.",
-            "; ".join(f"{name}: {_few(_with(links, 'netdev', name))}" for name in sorted(set(names))),
-            "Rename the NICs alike (a systemd .link file by MAC or path), or plan one network per group (key hosts).",
-        )
-    return max(sorted(set(names)), key=names.count) if names else ""
 
 
 # ---- addresses ------------------------------------------------------------------------------------------------------
@@ -278,7 +166,7 @@ def plan_network(
         "name": network["name"],
         "namespace": network["namespace"],
         "hosts": list(links),
-        "master": _master(network, links, found),
+        "master": choose_master(network, links, hosts, found),
         "mode": network["mode"],
         "mtu": network["mtu"] or least,
         "resource": f"rdma/{network['rdma_resource']}",
@@ -332,35 +220,3 @@ def _pool(network: Network, pool: t.Optional[t.Dict[str, t.Any]], links: Links, 
         return {"name": network["name"], **pool}
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
     return {"name": network["name"], **pool, "nodeSelector": {"nodeSelectorTerms": terms}}
-
-
-def judge_overlaps(networks: t.Sequence[Network], found: Findings) -> None:
-    """Two networks on one subnet would hand out the same addresses."""
-    planned = [network for network in networks if network["subnet"]]
-    for one, other in itertools.combinations(planned, 2):
-        first, second = (ipaddress.ip_network(network["subnet"]["cidr"]) for network in (one, other))
-        if first.overlaps(second):
-            found.error(
-                "subnet",
-                [],
-                f"Networks {one['name']} and {other['name']} would give out the same addresses.",
-                f"{first} and {second} overlap",
-                "Give each its own NIC (key select) or its own hosts and subnet.",
-            )
-
-
-def rdma_resources(networks: t.Sequence[Network]) -> t.List[t.Dict[str, t.Any]]:
-    """For the shared device plugin: one resource for each name, of all NICs of its networks."""
-    names: t.Dict[str, t.Set[str]] = {}
-    for network in networks:
-        if network["rdma"]:
-            names.setdefault(network["resource"].split("/", 1)[1], set()).update(network["rdma_netdevs"])
-    return [
-        {
-            "resourceName": name,
-            "resourcePrefix": "rdma",
-            "rdmaHcaMax": RDMA_HCA_MAX,
-            "selectors": {"ifNames": sorted(netdevs)},
-        }
-        for name, netdevs in names.items()
-    ]

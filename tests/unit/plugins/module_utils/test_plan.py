@@ -10,7 +10,7 @@ import json
 import time
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils import _plan, _plan_networks, _plan_report
+from ansible_collections.ipu.fabric.plugins.module_utils import _network_spec, _plan, _plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import CHECKS
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
@@ -136,6 +136,12 @@ def test_a_good_site(hosts):
         "links": {
             "rdma-net": {
                 "netdev": "ens1f0",
+                "altname": "",
+                "pci": "0000:81:00.0",
+                "mac": "",
+                "driver": "mlx5_core",
+                "kind": "physical",
+                "lower": [],
                 "rdma_netdevs": ["ens1f0"],
                 "device": "mlx5_0",
                 "mtu": 9000,
@@ -272,6 +278,8 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("networks", {"networks": [{"name": "rdma-net", "select": {"subnet": "10.5.0.0/99"}}]}, "CIDR"),
         ("networks", {"networks": [{"name": "RDMA_net"}]}, "lower-case"),
         ("networks", {"networks": [{"name": "rdma-net", "mode": "l2"}]}, "vepa"),
+        ("networks", {"networks": [{"name": "rdma-net", "master": "a/b"}]}, "15 characters"),
+        ("networks", {"networks": [{"name": "rdma-net", "master": "enp129s0f0np0v12"}]}, "15 characters"),
         ("networks", {"networks": [{"name": "rdma-net", "mtu": "big"}]}, "mtu"),
         ("networks", {"networks": [{"name": "rdma-net", "hosts": ["w9"]}]}, "unknown host"),
         ("networks", {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}, "different names"),
@@ -369,11 +377,55 @@ def test_without_ipus_vipu_is_not_asked(hosts):
     assert planned["vipu"] == {"controllers": [], "value": "", "node_labels": {}}
 
 
-def test_different_nic_names_need_a_network_each(hosts):
-    hosts["w2"]["rdma"]["links"][1] = link("ens2", "10.5.0.13")
-    hosts["w2"]["rdma"]["routes"]["10.5.0.20"]["dev"] = "ens2"
-    found = errors(plan(hosts))
-    assert found["master-name"]["seen"] == "ens1f0: w1; ens2: w2"
+def with_names(hosts, **netdevs):
+    """The fabric NICs under these names."""
+    for number, (name, netdev) in enumerate(netdevs.items(), 12):
+        hosts[name]["rdma"]["links"][1] = link(netdev, f"10.5.0.{number}")
+        hosts[name]["rdma"]["routes"]["10.5.0.20"]["dev"] = netdev
+
+
+@pytest.mark.parametrize(
+    ("network", "master"),
+    [
+        ({"name": "rdma-net"}, "rdma-net"),
+        ({"name": "rdma-net", "master": "fabric0"}, "fabric0"),
+        ({"name": "rdma-net", "master": "ens2"}, "ens2"),
+        ({"name": "accelerator-rail-0"}, "accelerato-b103"),
+        ({"name": "storage"}, "storage-e34a"),  # somebody's name already
+        ({"name": "lo"}, "lo-081d"),
+    ],
+)
+def test_nics_of_different_names_get_a_common_one(hosts, network, master):
+    with_names(hosts, w1="ens1f0", w2="ens2")
+    hosts["w1"]["rdma"]["links"].append(link("eno2", "", rdma=False, altnames=["storage"]))
+    planned = plan(hosts, networks=[network])
+    assert planned["findings"] == []
+    assert planned["networks"][0]["master"] == master
+    assert len(master) <= 15
+    assert planned["hosts"]["w1"]["links"][network["name"]]["altname"] == master
+    assert planned["hosts"]["w2"]["links"][network["name"]]["altname"] == ("" if master == "ens2" else master)
+    assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0", "ens2"]}
+    # The next plan, when the hosts have it, is the same.
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][1]["altnames"] = [master]
+    assert plan(hosts, networks=[network])["hosts"] == planned["hosts"]
+
+
+def test_a_master_that_is_another_nic(hosts):
+    hosts["w2"]["rdma"]["links"].append(link("fabric0", "", rdma=False))
+    found = errors(plan(hosts, networks=[{"name": "rdma-net", "master": "fabric0"}]))["master-name"]
+    assert (found["hosts"], found["seen"]) == (["w2"], "another NIC is called fabric0")
+
+
+def test_one_master_for_two_nics(hosts):
+    for number, name in ((12, "w1"), (13, "w2")):
+        hosts[name]["rdma"]["links"].append(link("ens2f0", f"10.6.0.{number}"))
+    networks = [
+        {"name": "rail-a", "select": {"name": "ens1f0"}, "master": "fabric0"},
+        {"name": "rail-b", "select": {"name": "ens2f0"}, "master": "fabric0"},
+    ]
+    found = errors(plan(hosts, networks=networks))
+    assert set(found) == {"master-name"}
     assert found["master-name"]["hosts"] == ["w1", "w2"]
 
 
@@ -502,7 +554,7 @@ JUNK = st.recursive(
 
 @examples(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    network=st.dictionaries(st.sampled_from([*_plan_networks.DEFAULTS, "other"]), JUNK, max_size=4),
+    network=st.dictionaries(st.sampled_from([*_network_spec.DEFAULTS, "other"]), JUNK, max_size=4),
     vipu=JUNK,
     text=st.text("0123456789./,:a", max_size=12),
 )

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fabric networks as the site wrote them: defaults, and what is wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+import string
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
+
+Network = t.Dict[str, t.Any]
+
+DEFAULTS: t.Dict[str, t.Any] = {
+    "name": "",
+    "namespace": "default",
+    "hosts": [],
+    "select": {},
+    "master": "",
+    "mode": "bridge",
+    "mtu": 0,
+    "gateway": "",
+    "reserved": [],
+    "share": "upper_half",
+    "rdma_resource": "",
+}
+SELECT = ("name", "pci", "driver", "subnet")
+MASTER_LENGTH = 15  # the kernel finds a device by a name that is no longer, be it an alternative one
+MODES = ("bridge", "private", "vepa", "passthru")
+
+
+def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], found: Findings) -> None:
+    for key in sorted(set(map(str, given)) - set(known)):
+        near = difflib.get_close_matches(key, list(known), 1)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        found.error("networks", [], f"{where} has an unknown key.", f"'{key}'", f"{meant}Known are {', '.join(known)}.")
+
+
+def _value_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
+    """Pairs of what is wrong and what would be right."""
+    yield from _select_problems(network["select"])
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["name"]):
+        yield f"name is '{network['name']}'", "Give it a name of lower-case letters, digits and hyphens."
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["namespace"]):
+        yield f"namespace is '{network['namespace']}'", "Write the name of a namespace."
+    if network["master"] and not re.fullmatch(rf"[A-Za-z0-9_.@-]{{1,{MASTER_LENGTH}}}", network["master"]):
+        yield f"master is '{network['master']}'", f"Write a name of at most {MASTER_LENGTH} characters, or nothing."
+    if network["mode"] not in MODES:
+        yield f"mode is '{network['mode']}'", f"Take one of {', '.join(MODES)}."
+    if not str(network["mtu"]).isdigit() or 0 < int(network["mtu"]) < 1280:
+        yield f"mtu is '{network['mtu']}'", "Write 0 for the NIC's own, or a number from 1280 on."
+    if network["gateway"] and as_address(network["gateway"]) is None:
+        yield f"gateway is '{network['gateway']}'", "Write an IP address, or nothing."
+    if not re.fullmatch(r"[A-Za-z0-9_]+", network["rdma_resource"]):
+        yield f"rdma_resource is '{network['rdma_resource']}'", "Use letters, digits and underscores."
+    for key in ("reserved", "hosts"):
+        if not isinstance(network[key], list) or not all(isinstance(item, str) for item in network[key]):
+            yield f"{key} is '{network[key]}'", "Write a list of text."
+
+
+def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:
+    if not isinstance(select, dict):
+        yield f"select is '{select}'", f"Write a dictionary of {', '.join(SELECT)}."
+        return
+    for key, value in select.items():
+        if not isinstance(value, str):
+            yield f"select.{key} is {value!r}", "Write text."
+    try:
+        ipaddress.ip_network(str(select.get("subnet") or "10.5.0.0/24"))
+    except ValueError as error:
+        yield f"select.subnet: {error}", "Write a CIDR such as 10.5.0.0/24."
+
+
+def read_networks(given: t.Sequence[t.Any], found: Findings) -> t.List[Network]:
+    """The networks with their defaults; those that can't be used become findings and are left out."""
+    networks: t.List[Network] = []
+    for number, entry in enumerate(given):
+        where = f"fabric_networks[{number}]"
+        if not isinstance(entry, dict):
+            found.error("networks", [], f"{where} is not a network.", repr(entry), "Write at least {name: rdma-net}.")
+            continue
+        _unknown_keys(where, entry, DEFAULTS, found)
+        network = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
+        network.update({key: str(network[key]) for key, usual in DEFAULTS.items() if isinstance(usual, str)})
+        network["rdma_resource"] = (
+            network["rdma_resource"] or f"rdma_shared_device_{string.ascii_lowercase[number % 26]}"
+        )
+        if isinstance(network["select"], dict):
+            _unknown_keys(f"{where}.select", network["select"], SELECT, found)
+        problems = list(_value_problems(network))
+        for seen, step in problems:
+            found.error("networks", [], f"{where} can't be used.", seen, step)
+        if not problems:
+            networks.append({**network, "mtu": int(network["mtu"])})
+    for name in sorted({network["name"] for network in networks}):
+        if [network["name"] for network in networks].count(name) > 1:
+            found.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
+    if not given:
+        found.error("networks", [], "There is no fabric network.", "fabric_networks is empty", "Add {name: rdma-net}.")
+    return networks
