@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import fnmatch
 import ipaddress
+import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._rdma import Link, bottom
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
+Rules = t.Mapping[str, t.List[str]]  # name, pci, driver or subnet: any of these patterns
+Gpu = t.Mapping[str, t.Any]
 
 
 def _describe(link: Link) -> str:
@@ -33,8 +37,8 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
     ]
 
 
-def _matches(link: Link, links: t.Mapping[str, Link], select: t.Mapping[str, str]) -> bool:
-    """Whether a link fits all rules that are given. PCI address and driver may also be those of a NIC below it."""
+def _matches(link: Link, links: t.Mapping[str, Link], rules: Rules) -> bool:
+    """Whether a link fits a pattern of every rule. PCI address and driver may also be those of a NIC below it."""
     below = _below(link, links)
     checks: t.Dict[str, t.Callable[[str], bool]] = {
         "name": lambda rule: any(
@@ -46,7 +50,7 @@ def _matches(link: Link, links: t.Mapping[str, Link], select: t.Mapping[str, str
         "driver": lambda rule: any(fnmatch.fnmatchcase(item["driver"], rule) for item in below),
         "subnet": lambda rule: any(_inside(entry["address"], rule) for entry in link["addresses"]),
     }
-    return all(check(str(select[key])) for key, check in checks.items() if select.get(key))
+    return all(any(map(check, rules[key])) for key, check in checks.items() if key in rules)
 
 
 def _inside(address: str, subnet: str) -> bool:
@@ -102,9 +106,7 @@ def _check(link: Link, where: str, require_rdma: bool) -> Link:
     return link
 
 
-def _candidates(
-    links: t.Sequence[Link], rules: t.Mapping[str, str], way: str, require_rdma: bool, where: str
-) -> t.List[Link]:
+def _candidates(links: t.Sequence[Link], rules: Rules, way: str, require_rdma: bool, where: str) -> t.List[Link]:
     """Every link that the rules allow, or that has RDMA. A member of a bond or bridge cannot carry a macvlan."""
     members = {name for link in links if link["kind"] != "vlan" for name in link["lower"]}
     free = [link for link in links if link["netdev"] not in members]
@@ -117,24 +119,76 @@ def _candidates(
     return with_rdma or [link for link in free if link["netdev"] == way] or free
 
 
+def _gpu(number: int, gpus: t.Sequence[Gpu]) -> Gpu:
+    if number < len(gpus):
+        return gpus[number]
+    raise FabricError(
+        f"The NIC nearest to GPU {number} was asked for; the first GPU is 0.",
+        "/sys/bus/pci/devices",
+        ", ".join(gpu["pci"] for gpu in gpus) or "no NVIDIA GPU",
+        "Correct select.gpu, take the host out of the network (key hosts), or look for the GPU with lspci -d 10de:.",
+    )
+
+
+def _nearest(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.List[Link]:
+    """Those that share most of the way to the CPU with a GPU; where several do, or none, those of its NUMA node."""
+    by_name = {link["netdev"]: link for link in links}
+
+    def shared(path: str) -> int:
+        pairs = zip(path.split("/"), gpu["path"].split("/"))
+        return sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def nearness(link: Link) -> t.Tuple[int, bool]:
+        real = [item for item in _below(link, by_name) if item["path"]]
+        return max(
+            ((shared(item["path"]), 0 <= gpu["numa_node"] == item["numa_node"]) for item in real), default=(0, False)
+        )
+
+    near = [nearness(link) for link in candidates]
+    if max(near, default=(0, False)) == (0, False):
+        raise FabricError(
+            "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
+            f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
+            _list(candidates),
+            "Name the NIC in `select` by pci or name.",
+        )
+    return [link for link, its in zip(candidates, near) if its == max(near)]
+
+
+def _read_rules(select: t.Mapping[str, t.Any]) -> t.Tuple[Rules, str, str]:
+    """The patterns of each rule, which GPU if any, and both as text."""
+    given = {key: value for key, value in select.items() if value not in ("", None, [])}
+    where = ", ".join(
+        f"{key}={' or '.join(value) if isinstance(value, list) else value}" for key, value in given.items()
+    )
+    gpu = str(given.pop("gpu", ""))
+    rules = {key: list(map(str, value)) if isinstance(value, list) else [str(value)] for key, value in given.items()}
+    return rules, gpu, f"select {where}" if where else "/sys/class/net"
+
+
 def choose_fabric_link(
     links: t.Sequence[Link],
     routes: t.Mapping[str, t.Mapping[str, str]],
-    select: t.Optional[t.Mapping[str, str]] = None,
+    select: t.Optional[t.Mapping[str, t.Any]] = None,
     vipu_address: str = "",
     require_rdma: bool = True,
+    gpus: t.Sequence[Gpu] = (),
 ) -> Link:
     """The link whose network the pods shall join.
 
     By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
     network, so the way to it alone proves nothing. Which of several is up proves nothing either.
     """
-    rules = {key: value for key, value in (select or {}).items() if value}
+    rules, gpu, where = _read_rules(select or {})
     way = routes.get(vipu_address, {}).get("dev", "")
-    where = "select " + ", ".join(f"{key}={value}" for key, value in rules.items()) if rules else "/sys/class/net"
     found = _narrow(
         _candidates(links, rules, way, require_rdma, where),
         lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
+    )
+    if gpu:  # before all else: a NIC that has an address but is far from the GPU is no replacement
+        found = _nearest(_gpu(int(gpu), gpus), found, links)
+    found = _narrow(
+        found,
         lambda link: link["link_layer"] != "InfiniBand",
         lambda link: link["netdev"] == way,
         lambda link: bool(link["addresses"]),

@@ -29,9 +29,13 @@ DEFAULTS: t.Dict[str, t.Any] = {
     "share": "upper_half",
     "rdma_resource": "",
 }
-SELECT = ("name", "pci", "driver", "subnet")
+SELECT = ("name", "pci", "driver", "subnet", "gpu")
 MASTER_LENGTH = 15  # the kernel finds a device by a name that is no longer, be it an alternative one
 MODES = ("bridge", "private", "vepa", "passthru")
+
+
+def as_list(value: t.Any) -> t.List[t.Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], found: Findings) -> None:
@@ -68,10 +72,14 @@ def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:
         yield f"select is '{select}'", f"Write a dictionary of {', '.join(SELECT)}."
         return
     for key, value in select.items():
-        if not isinstance(value, str):
-            yield f"select.{key} is {value!r}", "Write text."
+        if key == "gpu":
+            if not re.fullmatch("[0-9]{1,3}", str(value)):
+                yield f"select.gpu is {value!r}", "Write the number of a GPU; the first is 0."
+        elif not all(isinstance(item, str) for item in as_list(value)):
+            yield f"select.{key} is {value!r}", "Write text, or a list of it."
     try:
-        ipaddress.ip_network(str(select.get("subnet") or "10.5.0.0/24"))
+        for subnet in as_list(select.get("subnet") or []):
+            ipaddress.ip_network(str(subnet))
     except ValueError as error:
         yield f"select.subnet: {error}", "Write a CIDR such as 10.5.0.0/24."
 

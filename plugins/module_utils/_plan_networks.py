@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._fabric_link import choose_fabric_link
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import Network
+from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import Network, as_list
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_rails import Links, choose_master, few, having
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
@@ -37,12 +37,13 @@ def members(network: Network, hosts: Hosts, found: Findings) -> t.List[str]:
 # ---- NICs -----------------------------------------------------------------------------------------------------------
 
 
-def _address(link: t.Mapping[str, t.Any], subnet: str) -> t.Optional[t.Dict[str, t.Any]]:
-    """The link's address on the fabric: inside the selected subnet if there is one, IPv4 before IPv6."""
+def _address(link: t.Mapping[str, t.Any], subnets: t.Sequence[str]) -> t.Optional[t.Dict[str, t.Any]]:
+    """The link's address on the fabric: inside a selected subnet if there is one, IPv4 before IPv6."""
     usable = []
     for entry in link["addresses"]:
         address = ipaddress.ip_address(entry["address"])
-        if not address.is_link_local and (not subnet or address in ipaddress.ip_network(subnet)):
+        inside = not subnets or any(address in ipaddress.ip_network(subnet) for subnet in subnets)
+        if not address.is_link_local and inside:
             usable.append((address.version, {"address": entry["address"], "prefix": entry["prefix"]}))
     return min(usable, key=lambda item: item[0])[1] if usable else None
 
@@ -75,7 +76,12 @@ def find_links(
             continue
         try:
             link = choose_fabric_link(
-                rdma["links"], rdma["routes"], network["select"], vipu_of.get(name, ""), require_rdma
+                rdma["links"],
+                rdma["routes"],
+                network["select"],
+                vipu_of.get(name, ""),
+                require_rdma,
+                rdma.get("gpus", ()),
             )
         except FabricError as error:
             check = "link-layer" if "InfiniBand" in error.seen else "fabric-nic"
@@ -83,7 +89,7 @@ def find_links(
             found.error(check, [name], f"{network['name']}: {error.what}", seen, error.next_step)
             continue
         _judge_link(name, link, require_rdma, found)
-        address = _address(link, network["select"].get("subnet", ""))
+        address = _address(link, as_list(network["select"].get("subnet") or []))
         if address is None:
             found.error(
                 "fabric-nic",

@@ -47,6 +47,8 @@ MODULES = (
 )
 PCI = re.compile(r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 REPRESENTOR = re.compile(r"pf\d+(vf|sf)\d+")
+NVIDIA = "0x10de"
+GPU_CLASSES = ("0x0300", "0x0302")  # with a display, and without
 GIDS = 32  # entries of a GID table to look at
 INFINITY = str(2**64 - 1)  # as systemd before 229 writes it
 
@@ -81,6 +83,29 @@ def _pci_of(directory: str) -> str:
     """The PCI address of the device that `directory` belongs to; virtio and the like hang below theirs."""
     parts = os.path.realpath(directory).split(os.sep) if os.path.exists(directory) else []
     return next((part for part in reversed(parts) if PCI.match(part)), "")
+
+
+def _path_of(directory: str) -> str:
+    """Where the PCI function of `directory` hangs: host bridge, root port, switches, function."""
+    parts = os.path.realpath(directory).split(os.sep) if os.path.exists(directory) else []
+    on_bus = [number for number, part in enumerate(parts) if PCI.match(part)]
+    return "/".join(parts[on_bus[0] - 1 : on_bus[-1] + 1]) if on_bus else ""
+
+
+def _numa_of(sysfs: str, pci: str) -> int:
+    """NUMA node of a PCI function; -1 where the machine has none or does not say."""
+    return _number(_read(sysfs, "bus/pci/devices", pci, "numa_node"), -1) if pci else -1
+
+
+def read_gpus(sysfs: str) -> t.List[t.Dict[str, t.Any]]:
+    """NVIDIA's GPUs in PCI order, in which nvidia-smi counts them; without virtual functions."""
+    found = []
+    for address in _names(sysfs, "bus/pci/devices"):
+        base = os.path.join(sysfs, "bus/pci/devices", address)
+        is_gpu = _read(base, "vendor") == NVIDIA and _read(base, "class")[:6] in GPU_CLASSES
+        if is_gpu and not os.path.exists(os.path.join(base, "physfn")):
+            found.append({"pci": address, "numa_node": _numa_of(sysfs, address), "path": _path_of(base)})
+    return sorted(found, key=lambda gpu: [int(part, 16) for part in re.split("[:.]", gpu["pci"])])
 
 
 def _driver_of(directory: str) -> str:
@@ -177,6 +202,8 @@ def _read_link(sysfs: str, proc: str, netdev: str) -> Link:
     return {
         "netdev": netdev,
         "pci": _pci_of(device),
+        "path": _path_of(device),
+        "numa_node": _numa_of(sysfs, _pci_of(device)),
         "driver": _driver_of(device),
         "kind": kind,
         "up": _is_up(sysfs, netdev),
@@ -373,6 +400,7 @@ def observe(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner = r
     addr = _ip_addr(run)
     return {
         "links": read_links(root, parse_addresses(addr), parse_altnames(addr)),
+        "gpus": read_gpus(os.path.join(root, "sys")),
         "netns_mode": _netns_mode(run, root),
         "routes": {address: _route(run, address) for address in routes_to},
         "memlock": _memlock(run),

@@ -11,7 +11,7 @@ short_description: Look at the RDMA links of a host
 version_added: 0.1.0
 description:
   - Returns the network devices that a fabric may use, with RDMA, addresses, and what lies below bonds and VLANs.
-  - Also returns routes, the RDMA network namespace mode, limits of locked memory, and kernel modules.
+  - Also returns GPUs, routes, the RDMA network namespace mode, limits of locked memory, and kernel modules.
   - Reads sysfs and asks C(ip), C(rdma) and C(systemctl). The last two may be missing. Changes nothing.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -72,6 +72,14 @@ rdma:
           description: PCI address; empty for devices without one.
           type: str
           sample: "0000:81:00.0"
+        path:
+          description: Where the PCI function hangs in sysfs, from the host bridge on; empty for devices without one.
+          type: str
+          sample: pci0000:80/0000:80:01.0/0000:81:00.0
+        numa_node:
+          description: NUMA node of the PCI function; V(-1) when there is none.
+          type: int
+          sample: 1
         driver:
           description: Driver of the RDMA device, so V(vmw_pvrdma) for PVRDMA; without one that of the network device.
           type: str
@@ -116,6 +124,12 @@ rdma:
           elements: dict
           sample:
             - {address: 10.5.0.11, prefix: 24}
+    gpus:
+      description: NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as those of links.
+      type: list
+      elements: dict
+      sample:
+        - {pci: "0000:82:00.0", path: "pci0000:80/0000:80:03.0/0000:82:00.0", numa_node: 1}
     netns_mode:
       description: V(shared) or V(exclusive); empty when the kernel has no RDMA.
       type: str

@@ -78,6 +78,9 @@ def rack(tree) -> t.List[_rdma.Link]:
         ({"subnet": "10.6.0.0/24"}, "ens2f0np0.100"),
         ({"subnet": "fd00:7::/64"}, "bond0"),
         ({"driver": "mlx5_core", "subnet": "10.6.0.0/24"}, "ens2f0np0.100"),
+        ({"name": ["eth*", "bond?"]}, "bond0"),
+        ({"pci": ["0000:a1:*", "0000:a2:*"], "driver": ["mlx5_core"]}, "ens2f0np0.100"),
+        ({"subnet": ["10.77.0.0/24", "fd00:7::/64"]}, "bond0"),
         ({"name": "", "pci": "", "driver": "", "subnet": "10.5.0.0/24"}, "ens1f0np0"),
     ],
 )
@@ -210,3 +213,82 @@ def test_pvrdma_by_its_driver(tree):
     tree.netdev("ens192", tree.pci("0000:0b:00.0", "vmxnet3"))
     tree.rdma("vmw_pvrdma0", tree.pci("0000:0b:00.1", "vmw_pvrdma"), netdevs=["ens192"])
     assert choose_fabric_link(links(tree), {}, {"driver": "vmw_pvrdma"})["netdev"] == "ens192"
+
+
+# ---- near a GPU -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu_host(tree) -> Tree:
+    """Two sockets. On each a switch with two GPUs and a NIC, and a GPU and a NIC at ports of their own."""
+    for numa, bridge, bus in ((0, "pci0000:16", 0x20), (1, "pci0000:80", 0x90)):
+        switch = f"{bridge}/{bridge[3:]}:01.0/0000:{bus:02x}:00.0"
+        tree.gpu(f"0000:{bus + 2:02x}:00.0", f"{switch}/0000:{bus + 1:02x}:00.0", numa)
+        tree.gpu(f"0000:{bus + 4:02x}:00.0", f"{switch}/0000:{bus + 1:02x}:01.0", numa)
+        tree.nic(
+            f"sw{numa}",
+            f"mlx5_{numa}",
+            f"0000:{bus + 6:02x}:00.0",
+            above=f"{switch}/0000:{bus + 1:02x}:02.0",
+            numa=numa,
+        )
+        tree.gpu(f"0000:{bus + 8:02x}:00.0", f"pci0000:{bus + 7:02x}/0000:{bus + 7:02x}:01.0", numa)
+        tree.nic(
+            f"own{numa}", f"mlx5_{numa + 2}", f"0000:{bus + 11:02x}:00.0", above=f"pci0000:{bus + 10:02x}", numa=numa
+        )
+    return tree
+
+
+def near(tree: Tree, number: int, **more: t.Any) -> str:
+    select = {"gpu": number, **more}
+    return choose_fabric_link(links(tree, sw0=FABRIC), {}, select, gpus=_rdma.read_gpus(str(tree.sys)))["netdev"]
+
+
+@pytest.mark.parametrize(("number", "netdev"), [(0, "sw0"), (1, "sw0"), (3, "sw1"), (4, "sw1")])
+def test_the_nic_at_the_same_switch(gpu_host, number, netdev):
+    assert near(gpu_host, number) == netdev
+
+
+def test_of_the_same_numa_node_where_no_way_is_shared(gpu_host):
+    """GPU 5 has two NICs on its node: which one is not for us to guess."""
+    with pytest.raises(FabricError, match="One fabric NIC") as error:
+        near(gpu_host, 5)
+    assert error.value.where == "select gpu=5"
+    assert "sw1" in error.value.seen
+    assert "own1" in error.value.seen
+    assert "sw0" not in error.value.seen
+    assert near(gpu_host, 5, name="own*") == "own1"
+
+
+def test_no_nic_near_the_gpu(gpu_host):
+    with pytest.raises(FabricError, match="same PCI root") as error:
+        near(gpu_host, 0, name="*1")
+    assert error.value.where == "GPU 0000:22:00.0, NUMA node 0"
+    assert "own1" in error.value.seen
+
+
+def test_no_such_gpu(gpu_host, tmp_path):
+    with pytest.raises(FabricError, match="GPU 6") as error:
+        near(gpu_host, 6)
+    assert error.value.seen.startswith("0000:22:00.0, 0000:24:00.0")
+    with pytest.raises(FabricError) as error:
+        choose_fabric_link(links(gpu_host), {}, {"gpu": 0})
+    assert error.value.seen == "no NVIDIA GPU"
+
+
+def test_numa_nodes_that_nobody_knows_are_not_the_same(tree):
+    tree.gpu("0000:41:00.0", "pci0000:40")
+    tree.nic("ens1", "mlx5_0", "0000:51:00.0", above="pci0000:50")
+    with pytest.raises(FabricError, match="same PCI root"):
+        near(tree, 0)
+
+
+def test_a_vlan_stands_for_its_nic(gpu_host):
+    gpu_host.vlan("sw1.100", "sw1")
+    found = links(gpu_host, **{"sw1.100": FABRIC})
+    assert choose_fabric_link(found, {}, {"gpu": 3}, gpus=_rdma.read_gpus(str(gpu_host.sys)))["netdev"] == "sw1.100"
+
+
+def test_the_near_nic_without_an_address_is_not_replaced(gpu_host):
+    found = links(gpu_host, own0=FABRIC, sw1=FABRIC)
+    assert choose_fabric_link(found, {}, {"gpu": 0}, gpus=_rdma.read_gpus(str(gpu_host.sys)))["netdev"] == "sw0"

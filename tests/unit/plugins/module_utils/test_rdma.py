@@ -34,18 +34,19 @@ def links(tree: Tree, **addresses: t.List[t.Dict[str, t.Any]]) -> t.Dict[str, _r
 
 
 def test_mlx5_pf(tree):
-    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0", mtu=9000)
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0", mtu=9000, above="pci0000:80/0000:80:01.0", numa=1)
     assert links(tree, ens1f0np0=FABRIC, eno1=MANAGEMENT) == {
         "eno1": {
             "netdev": "eno1", "device": "", "port": 0, "pci": "0000:02:00.0", "driver": "igb", "kind": "physical",
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
-            "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [],
+            "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
+            "numa_node": -1,
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
             "kind": "physical", "link_layer": "Ethernet", "state": "ACTIVE", "up": True, "mtu": 9000,
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
-            "altnames": [],
+            "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
         },
     }  # fmt: skip
 
@@ -196,7 +197,26 @@ def test_virtio_has_the_pci_address_of_its_parent(tree):
     tree.pci("0000:00:05.0", "virtio-pci")
     (tree.root / "sys/devices/pci0000:00/0000:00:05.0/virtio1").mkdir()
     tree.netdev("eth2", "sys/devices/pci0000:00/0000:00:05.0/virtio1")
-    assert links(tree)["eth2"]["pci"] == "0000:00:05.0"
+    link = links(tree)["eth2"]
+    assert (link["pci"], link["path"]) == ("0000:00:05.0", "pci0000:00/0000:00:05.0")
+    assert link["numa_node"] == -1
+
+
+def test_gpus_in_pci_order(tree):
+    """Not by name: domains may be longer than four digits. Audio functions, VFs and other vendors' do not count."""
+    assert _rdma.read_gpus(str(tree.sys)) == []
+    tree.gpu("10000:01:00.0", "pci10000:00", numa=1)
+    tree.gpu("0000:1b:00.0", "pci0000:16/0000:16:02.0", numa=0)
+    tree.gpu("0000:03:00.0", kind="0x030000")
+    tree.gpu("0000:03:00.1", kind="0x040300")
+    vf = tree.pci("0000:1b:00.4", "nvidia", parent="0000:1b:00.0")
+    tree.write(f"{vf}/vendor", "0x10de")
+    tree.write(f"{vf}/class", "0x030200")
+    assert _rdma.read_gpus(str(tree.sys)) == [
+        {"pci": "0000:03:00.0", "numa_node": -1, "path": "pci0000:00/0000:03:00.0"},
+        {"pci": "0000:1b:00.0", "numa_node": 0, "path": "pci0000:16/0000:16:02.0/0000:1b:00.0"},
+        {"pci": "10000:01:00.0", "numa_node": 1, "path": "pci10000:00/10000:01:00.0"},
+    ]
 
 
 def test_devices_of_pods_are_left_out(tree):
@@ -355,6 +375,7 @@ IP = json.dumps([{"ifname": "ens1f0np0", "addr_info": [{"local": "10.5.0.11", "p
 
 def test_observe(tree):
     tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.gpu("0000:1b:00.0")
     run = answers(
         ip=IP,
         route='[{"dev":"ens1f0np0","prefsrc":"10.5.0.11"}]',
@@ -369,6 +390,7 @@ def test_observe(tree):
         "modules": [],
         "rdma_subsystem": True,
     }
+    assert [gpu["pci"] for gpu in seen["gpus"]] == ["0000:1b:00.0"]
     assert seen["routes"]["10.5.0.20"] == {"dev": "ens1f0np0", "source": "10.5.0.11", "gateway": ""}
     assert set(seen["routes"]) == {"10.5.0.20", "fd00::20"}
 

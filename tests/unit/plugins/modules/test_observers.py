@@ -81,7 +81,7 @@ def test_vipu_info(run, tmp_path):
 def test_rdma_info(run, monkeypatch):
     """On whatever machine this runs: the shape is as documented."""
     link = dict.fromkeys(documented(rdma_info)["rdma"]["contains"]["links"]["contains"])
-    seen = {"links": [link], "netns_mode": "", "routes": {}, "memlock": {}, "modules": [], "rdma_subsystem": False}
+    seen = {"links": [link], "gpus": [], "netns_mode": "", "memlock": {}, "modules": [], "rdma_subsystem": False}
     monkeypatch.setattr(rdma_info, "observe", lambda routes_to: {**seen, "routes": dict.fromkeys(routes_to)})
     result = run(rdma_info, routes_to=["10.5.0.20"])
     assert set(result["rdma"]) == set(documented(rdma_info)["rdma"]["contains"])
