@@ -100,8 +100,9 @@ def _check(link: Link, where: str, require_rdma: bool) -> Link:
             "macvlan is for Ethernet (RoCE), not for InfiniBand.",
             where,
             f"{link['netdev']} ({link['device']} port {link['port']}) has link layer InfiniBand",
-            f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{link['port']}=2, then reboot) or select"
-            " another NIC. Pods reach InfiniBand by an IPoIBNetwork or a HostDeviceNetwork of the network operator.",
+            f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{link['port']}=2, then reboot) or select another NIC."
+            " This can't be allowed: no pod would get a link. InfiniBand needs an IPoIBNetwork, a HostDeviceNetwork or"
+            " SR-IOV of the network operator.",
         )
     return link
 

@@ -38,6 +38,12 @@ def as_list(value: t.Any) -> t.List[t.Any]:
     return value if isinstance(value, list) else [value]
 
 
+def _letters(number: int) -> str:
+    """a to z, aa to az, and so on."""
+    more, letter = divmod(number, 26)
+    return (_letters(more - 1) if more else "") + string.ascii_lowercase[letter]
+
+
 def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], found: Findings) -> None:
     for key in sorted(set(map(str, given)) - set(known)):
         near = difflib.get_close_matches(key, list(known), 1)
@@ -95,9 +101,7 @@ def read_networks(given: t.Sequence[t.Any], found: Findings) -> t.List[Network]:
         _unknown_keys(where, entry, DEFAULTS, found)
         network = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
         network.update({key: str(network[key]) for key, usual in DEFAULTS.items() if isinstance(usual, str)})
-        network["rdma_resource"] = (
-            network["rdma_resource"] or f"rdma_shared_device_{string.ascii_lowercase[number % 26]}"
-        )
+        network["rdma_resource"] = network["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
         if isinstance(network["select"], dict):
             _unknown_keys(f"{where}.select", network["select"], SELECT, found)
         problems = list(_value_problems(network))

@@ -229,6 +229,7 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
         networks.append(_plan_networks.plan_network(network, of_network, placed, vipu_of, with_avoid, releases, found))
     _plan_rails.judge_overlaps(networks, found)
     _plan_rails.judge_masters(networks, links, found)
+    _plan_rails.judge_resources(networks, links, placed, settings["pods_per_node"], found)
     return {
         "schema": SCHEMA,
         "releases": releases,

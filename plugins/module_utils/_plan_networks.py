@@ -179,6 +179,7 @@ def plan_network(
         "rdma": settings["require_rdma"] and bool(links),
         "rdma_netdevs": sorted({netdev for link in links.values() for netdev in link["rdma_netdevs"]}),
         "subnet": {},
+        "subnets": [],
         "ipam": {},
         "pool": None,
     }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import ipaddress
 import itertools
@@ -16,8 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import MA
 
 Links = t.Dict[str, t.Dict[str, t.Any]]
 
-# The GID table of a port has no room for more.
-RDMA_HCA_MAX = 63
+GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
 
 
 def having(links: Links, key: str, value: t.Any) -> t.List[str]:
@@ -106,18 +106,63 @@ def judge_overlaps(networks: t.Sequence[Network], found: Findings) -> None:
             )
 
 
-def rdma_resources(networks: t.Sequence[Network]) -> t.List[t.Dict[str, t.Any]]:
-    """For the shared device plugin: one resource for each name, of all NICs of its networks."""
+def _netdevs(networks: t.Sequence[Network]) -> t.Dict[str, t.Set[str]]:
+    """For each RDMA resource the NICs of its networks, on whatever host."""
     names: t.Dict[str, t.Set[str]] = {}
     for network in networks:
         if network["rdma"]:
-            names.setdefault(network["resource"].split("/", 1)[1], set()).update(network["rdma_netdevs"])
+            names.setdefault(network["resource"], set()).update(network["rdma_netdevs"])
+    return names
+
+
+def rdma_resources(networks: t.Sequence[Network]) -> t.List[t.Dict[str, t.Any]]:
+    """For the shared device plugin: one resource for each name, of all NICs of its networks.
+
+    The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
+    """
+    netdevs = _netdevs(networks)
+    sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
+    families = max((len(network["subnets"]) for network in networks), default=1)
     return [
         {
-            "resourceName": name,
+            "resourceName": name.split("/", 1)[1],
             "resourcePrefix": "rdma",
-            "rdmaHcaMax": RDMA_HCA_MAX,
-            "selectors": {"ifNames": sorted(netdevs)},
+            "rdmaHcaMax": most_pods(families) // max(sharing[netdev] for netdev in own),
+            "selectors": {"ifNames": sorted(own)},
         }
-        for name, netdevs in names.items()
+        for name, own in netdevs.items()
+        if own
     ]
+
+
+def most_pods(families: int) -> int:
+    """How many macvlans a port has GIDs for: each takes two for its link-local address and two for every other one."""
+    return GIDS // (2 * (1 + max(families, 1))) - 1
+
+
+def judge_resources(
+    networks: t.Sequence[Network], links: t.Mapping[str, Links], hosts: Hosts, pods_per_node: int, found: Findings
+) -> None:
+    """The device plugin knows NICs by name alone, and by the same names on every host."""
+    for name, netdevs in _netdevs(networks).items():
+        mine = [links[network["name"]] for network in networks if network["resource"] == name]
+        for host in dict.fromkeys(itertools.chain.from_iterable(mine)):
+            own = {netdev for of in mine if host in of for netdev in of[host]["rdma_netdevs"]}
+            there = {link["netdev"] for link in hosts[host]["rdma"]["links"] if link["device"]}
+            for netdev in sorted((netdevs - own) & there):
+                found.warning(
+                    "rdma-resource",
+                    [host],
+                    f"{name} should stand for the NICs of its own networks only.",
+                    f"{netdev} belongs to it on other hosts, and is the name of another NIC here: pods get both",
+                    "Name the NICs alike on all hosts (systemd .link files by MAC or path).",
+                )
+    for resource in rdma_resources(networks):
+        if resource["rdmaHcaMax"] < pods_per_node:
+            found.warning(
+                "rdma-resource",
+                [],
+                f"rdma/{resource['resourceName']} should serve all pods of a host.",
+                f"fabric_pods_per_node is {pods_per_node}, the GID table has room for {resource['rdmaHcaMax']}",
+                "Pods beyond that stay pending if they ask for it. Plan fewer pods, or fewer networks on one NIC.",
+            )

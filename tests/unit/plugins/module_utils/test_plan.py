@@ -449,6 +449,86 @@ def test_rails(hosts):
     ]
 
 
+def with_links(hosts, *more):
+    """These links on w1 and w2; {} in an address is the host's number."""
+    for number, name in ((12, "w1"), (13, "w2")):
+        for made in more:
+            one = copy.deepcopy(made)
+            for entry in one["addresses"]:
+                entry["address"] = entry["address"].format(number)
+            hosts[name]["rdma"]["links"].append(one)
+
+
+def test_a_bond_and_its_vlans(hosts):
+    """Masters are the bond and VLAN devices, the plugin gets the functions below them."""
+    bottom = ["ens4f0", "ens4f1"]
+    with_links(
+        hosts,
+        *(link(name, "") for name in bottom),
+        link("bond0", "10.6.0.{}", kind="bond", lower=bottom, rdma_netdevs=bottom, pci=""),
+        link("bond0.7", "10.7.0.{}", kind="vlan", lower=["bond0"], rdma_netdevs=bottom, pci="", mtu=4200),
+    )
+    networks = [
+        {"name": "rail-a", "select": {"name": "bond0"}},
+        {"name": "rail-b", "select": {"name": "bond0.7"}},
+        {"name": "rail-c", "select": {"name": "ens1f0"}},
+    ]
+    planned = plan(hosts, networks=networks)
+    assert planned["findings"] == []
+    assert [(network["master"], network["mtu"]) for network in planned["networks"]] == [
+        ("bond0", 9000), ("bond0.7", 4200), ("ens1f0", 9000),
+    ]  # fmt: skip
+    assert [(item["selectors"]["ifNames"], item["rdmaHcaMax"]) for item in planned["rdma_resources"]] == [
+        (bottom, 31), (bottom, 31), (["ens1f0"], 63),
+    ]  # fmt: skip
+    one = plan(hosts, networks=[{**network, "rdma_resource": "all"} for network in networks])["rdma_resources"]
+    assert [(item["selectors"]["ifNames"], item["rdmaHcaMax"]) for item in one] == [(["ens1f0", *bottom], 63)]
+
+
+def test_a_member_of_a_bond_is_no_master(hosts):
+    with_links(
+        hosts,
+        link("ens4f0", "10.6.0.{}"),
+        link("bond0", "10.6.1.{}", kind="bond", lower=["ens4f0"], rdma_netdevs=["ens4f0"]),
+    )
+    found = errors(plan(hosts, networks=[{"name": "rail-a", "select": {"name": "ens4f0"}}]))
+    assert "bond0" in found["fabric-nic"]["seen"]
+
+
+def test_names_that_mean_different_rails_on_different_hosts(hosts):
+    with_names(hosts, w1="ens1", w2="ens2")
+    for name, number, netdev in (("w1", 12, "ens2"), ("w2", 13, "ens1")):
+        hosts[name]["rdma"]["links"].append(link(netdev, f"10.6.0.{number}"))
+    networks = [{"name": f"rail-{rail}", "select": {"subnet": f"10.{rail}.0.0/24"}} for rail in (5, 6)]
+    planned = plan(hosts, networks=networks)
+    assert errors(planned) == {}
+    assert [network["master"] for network in planned["networks"]] == ["rail-5", "rail-6"]
+    found = [(item["hosts"], item["seen"][:4]) for item in planned["findings"] if item["check"] == "rdma-resource"]
+    assert found == [(["w1"], "ens2"), (["w2"], "ens1"), (["w1"], "ens1"), (["w2"], "ens2")]
+
+
+def test_more_pods_than_gids(hosts):
+    found = errors(plan(hosts, pods_per_node=64, networks=[{"name": "rdma-net", "share": "all"}]), "warning")
+    assert "room for 63" in found["rdma-resource"]["seen"]
+
+
+def test_more_networks_than_letters(hosts):
+    with_links(hosts, *(link(f"v{rail}", f"10.{20 + rail}.0.{{}}", rdma_netdevs=[f"v{rail}"]) for rail in range(30)))
+    networks = [{"name": f"rail-{rail}", "select": {"name": f"v{rail}"}} for rail in range(30)]
+    names = [item["resourceName"] for item in plan(hosts, networks=networks)["rdma_resources"]]
+    assert len(set(names)) == 30
+    assert names[25:28] == ["rdma_shared_device_z", "rdma_shared_device_aa", "rdma_shared_device_ab"]
+
+
+def test_infiniband_can_not_be_allowed(hosts):
+    change(("rdma", "links", 1, "link_layer"), "InfiniBand")(hosts)
+    planned = plan(hosts, allow=["link-layer"])
+    found = errors(planned)["link-layer"]
+    assert "can't be allowed" in found["next"]
+    assert "allow it" not in found["next"]
+    assert "this check can't be allowed" in errors(planned, "warning")["allow"]["seen"]
+
+
 def test_mtu_is_the_least(hosts):
     hosts["w2"]["rdma"]["links"][1]["mtu"] = 1500
     planned = plan(hosts)
