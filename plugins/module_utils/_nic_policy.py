@@ -74,7 +74,7 @@ def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
     spec: Object = {"secondaryNetwork": secondary}
     if ipam == "nv-ipam":
         spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
-    else:
+    elif "ipamPlugin" in images:  # else whereabouts is installed on its own
         secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
     if settings.get("rdma_resources"):
         config = device_plugin_config(settings["rdma_resources"])

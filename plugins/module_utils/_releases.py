@@ -15,6 +15,8 @@ Image = t.Dict[str, str]
 
 CNIS = {"calico": "v3.32.1", "flannel": "v0.28.4", "none": ""}
 IPU_OPERATORS = ("1.1.0", "1.2.0")
+# Network operators without whereabouts go with one that is installed on its own.
+WHEREABOUTS = "0.9.4"
 # The pause image that kubeadm of each minor names; others are asked from kubeadm itself.
 PAUSE = {31: "3.10", 32: "3.10", 33: "3.10", 34: "3.10.1", 35: "3.10.1", 36: "3.10.2", 37: "3.10.2"}
 # The role kubernetes writes kubeadm v1beta4 (1.31 and later); newer minors are not tried yet.
@@ -98,6 +100,7 @@ _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
     "nv_ipam_exclusions": ((24, 7), ()),
     "cni_network_directory": ((25, 7), ()),
     "whereabouts": ((1, 3), (25, 10)),
+    "whereabouts_ranges": ((23, 4), ()),
     "restarts_plugins": ((26, 1), ()),
     "global": ((26, 4), ()),
 }
@@ -121,10 +124,11 @@ def features(line: Version) -> t.Dict[str, bool]:
 def components(version: str, ipam: str) -> t.Dict[str, Image]:
     """The images of a NicClusterPolicy, in its own words."""
     line = parse(version)[:2]
-    unused = "nvIpam" if ipam == "whereabouts" else "ipamPlugin"
+    own = ipam == "whereabouts" and features(line)["whereabouts"]
+    unused = {"ipamPlugin": not own, "nvIpam": ipam != "nv-ipam"}
     found = {}
     for name, image in NETWORK_OPERATORS[line].images.items():
-        if name != unused:
+        if not unused.get(name):
             path, _colon, tag = image.partition(":")
             repository, base = path.rsplit("/", 1)
             found[name] = {"repository": repository, "image": base, "version": tag or f"network-operator-v{version}"}
@@ -143,8 +147,8 @@ def operators_for(minor: Version, ipam: str) -> t.List[str]:
 
 
 def _has(line: Version, ipam: str) -> bool:
-    able = features(line)
-    return {"auto": True, "whereabouts": able["whereabouts"], "nv-ipam": able["nv_ipam_exclusions"]}.get(ipam, False)
+    """Whether a release goes with an IPAM: its own, or whereabouts beside it."""
+    return ipam in ("auto", "whereabouts") or (ipam == "nv-ipam" and features(line)["nv_ipam_exclusions"])
 
 
 def _kubernetes(version: str, managed: bool, found: Findings) -> Version:
@@ -229,20 +233,14 @@ def _choose_ipam(line: Version, version: str, kubernetes: Version, ipam: str, fo
             "ipam", [], "There is no such IPAM.", f"fabric_ipam is '{ipam}'", "Write auto, nv-ipam or whereabouts."
         )
     elif not _has(line, ipam):
-        why = (
-            "it no longer installs whereabouts (since 25.10)"
-            if ipam == "whereabouts"
-            else "its nv-ipam can't exclude addresses (24.7 and later can)"
-        )
         fit = operators_for(kubernetes, ipam)
         instead = f", or take network operator {fit[0]}" if fit else ""
-        other = "nv-ipam" if ipam == "whereabouts" else "whereabouts"
         found.error(
             "ipam",
             [],
             f"Network operator {version} does not go with {ipam}.",
-            why,
-            f"Set fabric_ipam to {other} or auto{instead}.",
+            "its nv-ipam can't exclude addresses (24.7 and later can)",
+            f"Set fabric_ipam to whereabouts or auto{instead}.",
         )
     return ipam
 
@@ -266,6 +264,8 @@ def resolve(
         "cni_version": CNIS.get(cni, ""),
         "pause": PAUSE.get(minor[1], "") if minor else "",
         "ipam": "",
+        "whereabouts": "",
+        "whereabouts_standalone": False,
         "features": {},
         "components": {},
     }
@@ -285,5 +285,7 @@ def resolve(
             _range(network_operator, line, minor, ipam, found)
         releases["ipam"] = _choose_ipam(line, network_operator, minor, ipam, found)
         releases["features"] = features(line)
+        if releases["ipam"] == "whereabouts" and not releases["features"]["whereabouts"]:
+            releases.update(whereabouts=WHEREABOUTS, whereabouts_standalone=True)
         releases["components"] = components(releases["network_operator"], releases["ipam"])
     return releases

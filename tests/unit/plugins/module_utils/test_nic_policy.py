@@ -34,6 +34,14 @@ def test_images(release, ipam, image):
 def test_ipam_is_one_or_the_other():
     assert "ipamPlugin" not in policy("25.7.0", "nv-ipam")["secondaryNetwork"]
     assert "nvIpam" not in policy("25.7.0", "whereabouts")
+    assert "ipamPlugin" in policy("25.7.0", "whereabouts")["secondaryNetwork"]
+
+
+@pytest.mark.parametrize("release", ["25.10.0", "26.4.1"])
+def test_operators_without_whereabouts_leave_it_to_others(release):
+    spec = policy(release, "whereabouts")
+    assert set(spec["secondaryNetwork"]) == {"cniPlugins", "multus"}
+    assert "nvIpam" not in spec
 
 
 @pytest.mark.parametrize(

@@ -48,14 +48,30 @@ def test_what_goes_together(kubernetes, operator, ipam):
         ({"ipu": "2.0.0"}, "ipu-operator-version", "Take 1.2.0"),
         ({"cni": "weave"}, "cni", "calico, flannel, none"),
         ({"ipam": "dhcp"}, "ipam", "nv-ipam or whereabouts"),
-        ({"ipam": "whereabouts"}, "ipam", "Set fabric_ipam to nv-ipam"),
-        ({"kubernetes": "1.32.0", "operator": "26.1.0", "ipam": "whereabouts"}, "ipam", "network operator 25.7.0"),
     ],
 )
 def test_refused_with_the_nearest_that_works(change, check, next_step):
     findings = resolve(**change)[1]
     errors = {finding["check"]: finding["next"] for finding in findings if finding["level"] == "error"}
     assert next_step in errors[check]
+
+
+@pytest.mark.parametrize(
+    ("operator", "kubernetes", "version"),
+    [("25.7.0", "1.32.1", ""), ("25.10.0", "1.34.2", "0.9.4"), ("26.4.1", "1.35.4", "0.9.4")],
+)
+def test_whereabouts_of_the_operator_and_on_its_own(operator, kubernetes, version):
+    releases, findings = resolve(kubernetes, operator, ipam="whereabouts")
+    assert findings == []
+    assert (releases["ipam"], releases["whereabouts"]) == ("whereabouts", version)
+    assert releases["whereabouts_standalone"] == bool(version)
+    assert ("ipamPlugin" in releases["components"]) == (not version)
+    assert "nvIpam" not in releases["components"]
+
+
+def test_other_ipams_need_no_whereabouts():
+    releases = resolve()[0]
+    assert (releases["whereabouts"], releases["whereabouts_standalone"]) == ("", False)
 
 
 def test_nv_ipam_needs_exclusions():
