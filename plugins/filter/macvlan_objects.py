@@ -17,7 +17,7 @@ description:
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
-    description: The networks of a plan. C(namespace) and C(pool) are read.
+    description: The networks of a plan. C(namespace) and C(pools), or else C(pool), are read.
     type: list
     elements: dict
     required: true

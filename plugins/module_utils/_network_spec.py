@@ -24,6 +24,7 @@ DEFAULTS: t.Dict[str, t.Any] = {
     "master": "",
     "mode": "bridge",
     "mtu": 0,
+    "families": [],
     "gateway": "",
     "reserved": [],
     "share": "upper_half",
@@ -31,11 +32,19 @@ DEFAULTS: t.Dict[str, t.Any] = {
 }
 SELECT = ("name", "pci", "driver", "subnet", "gpu")
 MASTER_LENGTH = 15  # the kernel finds a device by a name that is no longer, be it an alternative one
+FAMILIES = {"ipv4": 4, "ipv6": 6}
 MODES = ("bridge", "private", "vepa", "passthru")
 
 
 def as_list(value: t.Any) -> t.List[t.Any]:
     return value if isinstance(value, list) else [value]
+
+
+def read_gateways(text: str) -> t.Dict[int, str]:
+    """The gateway of each IP version; empty when the text is none, or has two of one version."""
+    parts = [as_address(part.strip()) for part in text.split(",")]
+    gateways: t.Dict[int, str] = {address.version: str(address) for address in parts if address is not None}
+    return gateways if len(gateways) == len(parts) else {}
 
 
 def _letters(number: int) -> str:
@@ -54,6 +63,7 @@ def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], fo
 def _value_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
     """Pairs of what is wrong and what would be right."""
     yield from _select_problems(network["select"])
+    yield from _address_problems(network)
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["name"]):
         yield f"name is '{network['name']}'", "Give it a name of lower-case letters, digits and hyphens."
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["namespace"]):
@@ -64,13 +74,21 @@ def _value_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
         yield f"mode is '{network['mode']}'", f"Take one of {', '.join(MODES)}."
     if not str(network["mtu"]).isdigit() or 0 < int(network["mtu"]) < 1280:
         yield f"mtu is '{network['mtu']}'", "Write 0 for the NIC's own, or a number from 1280 on."
-    if network["gateway"] and as_address(network["gateway"]) is None:
-        yield f"gateway is '{network['gateway']}'", "Write an IP address, or nothing."
     if not re.fullmatch(r"[A-Za-z0-9_]+", network["rdma_resource"]):
         yield f"rdma_resource is '{network['rdma_resource']}'", "Use letters, digits and underscores."
     for key in ("reserved", "hosts"):
         if not isinstance(network[key], list) or not all(isinstance(item, str) for item in network[key]):
             yield f"{key} is '{network[key]}'", "Write a list of text."
+
+
+def _address_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
+    if network["gateway"] and not read_gateways(network["gateway"]):
+        yield f"gateway is '{network['gateway']}'", "Write an IP address, one of each family with a comma, or nothing."
+    families = network["families"]
+    if not isinstance(families, list) or not all(
+        families.count(item) == 1 and item in [*FAMILIES] for item in families
+    ):
+        yield f"families is '{families}'", f"Write a list of {' and '.join(FAMILIES)}, each once."
 
 
 def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:

@@ -134,7 +134,7 @@ def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t
         for name in names
         if name not in ("default", "kube-system", pool_namespace)
     ]
-    for pool in (network["pool"] for network in networks if network.get("pool")):
+    for pool in (pool for network in networks for pool in network.get("pools") or [network.get("pool")] if pool):
         objects.append(
             {
                 "apiVersion": "nv-ipam.nvidia.com/v1alpha1",

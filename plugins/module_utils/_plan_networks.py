@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._fabric_link import choose_fabric_link
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import Network, as_list
+from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import FAMILIES, Network, as_list, read_gateways
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_rails import Links, choose_master, few, having
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
@@ -37,15 +38,20 @@ def members(network: Network, hosts: Hosts, found: Findings) -> t.List[str]:
 # ---- NICs -----------------------------------------------------------------------------------------------------------
 
 
-def _address(link: t.Mapping[str, t.Any], subnets: t.Sequence[str]) -> t.Optional[t.Dict[str, t.Any]]:
-    """The link's address on the fabric: inside a selected subnet if there is one, IPv4 before IPv6."""
-    usable = []
+def _addresses(network: Network, link: t.Mapping[str, t.Any]) -> t.List[t.Dict[str, t.Any]]:
+    """The link's address of each family of the network: inside a selected subnet if there is one of that family.
+
+    A network that names no family has one: IPv4 where the link has it, else IPv6.
+    """
+    subnets = [ipaddress.ip_network(subnet) for subnet in as_list(network["select"].get("subnet") or [])]
+    found: t.Dict[int, t.Dict[str, t.Any]] = {}
     for entry in link["addresses"]:
         address = ipaddress.ip_address(entry["address"])
-        inside = not subnets or any(address in ipaddress.ip_network(subnet) for subnet in subnets)
-        if not address.is_link_local and inside:
-            usable.append((address.version, {"address": entry["address"], "prefix": entry["prefix"]}))
-    return min(usable, key=lambda item: item[0])[1] if usable else None
+        allowed = [net for net in subnets if net.version == address.version] if network["families"] else subnets
+        if not address.is_link_local and (not allowed or any(address in net for net in allowed)):
+            found.setdefault(address.version, {"address": entry["address"], "prefix": entry["prefix"]})
+    wanted = [FAMILIES[family] for family in network["families"]] or sorted(found)[:1]
+    return [found[version] for version in wanted] if set(wanted) <= set(found) else []
 
 
 def _judge_link(name: str, link: t.Mapping[str, t.Any], require_rdma: bool, found: Findings) -> None:
@@ -89,17 +95,24 @@ def find_links(
             found.error(check, [name], f"{network['name']}: {error.what}", seen, error.next_step)
             continue
         _judge_link(name, link, require_rdma, found)
-        address = _address(link, as_list(network["select"].get("subnet") or []))
-        if address is None:
+        addresses = _addresses(network, link)
+        if not addresses:
+            has = " ".join(entry["address"] for entry in link["addresses"])
+            families = f" of {' and of '.join(network['families'])}" if network["families"] else ""
             found.error(
                 "fabric-nic",
                 [name],
-                f"{network['name']}: the fabric NIC needs an address: it tells the subnet.",
-                f"{link['netdev']} has none",
+                f"{network['name']}: the fabric NIC needs an address{families}: it tells the subnet.",
+                f"{link['netdev']} has {has or 'none'}",
                 f"Give {link['netdev']} an address on the fabric.",
             )
             continue
-        links[name] = {"altname": "", **{key: link[key] for key in SUMMARY}, **address}
+        links[name] = {
+            "altname": "",
+            **{key: link[key] for key in SUMMARY},
+            **addresses[0],
+            "addresses": addresses,
+        }
     return links
 
 
@@ -140,19 +153,84 @@ def _taken(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
 
 def _judge_master(network: Network, links: Links, vipu_of: t.Mapping[str, str], found: Findings) -> None:
     """A pod never reaches its own node over macvlan."""
-    special = dict.fromkeys(vipu_of.values(), "V-IPU")
-    if network["gateway"]:
-        special[network["gateway"]] = "the gateway"
+    special = {**dict.fromkeys(vipu_of.values(), "V-IPU"), **dict.fromkeys(_gateways(network), "the gateway")}
     for name, link in links.items():
-        if link["address"] in special:
+        for address in _own(link) & set(special):
             found.error(
                 "on-master",
                 [name],
                 f"{network['name']}: a pod can't reach its own node over macvlan, so pods here won't reach "
-                f"{special[link['address']]}.",
-                f"{special[link['address']]} has the address {link['address']} of {link['netdev']} on this host",
+                f"{special[address]}.",
+                f"{special[address]} has the address {address} of {link['netdev']} on this host",
                 "Move it to a machine that runs no pods of this network, or take the host out of it (key hosts).",
             )
+
+
+def _own(link: t.Mapping[str, t.Any]) -> t.Set[str]:
+    return {entry["address"] for entry in link["addresses"]}
+
+
+def _gateways(network: Network) -> t.List[str]:
+    return list(read_gateways(network["gateway"]).values())
+
+
+def _share(network: Network, version: int) -> str:
+    """The pods' part of the subnet of this family; a network of two families may give one for each, with a comma."""
+    if len(network["families"]) < 2:
+        return str(network["share"])
+    parts = [part.strip() for part in network["share"].split(",")]
+    return next(
+        (part for part in parts if not re.search("[.:]", part) or (":" in part) == (version == 6)), "upper_half"
+    )
+
+
+def _plan_subnets(
+    network: Network,
+    links: Links,
+    reserved: t.Sequence[str],
+    settings: t.Mapping[str, t.Any],
+    releases: t.Mapping[str, t.Any],
+) -> t.List[t.Dict[str, t.Any]]:
+    """What rdma_subnet says of each family."""
+    subnets: t.List[t.Dict[str, t.Any]] = []
+    on_master = set().union(*(_own(link) for link in links.values()))  # a finding already if it is the gateway
+    gateways = {version: text for version, text in read_gateways(network["gateway"]).items() if text not in on_master}
+    for number in range(max(len(network["families"]), 1)):
+        nodes = [{"name": name, **link["addresses"][number]} for name, link in links.items()]
+        version = ipaddress.ip_address(nodes[0]["address"]).version
+        # A network's name has no dot in it, so pools never get each other's.
+        pool_name = f"{network['name']}.ipv{version}" if number else network["name"]
+        subnet = plan_subnet(
+            nodes=nodes,
+            gateway=gateways.pop(version, ""),
+            reserved=[*network["reserved"], *reserved],
+            share=_share(network, version),
+            avoid=settings["avoid"],
+            pods=settings["pods_per_node"] * len(links),
+            ipam=releases["ipam"] or "whereabouts",
+            ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
+            pool_name=pool_name,
+        )
+        subnets.append({**subnet, "pool": subnet["pool"] and {"name": pool_name, **subnet["pool"]}})
+    if gateways:
+        raise FabricError(
+            "The gateway must be a host address of the fabric subnet.",
+            "gateway",
+            f"{', '.join(gateways.values())} is not of {', '.join(subnet['cidr'] for subnet in subnets)}",
+            "Correct it, leave it empty, or name both families (key families).",
+        )
+    return subnets
+
+
+def _ipam(subnets: t.Sequence[t.Mapping[str, t.Any]]) -> t.Dict[str, t.Any]:
+    """The ipam of the network's CR; of two families both give an address to each pod."""
+    parts: t.List[t.Dict[str, t.Any]] = [dict(subnet["ipam"]) for subnet in subnets]
+    if len(parts) == 1:
+        return parts[0]
+    if parts[0]["type"] == "nv-ipam":
+        return {"type": "nv-ipam", "poolName": ",".join(part["poolName"] for part in parts)}
+    ranges = [{key: value for key, value in part.items() if key != "type"} for part in parts]
+    return {"type": "whereabouts", "ipRanges": ranges}
 
 
 def plan_network(
@@ -182,48 +260,47 @@ def plan_network(
         "subnets": [],
         "ipam": {},
         "pool": None,
+        "pools": [],
     }
     if not links:
         return planned
-    nodes = [
-        {"name": name, "address": link["address"], "prefix": link["prefix"], "mtu": least}
-        for name, link in links.items()
-    ]
-    on_master = {link["address"] for link in links.values()}  # a finding already if it is the gateway
-    try:
-        subnet = plan_subnet(
-            nodes=nodes,
-            gateway="" if network["gateway"] in on_master else network["gateway"],
-            reserved=network["reserved"] + _taken(hosts, vipu_of),
-            share=network["share"],
-            avoid=settings["avoid"],
-            pods=settings["pods_per_node"] * len(links),
-            ipam=releases["ipam"] or "whereabouts",
-            ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
-            pool_name=network["name"],
+    if (
+        len(network["families"]) > 1
+        and releases["ipam"] == "whereabouts"
+        and not releases["features"].get("whereabouts_ranges", True)
+    ):
+        found.error(
+            "networks",
+            [],
+            f"{network['name']}: two families need a whereabouts with ipRanges.",
+            f"that of network operator {releases['network_operator']} has none",
+            "Take network operator 23.4 or later, or name one family.",
         )
+    try:
+        subnets = _plan_subnets(network, links, _taken(hosts, vipu_of), settings, releases)
     except FabricError as error:
         found.error(
             "subnet", links, f"{network['name']}: {error.what}", f"{error.seen} ({error.where})", error.next_step
         )
         return planned
-    for warning in subnet["warnings"]:
-        found.warning(
-            "subnet", [], f"{network['name']}: {warning}", subnet["cidr"], "Read it; it may be as you want it."
-        )
+    for subnet in subnets:
+        for warning in subnet["warnings"]:
+            found.warning(
+                "subnet", [], f"{network['name']}: {warning}", subnet["cidr"], "Read it; it may be as you want it."
+            )
     keys = ("cidr", "prefix", "gateway", "range_start", "range_end", "exclude", "capacity", "warnings")
-    planned["subnet"] = {**{key: subnet[key] for key in keys}, "needed": settings["pods_per_node"] * len(links)}
-    planned["ipam"] = subnet["ipam"]
-    planned["pool"] = _pool(network, subnet["pool"], links, hosts)
+    needed = settings["pods_per_node"] * len(links)
+    planned["subnets"] = [{**{key: subnet[key] for key in keys}, "needed": needed} for subnet in subnets]
+    planned["pools"] = [_pool(subnet["pool"], links, hosts) for subnet in subnets if subnet["pool"]]
+    planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
+    planned["ipam"] = _ipam(subnets)
     return planned
 
 
-def _pool(network: Network, pool: t.Optional[t.Dict[str, t.Any]], links: Links, hosts: Hosts) -> t.Optional[Network]:
+def _pool(pool: t.Dict[str, t.Any], links: Links, hosts: Hosts) -> t.Dict[str, t.Any]:
     """nv-ipam gives a block to every node it finds: name the nodes where a network has only some."""
-    if pool is None:
-        return None
     nodes = sorted(hosts[name]["node"] for name in links)
     if len(nodes) == len(hosts):
-        return {"name": network["name"], **pool}
+        return pool
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
-    return {"name": network["name"], **pool, "nodeSelector": {"nodeSelectorTerms": terms}}
+    return {**pool, "nodeSelector": {"nodeSelectorTerms": terms}}

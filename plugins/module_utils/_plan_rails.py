@@ -93,14 +93,14 @@ def judge_masters(networks: t.Sequence[Network], links: t.Mapping[str, Links], f
 
 def judge_overlaps(networks: t.Sequence[Network], found: Findings) -> None:
     """Two networks on one subnet would hand out the same addresses."""
-    planned = [network for network in networks if network["subnet"]]
-    for one, other in itertools.combinations(planned, 2):
-        first, second = (ipaddress.ip_network(network["subnet"]["cidr"]) for network in (one, other))
+    planned = [(network["name"], subnet["cidr"]) for network in networks for subnet in network["subnets"]]
+    for (one, cidr), (other, its) in itertools.combinations(planned, 2):
+        first, second = ipaddress.ip_network(cidr), ipaddress.ip_network(its)
         if first.overlaps(second):
             found.error(
                 "subnet",
                 [],
-                f"Networks {one['name']} and {other['name']} would give out the same addresses.",
+                f"Networks {one} and {other} would give out the same addresses.",
                 f"{first} and {second} overlap",
                 "Give each its own NIC (key select) or its own hosts and subnet.",
             )

@@ -73,16 +73,17 @@ def _network_facts(network: Plan) -> t.List[t.Tuple[str, str]]:
     resource = network["resource"] if network["rdma"] else "without RDMA"
     name = f"{network['namespace']}/{network['name']}"
     lines = [("Network", f"{name}: {network['mode']} on {network['master']}, MTU {network['mtu']}, {resource}")]
-    subnet = network["subnet"]
     if not network["master"]:
         return [("Network", f"{name}: no NIC, see the findings")]
-    if not subnet:
+    if not network["subnets"]:
         return [*lines, ("", "no addresses, see the findings")]
-    gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
-    pods = f"{subnet['range_start']}-{subnet['range_end']}, {subnet['capacity']} addresses, {subnet['needed']} needed"
-    lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
-    if subnet["exclude"]:
-        lines.append(("", f"never for pods: {few(subnet['exclude'])}"))
+    for subnet in network["subnets"]:
+        gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
+        span = f"{subnet['range_start']}-{subnet['range_end']}"
+        pods = f"{span}, {subnet['capacity']} addresses, {subnet['needed']} needed"
+        lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
+        if subnet["exclude"]:
+            lines.append(("", f"never for pods: {few(subnet['exclude'])}"))
     return lines
 
 

@@ -183,19 +183,25 @@ def spans(entries: t.Iterable[t.Any]) -> t.Iterator[t.Tuple[Address, Address]]:
             yield block[0], block[-1]
 
 
-def planned_ranges(network: Facts) -> t.Tuple[t.Tuple[Address, Address], t.List[t.Tuple[Address, Address]]]:
-    """The range that pods may have, and what is excluded from it."""
-    subnet = network["subnet"]
-    block = ipaddress.ip_network(subnet["cidr"], strict=False)
-    first, last = subnet.get("range_start") or block[0], subnet.get("range_end") or block[-1]
-    excluded = list(subnet.get("exclude") or []) + list((network.get("pool") or {}).get("exclusions") or [])
-    return (ipaddress.ip_address(first), ipaddress.ip_address(last)), list(spans(excluded))
+def subnets_of(network: Facts) -> t.List[Facts]:
+    """One of each family."""
+    return network.get("subnets") or [network["subnet"]]
+
+
+def planned_ranges(network: Facts) -> t.Iterator[t.Tuple[t.Tuple[Address, Address], t.List[t.Tuple[Address, Address]]]]:
+    """For each family the range that pods may have, and what is excluded from it."""
+    for subnet, pool in itertools.zip_longest(subnets_of(network), network.get("pools") or [network.get("pool")]):
+        block = ipaddress.ip_network(subnet["cidr"], strict=False)
+        first, last = subnet.get("range_start") or block[0], subnet.get("range_end") or block[-1]
+        excluded = list(subnet.get("exclude") or []) + list((pool or {}).get("exclusions") or [])
+        yield (ipaddress.ip_address(first), ipaddress.ip_address(last)), list(spans(excluded))
 
 
 def address_fault(network: Facts, address: str) -> str:
     """Why a pod should not have this address; empty when it may."""
     ip = ipaddress.ip_address(address)
-    (first, last), excluded = planned_ranges(network)
+    ranges = list(planned_ranges(network))
+    (first, last), excluded = next((span for span in ranges if span[0][0].version == ip.version), ranges[0])
     if ip.version != first.version or not int(first) <= int(ip) <= int(last):
         return f"{ip} is outside {first} - {last}"
     for low, high in excluded:
@@ -209,8 +215,11 @@ def unique_check(plan: Facts, network: Facts, pods: Facts) -> Check:
     name = network["name"]
     owners: t.Dict[str, t.List[str]] = {}
     for host, facts in plan["hosts"].items():
-        owners.setdefault(facts.get("links", {}).get(name, {}).get("address", ""), []).append(f"host {host}")
-    owners.setdefault(network["subnet"].get("gateway") or "", []).append("the gateway")
+        link = facts.get("links", {}).get(name, {})
+        for entry in link.get("addresses") or [link]:
+            owners.setdefault(entry.get("address", ""), []).append(f"host {host}")
+    for subnet in subnets_of(network):
+        owners.setdefault(subnet.get("gateway") or "", []).append("the gateway")
     for controller in plan.get("vipu", {}).get("controllers", []):
         owners.setdefault(controller.get("address", ""), []).append("V-IPU")
     given = [(address, f"pod on {node}") for node, pod in sorted(pods.items()) for address in addresses_of(pod, name)]
@@ -264,10 +273,13 @@ def address_check(network: Facts, addresses: t.Sequence[str], where: t.Dict[str,
     if not network["subnet"]:
         return skip("address", "the plan has no subnet for this network", **where)
     faults = [fault for fault in (address_fault(network, address) for address in addresses) if fault]
-    (first, last), excluded = planned_ranges(network)
-    limits = f"{first} - {last}" + (", not excluded" if excluded else "")
+    limits = []
+    for (first, last), excluded in planned_ranges(network):
+        limits.append(f"{first} - {last}" + (", not excluded" if excluded else ""))
+        if addresses and first.version not in {ipaddress.ip_address(address).version for address in addresses}:
+            faults.append(f"no address of {first} - {last}")
     seen = "; ".join(faults) or ", ".join(addresses) or "no address"
-    return result("address", bool(addresses) and not faults, limits, seen, **where)
+    return result("address", bool(addresses) and not faults, " and ".join(limits), seen, **where)
 
 
 def multus_check(network: Facts, pod: Facts, has_link: bool, where: t.Dict[str, str]) -> Check:

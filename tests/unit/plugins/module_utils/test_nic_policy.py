@@ -125,11 +125,13 @@ def test_macvlan_objects():
     pool = {"name": "rdma-net", "subnet": "10.5.0.0/24", "perNodeBlockSize": 8}
     networks = [
         {"name": "a", "namespace": "default", "pool": pool},
-        {"name": "b", "namespace": "jobs", "pool": None},
+        {"name": "b", "namespace": "jobs", "pool": None, "pools": []},
         {"name": "c", "namespace": "jobs"},
+        {"name": "d", "namespace": "default", "pool": pool, "pools": [pool, {"name": "rdma-net.ipv6"}]},
     ]
     objects = _nic_policy.macvlan_objects(networks, "operator", {"x": "y"})
-    assert [(o["kind"], o["metadata"]["name"]) for o in objects] == [("Namespace", "jobs"), ("IPPool", "rdma-net")]
+    assert [o["metadata"]["name"] for o in objects] == ["jobs", "rdma-net", "rdma-net", "rdma-net.ipv6"]
+    assert [o["kind"] for o in objects] == ["Namespace", "IPPool", "IPPool", "IPPool"]
     assert objects[0]["metadata"]["labels"] == {"x": "y"}
     assert objects[1]["spec"] == {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}
     assert objects[1]["metadata"]["namespace"] == "operator"

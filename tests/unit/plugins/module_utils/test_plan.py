@@ -147,6 +147,7 @@ def test_a_good_site(hosts):
                 "mtu": 9000,
                 "address": "10.5.0.12",
                 "prefix": 24,
+                "addresses": [{"address": "10.5.0.12", "prefix": 24}],
             }
         },
     }
@@ -285,6 +286,11 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("networks", {"networks": [{"name": "rdma-net", "master": "a/b"}]}, "15 characters"),
         ("networks", {"networks": [{"name": "rdma-net", "master": "enp129s0f0np0v12"}]}, "15 characters"),
         ("networks", {"networks": [{"name": "rdma-net", "mtu": "big"}]}, "mtu"),
+        ("networks", {"networks": [{"name": "rdma-net", "families": ["ipv5"]}]}, "ipv4 and ipv6"),
+        ("networks", {"networks": [{"name": "rdma-net", "families": ["ipv4", "ipv4"]}]}, "each once"),
+        ("networks", {"networks": [{"name": "rdma-net", "gateway": "10.5.0.1,10.5.0.2"}]}, "one of each family"),
+        ("subnet", {"networks": [{"name": "rdma-net", "gateway": "fd00::1"}]}, "name both families"),
+        ("fabric-nic", {"networks": [{"name": "rdma-net", "families": ["ipv4", "ipv6"]}]}, "of ipv4 and of ipv6"),
         ("networks", {"networks": [{"name": "rdma-net", "hosts": ["w9"]}]}, "unknown host"),
         ("networks", {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}, "different names"),
         ("subnet", {"networks": [{"name": "one"}, {"name": "two"}]}, "same addresses"),
@@ -610,6 +616,81 @@ def test_a_fabric_of_ipv6(hosts):
     assert errors(planned) == {}
     assert planned["vipu"]["value"] == "[fd00:5::20]:8090:ipunode=true"
     assert planned["networks"][0]["subnet"]["cidr"] == "fd00:5::/64"
+
+
+def dual(hosts):
+    for number, name in ((12, "w1"), (13, "w2")):
+        hosts[name]["rdma"]["links"][1]["addresses"] += [
+            {"address": f"fd00:5::{number}", "prefix": 64},
+            {"address": f"fd00:6::{number}", "prefix": 64},
+        ]
+
+
+BOTH = {"name": "rdma-net", "families": ["ipv4", "ipv6"]}
+
+
+def test_two_families_of_nv_ipam(hosts):
+    dual(hosts)
+    network = {**BOTH, "gateway": "10.5.0.1, fd00:5::1", "share": "all", "reserved": ["10.5.0.7", "fd00:5::7"]}
+    planned = plan(hosts, networks=[network])
+    assert errors(planned) == {}
+    only = planned["networks"][0]
+    assert only["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net,rdma-net.ipv6"}
+    assert [subnet["cidr"] for subnet in only["subnets"]] == ["10.5.0.0/24", "fd00:5::/64"]
+    assert [subnet["gateway"] for subnet in only["subnets"]] == ["10.5.0.1", "fd00:5::1"]
+    assert [pool["name"] for pool in only["pools"]] == ["rdma-net", "rdma-net.ipv6"]
+    assert (only["subnet"], only["pool"]) == (only["subnets"][0], only["pools"][0])
+    assert all("nodeSelector" in pool for pool in only["pools"])
+    assert planned["hosts"]["w1"]["links"]["rdma-net"]["addresses"] == [
+        {"address": "10.5.0.12", "prefix": 24},
+        {"address": "fd00:5::12", "prefix": 64},
+    ]
+    assert planned["rdma_resources"][0]["rdmaHcaMax"] == 41  # each pod has one more address in the GID table
+    text = _plan_report.as_text(planned)
+    assert "fd00:5::/64, gateway fd00:5::1" in text
+
+
+def test_two_families_of_whereabouts(hosts):
+    dual(hosts)
+    network = {**BOTH, "select": {"subnet": ["fd00:6::/64"]}, "share": "10.5.0.64/27,fd00:6::1:0/112"}
+    planned = plan(hosts, networks=[network], ipam="whereabouts")
+    assert errors(planned) == {}
+    only = planned["networks"][0]
+    assert (only["pool"], only["pools"]) == (None, [])
+    assert set(only["ipam"]) == {"type", "ipRanges"}
+    assert [sorted(one) for one in only["ipam"]["ipRanges"]] == [["exclude", "range", "range_end", "range_start"]] * 2
+    assert [(one["range"], one["range_start"]) for one in only["ipam"]["ipRanges"]] == [
+        ("10.5.0.0/24", "10.5.0.64"),
+        ("fd00:6::/64", "fd00:6::1:0"),
+    ]
+
+
+@pytest.mark.parametrize(("operator", "able"), [("23.1.0", False), ("23.4.0", True)])
+def test_old_whereabouts_has_one_range(hosts, operator, able):
+    dual(hosts)
+    settings = {"manage_kubernetes": False, "kubernetes_version": "1.25.4", "network_operator_version": operator}
+    assert ("networks" not in errors(plan(hosts, networks=[BOTH], **settings))) == able
+
+
+@pytest.mark.parametrize(
+    ("families", "cidr"), [([], "10.5.0.0/24"), (["ipv4"], "10.5.0.0/24"), (["ipv6"], "fd00:5::/64")]
+)
+def test_one_family(hosts, families, cidr):
+    dual(hosts)
+    only = plan(hosts, networks=[{"name": "rdma-net", "families": families}])["networks"][0]
+    assert [subnet["cidr"] for subnet in only["subnets"]] == [cidr]
+    assert only["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net"}
+
+
+def test_families_of_two_networks_overlap(hosts):
+    dual(hosts)
+    with_links(hosts, link("ens2", "10.6.0.{}"))
+    for name in ("w1", "w2"):
+        links = hosts[name]["rdma"]["links"]
+        links[2]["addresses"].append({**links[1]["addresses"][1], "address": f"fd00:5::{name[1]}"})
+    networks = [{**BOTH, "name": f"rail-{rail}", "select": {"name": f"ens{rail}*"}} for rail in (1, 2)]
+    found = errors(plan(hosts, networks=networks))
+    assert found["subnet"]["seen"] == "fd00:5::/64 and fd00:5::/64 overlap"
 
 
 def test_eight_rails_on_hosts_with_different_groups(hosts):

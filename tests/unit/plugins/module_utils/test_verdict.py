@@ -367,6 +367,42 @@ def test_ipv6() -> None:
 
 
 @pytest.mark.parametrize(
+    ("addresses", "fault"),
+    [
+        (["10.5.0.160", "fd00:5::9"], ""),
+        (["fd00:5::9", "10.5.0.160"], ""),
+        (["10.5.0.160"], "no address of fd00:5::8 - fd00:5::f"),
+        (["10.5.0.160", "fd00:5::a"], "fd00:5::a is excluded"),
+        (["10.5.0.160", "fd00:5::7"], "fd00:5::7 is outside fd00:5::8 - fd00:5::f"),
+        (["10.5.0.3", "fd00:5::9"], "10.5.0.3 is outside"),
+    ],
+)
+def test_two_families(addresses: t.List[str], fault: str) -> None:
+    planned, facts = plan(), probe()
+    network = planned["networks"][0]
+    network["subnets"] = [
+        network["subnet"],
+        {"cidr": "fd00:5::/64", "range_start": "fd00:5::8", "range_end": "fd00:5::f", "exclude": ["fd00:5::a/128"]},
+    ]
+    network["pools"] = [network["pool"], {"exclusions": []}]
+    given = [{"address": address, "prefix": 64} for address in addresses]
+    facts["pods"]["w1"]["root"]["links"]["net1"]["addresses"] = given
+    found = next(c for c in verdict.judge(planned, facts, EXPECT) if c.check == "address" and c.node == "w1")
+    assert found.status == ("failed" if fault else "passed")
+    assert fault in found.seen
+    assert found.expected.count(" - ") == 2
+
+
+def test_a_pod_with_the_other_address_of_a_host() -> None:
+    planned, facts = plan(), probe()
+    link = planned["hosts"]["cp1"]["links"]["rdma-net"]
+    link["addresses"] = [{"address": link["address"], "prefix": 24}, {"address": "fd00:5::9", "prefix": 64}]
+    facts["pods"]["w1"]["root"]["links"]["net1"]["addresses"].append({"address": "fd00:5::9", "prefix": 64})
+    found = next(check for check in verdict.judge(planned, facts, EXPECT) if check.check == "unique")
+    assert (found.status, found.seen) == ("failed", "fd00:5::9: host cp1, pod on w1")
+
+
+@pytest.mark.parametrize(
     ("entry", "first", "last"),
     [
         ("10.5.0.0/25", "10.5.0.0", "10.5.0.127"),
