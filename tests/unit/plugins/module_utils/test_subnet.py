@@ -23,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._subnet import (
     size,
     subtract,
 )
+from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import deal, everything_in, hand_out, name, number
 
 
 def nodes(*addresses: str, prefix: int = 24, mtu: int = 1500) -> t.List[t.Dict[str, t.Any]]:
@@ -401,49 +402,7 @@ def test_a_refusal_of_1000_nodes_is_quick_too():
     assert time.process_time() - began < 1
 
 
-# ---- what the IPAMs do ----------------------------------------------------------------------------------------------
-
-
-def number(address: t.Any) -> int:
-    return int(ipaddress.ip_address(address) if isinstance(address, str) else address)
-
-
-def name(ip: int) -> str:
-    return str(ipaddress.ip_address(ip))
-
-
-def everything_in(network) -> range:
-    return range(number(network[0]), number(network[-1]) + 1)
-
-
-def hand_out(ipam: t.Mapping[str, t.Any]) -> t.List[int]:
-    """whereabouts, one pod after the other until none is left."""
-    network = ipaddress.ip_network(ipam["range"])
-    first, last = number(network[0]) + 1, number(network[-1]) - 1
-    start, end = number(ipam["range_start"]), number(ipam["range_end"])
-    first = start if first <= start <= last else first
-    last = end if first <= end <= last else last
-    excluded = {ip for cidr in ipam["exclude"] for ip in everything_in(ipaddress.ip_network(cidr))}
-    return [ip for ip in range(first, last + 1) if ip not in excluded]
-
-
-def deal(pool: t.Mapping[str, t.Any], count: int, skips: bool) -> t.List[t.List[int]]:
-    """nv-ipam: the block of each of `count` nodes, as the addresses that its pods can get."""
-    network = ipaddress.ip_network(pool["subnet"])
-    step, gateway = pool["perNodeBlockSize"], pool.get("gateway")
-    excluded = {ip for item in pool["exclusions"] for ip in range(number(item["startIP"]), number(item["endIP"]) + 1)}
-    last = number(network[-1]) - (1 if network.version == 4 else 0)
-    blocks: t.List[t.List[int]] = []
-    start = number(network[0]) + 1
-    while len(blocks) < count and start + step - 1 <= last:
-        block = range(start, start + step)
-        start += step
-        if skips and excluded.issuperset(block):
-            continue
-        if step == 1 and gateway and block[0] == number(gateway):
-            continue
-        blocks.append([ip for ip in block if ip not in excluded and not (gateway and ip == number(gateway))])
-    return blocks
+# ---- random questions ----------------------------------------------------------------------------------------------
 
 
 def fewest(network, allowed: t.Set[int]) -> int:
