@@ -89,7 +89,9 @@ options:
     type: str
     default: 26.4.1
   ipam:
-    description: V(auto) takes what goes with the network operator, otherwise V(nv-ipam) or V(whereabouts).
+    description:
+      - V(auto) takes what the network operator brings, otherwise V(nv-ipam) or V(whereabouts).
+      - Network operators from 25.10 on do not bring whereabouts; RV(plan.releases) then names one of its own.
     type: str
     default: auto
   require_rdma:
@@ -139,19 +141,26 @@ plan:
       type: int
       sample: 1
     releases:
-      description: Releases that go together, what the network operator's can do, and the images of its components.
+      description:
+        - Releases that go together, what the network operator's can do, and the images of its components.
+        - V(whereabouts) is a release to install on its own if V(whereabouts_standalone), else empty.
       type: dict
     cluster:
       description: V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
       type: dict
     hosts:
-      description: For each host V(node), V(address), V(roles), and V(links) by the name of the network.
+      description:
+        - For each host V(node), V(address), V(roles), and V(links) by the name of the network.
+        - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs), V(address),
+          V(prefix), V(addresses) of all families, and V(altname), the further name that the NIC is to have; empty for none.
       type: dict
     vipu:
       description: V(controllers), the V(value) that the IPU operator's chart takes, and V(node_labels) by host.
       type: dict
     networks:
-      description: Each fabric network with its master, MTU, subnet, IPAM and nv-ipam pool.
+      description:
+        - Each fabric network with its master, MTU, V(subnets) and nv-ipam V(pools), one of each family, and IPAM.
+        - V(subnet) and V(pool) are those of the first family.
       type: list
       elements: dict
     rdma_resources:
