@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import ipaddress
 import itertools
 import typing as t
@@ -53,9 +54,12 @@ def _matches(link: Link, links: t.Mapping[str, Link], rules: Rules) -> bool:
     return all(any(map(check, rules[key])) for key, check in checks.items() if key in rules)
 
 
+_network = functools.lru_cache(maxsize=256)(ipaddress.ip_network)  # read once, not for every link of every host
+
+
 def _inside(address: str, subnet: str) -> bool:
     try:
-        return ipaddress.ip_address(address) in ipaddress.ip_network(subnet)
+        return ipaddress.ip_address(address) in _network(subnet)
     except ValueError as error:
         raise FabricError(
             "The fabric NIC's subnet was expected as a CIDR.",

@@ -155,7 +155,7 @@ def _judge_master(network: Network, links: Links, vipu_of: t.Mapping[str, str], 
     """A pod never reaches its own node over macvlan."""
     special = {**dict.fromkeys(vipu_of.values(), "V-IPU"), **dict.fromkeys(_gateways(network), "the gateway")}
     for name, link in links.items():
-        for address in _own(link) & set(special):
+        for address in sorted(_own(link) & set(special)):
             found.error(
                 "on-master",
                 [name],

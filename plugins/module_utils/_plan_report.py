@@ -65,16 +65,20 @@ def facts(plan: Plan) -> t.List[t.Tuple[str, str]]:
         at = f"{controller['address']}:{controller['port']} ({controller['label']})"
         lines.append(("V-IPU", f"{at}, IPU operator {releases['ipu_operator']}, serves {few(controller['serves'])}"))
     for network in plan["networks"]:
-        lines += _network_facts(network)
+        lines += _network_facts(network, plan["hosts"])
     return lines
 
 
-def _network_facts(network: Plan) -> t.List[t.Tuple[str, str]]:
+def _network_facts(network: Plan, hosts: Plan) -> t.List[t.Tuple[str, str]]:
     resource = network["resource"] if network["rdma"] else "without RDMA"
     name = f"{network['namespace']}/{network['name']}"
+    links = [host["links"].get(network["name"], {}) for host in hosts.values()]
+    renamed = few(sorted({link["netdev"] for link in links if link.get("altname")}), 4)
     lines = [("Network", f"{name}: {network['mode']} on {network['master']}, MTU {network['mtu']}, {resource}")]
     if not network["master"]:
         return [("Network", f"{name}: no NIC, see the findings")]
+    if renamed:
+        lines.append(("", f"{network['master']} is to be a further name of {renamed}"))
     if not network["subnets"]:
         return [*lines, ("", "no addresses, see the findings")]
     for subnet in network["subnets"]:

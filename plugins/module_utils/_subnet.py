@@ -9,6 +9,7 @@ Addresses are whole numbers here, sets of them sorted runs `(first, last)` that 
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import math
 import re
@@ -66,16 +67,21 @@ def size(runs: t.Iterable[Run]) -> int:
 # ---- reading what people write --------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=65536)  # every rail of a large site has the same thousands of addresses to look at
+def _read_run(text: str) -> t.Tuple[int, Run]:
+    if "-" in text:
+        low, high = (ipaddress.ip_address(part.strip()) for part in text.split("-"))
+        if low.version != high.version or int(low) > int(high):
+            raise ValueError(f"{high} does not follow {low}")
+        return low.version, (int(low), int(high))
+    network = ipaddress.ip_network(text.strip())
+    return network.version, (int(network[0]), int(network[-1]))
+
+
 def parse_run(text: str, where: str) -> t.Tuple[int, Run]:
     """IP version and run of an address, a CIDR or an `a-b` range."""
     try:
-        if "-" in text:
-            low, high = (ipaddress.ip_address(part.strip()) for part in text.split("-"))
-            if low.version != high.version or int(low) > int(high):
-                raise ValueError(f"{high} does not follow {low}")
-            return low.version, (int(low), int(high))
-        network = ipaddress.ip_network(text.strip())
-        return network.version, (int(network[0]), int(network[-1]))
+        return _read_run(text)
     except ValueError as error:
         raise FabricError(
             "An address, a CIDR or a range a-b was expected.",

@@ -151,8 +151,8 @@ plan:
     hosts:
       description:
         - For each host V(node), V(address), V(roles), and V(links) by the name of the network.
-        - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs), V(address),
-          V(prefix), V(addresses) of all families, and V(altname), the further name that the NIC is to have; empty for none.
+        - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs),
+          V(address), V(prefix), V(addresses) of all families, and V(altname), a further name that the NIC is to have.
       type: dict
     vipu:
       description: V(controllers), the V(value) that the IPU operator's chart takes, and V(node_labels) by host.
