@@ -320,7 +320,9 @@ def test_every_check_says_what_it_means():
 
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 99999) | st.text("a1.:/-_[]* ", max_size=9) | st.just("10.5.0.0/24"),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "subnet", "pci", "gpu"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "subnet", "pci", "gpu"]), inner)
+    ),
     max_leaves=3,
 )
 
