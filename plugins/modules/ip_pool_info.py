@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: ip_pool_info
+short_description: Address pools of pods' second networks, and what leaked from them
+version_added: 0.1.0
+description:
+  - Reads the pools of whereabouts (C(IPPool) and C(OverlappingRangeIPReservation)), of nv-ipam (C(IPPool)) and of
+    Spiderpool (C(SpiderIPPool)), compares them with the pods that run, and changes nothing.
+  - An address is orphaned when its pod does not exist any more or has other addresses, or when two pods have it. What
+    looks orphaned is looked at once more after O(settle) seconds, so that pods that come and go meanwhile do not count.
+  - whereabouts keeps the bounds and excludes of a range in the networks only; they are read from the
+    NetworkAttachmentDefinitions of the same CIDR.
+  - nv-ipam tells the API which block a node has, but not which pod has which address. Its allocations are those that
+    multus wrote on the pods; a leak in a node's own store C(/var/lib/cni/nv-ipam/store) does not show.
+  - In check mode a cluster that is not there yet is one without pools.
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+requirements:
+  - kubernetes >= 24.2.0
+  - PyYAML >= 3.11
+options:
+  cidrs:
+    description: Only pools of these subnets. Empty takes all.
+    type: list
+    elements: str
+    default: []
+  settle:
+    description: Seconds after which what looks orphaned is looked at again.
+    type: int
+    default: 5
+"""
+
+EXAMPLES = r"""
+- name: Audit the address pools
+  ipu.fabric.ip_pool_info:
+    kubeconfig: artifacts/admin.conf
+  delegate_to: localhost
+  run_once: true
+  register: pools
+
+- name: Stop while there are leaks
+  ansible.builtin.assert:
+    that: pools.orphans == 0
+    fail_msg: "{{ pools.pools | map(attribute='orphaned') | flatten }}"
+  run_once: true
+"""
+
+RETURN = r"""
+orphans:
+  description: How many addresses are orphaned or held twice, over all pools.
+  returned: success
+  type: int
+  sample: 1
+pools:
+  description: Every pool.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - name: 10.5.0.0-24
+      ipam: whereabouts
+      cidr: 10.5.0.0/24
+      usable: 127
+      excluded: 3
+      capacity: 124
+      allocated: 12
+      free: 112
+      orphaned: [{address: 10.5.0.131, pod: default/worker-3, why: no such pod runs}]
+      nodes: [{node: w1, range: "", capacity: null, allocated: 6, free: null}]
+  contains:
+    name:
+      description: Name of the pool's object.
+      type: str
+    ipam:
+      description: V(whereabouts), V(nv-ipam) or V(spiderpool).
+      type: str
+    cidr:
+      description: The subnet.
+      type: str
+    usable:
+      description: Addresses between the bounds of the pool; of nv-ipam, those in blocks that nodes have.
+      type: int
+    excluded:
+      description: Those of them that no pod may have.
+      type: int
+    capacity:
+      description: Addresses that pods may have, usable less excluded.
+      type: int
+    allocated:
+      description: Addresses that are given out, orphaned ones included.
+      type: int
+    free:
+      description: Capacity less allocated.
+      type: int
+    orphaned:
+      description: Addresses (or blocks) that keep others from having them, each with C(address), C(pod) and C(why).
+      type: list
+      elements: dict
+    nodes:
+      description:
+        - Each node that has a block or a pod with an address, as C(node), C(range), C(capacity), C(allocated), C(free).
+        - Only nv-ipam gives a node a block of its own; otherwise C(range) is empty, C(capacity) and C(free) are null.
+      type: list
+      elements: dict
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._pools import run
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+
+def main() -> None:
+    spec = arguments(
+        cidrs={"type": "list", "elements": "str", "default": []},
+        settle={"type": "int", "default": 5},
+    )
+    run_module(spec, run)
+
+
+if __name__ == "__main__":
+    main()
