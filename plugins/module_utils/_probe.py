@@ -40,6 +40,7 @@ ASK_SECONDS = 60
 PING_SECONDS = 30
 TRAFFIC_SECONDS = 30
 HOST_TRAFFIC_SECONDS = 300
+FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are from it on
 
 
 class Output(t.NamedTuple):
@@ -396,26 +397,45 @@ def ping_pairs(run: Run, pods: Facts) -> t.List[Facts]:
     return list(run.pool.map(ping, jobs))
 
 
+class Test(t.NamedTuple):
+    """The RDMA tests between two pods on one network: a asks, b serves."""
+
+    network: str
+    a: End
+    b: End
+    port: int
+
+
 def run_traffic(run: Run, pods: Facts) -> t.List[Facts]:
-    """RDMA tests over the pairs of every RDMA network, in rounds that use no node twice."""
-    results: t.List[Facts] = []
+    """RDMA tests over the pairs of every RDMA network, at the same time where no NIC has two of them."""
+    jobs: t.List[Test] = []
     for network in sorted(run.rdma):
         found = pod_data.ends(pods, network)
-        for pairs in shell.rounds(shell.choose_pairs(sorted(found), run.options.max_pairs)):
-            tests = [(run, network, pods, found[a], found[b]) for a, b in pairs]
-            for answers in run.pool.map(lambda test: traffic_of(*test), tests):
-                results += answers
+        for a, b in shell.choose_directed(sorted(found), run.options.max_pairs):
+            # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
+            jobs.append(Test(network, found[a], found[b], FIRST_PORT + len(jobs) % PORTS))
+
+    def nics(test: Test) -> t.Iterator[t.Tuple[str, str]]:
+        for node in (test.a.node, test.b.node):
+            yield from ((node, nic) for nic in pod_data.nics_of(run.plan, test.network, pods[node]["host"]))
+
+    results: t.List[Facts] = []
+    for together in shell.rounds(jobs, nics):
+        for answers in run.pool.map(lambda test: traffic_of(run, pods, test), together):
+            results += answers
     return results
 
 
-def traffic_of(run: Run, network: str, pods: Facts, a: End, b: End) -> t.List[Facts]:
-    """The tests between two pods, one after the other; b serves, a asks."""
-    have = [set((pods[end.node].get("rdma") or {}).get("tools", [])) for end in (a, b)]
-    results = []
-    for test in shell.traffic_tests(server=b.address, client=a.address):
-        facts: Facts = {"check": test.check, "network": network, "from": a.node, "to": b.node, "tool": test.tool}
+def traffic_of(run: Run, pods: Facts, job: Test) -> t.List[Facts]:
+    """The tests of a pair, one after the other; where rping finds no way, the others would only wait for it."""
+    have = [set((pods[end.node].get("rdma") or {}).get("tools", [])) for end in (job.a, job.b)]
+    results: t.List[Facts] = []
+    for test in shell.traffic_tests(server=job.b.address, client=job.a.address, port=job.port):
+        facts = {"network": job.network, "from": job.a.node, "to": job.b.node, "check": test.check, "tool": test.tool}
         missing = not all(test.tool in tools for tools in have)
-        results.append({**facts, "missing": missing, **({} if missing else measure(run, test, a, b))})
+        blocked = any(result.get("rc") for result in results if result["check"] == "rping")
+        answer = {} if missing or blocked else measure(run, test, job.a, job.b)
+        results.append({**facts, "missing": missing, "blocked": blocked, **answer})
     return results
 
 

@@ -44,10 +44,9 @@ class Options(t.NamedTuple):
         """The image that should hold the RDMA tools."""
         return self.rdma_image or self.image
 
-    @property
-    def lifetime(self) -> int:
-        """Seconds after which the kubelet stops a pod that nobody came back for."""
-        return self.timeout + (4 * 3600 if self.ipu_partition else 600)  # the IPU test goes from node to node
+    def lifetime(self, rdma: bool) -> int:
+        """Seconds after which the kubelet stops a pod that nobody came back for; RDMA tests go from pair to pair."""
+        return self.timeout + (4 * 3600 if rdma else 600)
 
 
 class Target(t.NamedTuple):
@@ -99,6 +98,12 @@ def mtu_of(plan: Facts, network: Facts, host: str) -> int:
     """The planned MTU; where the plan leaves it to the NIC, the NIC's. 0: not known."""
     link = plan.get("hosts", {}).get(host, {}).get("links", {}).get(network["name"], {})
     return int(network.get("mtu") or link.get("mtu") or 0)
+
+
+def nics_of(plan: Facts, network: str, host: str) -> t.List[str]:
+    """The NICs that carry a network's traffic on a host: VLANs on one NIC share it."""
+    link = plan.get("hosts", {}).get(host, {}).get("links", {}).get(network, {})
+    return list(link.get("rdma_netdevs") or [link.get("netdev") or network])
 
 
 def serving(plan: Facts, host: str) -> t.List[t.Tuple[str, int]]:
@@ -167,7 +172,7 @@ def pod_manifest(target: Target, plan: Facts, node: Facts, options: Options) -> 
             "nodeName": target.node,  # a cordoned node is probed too
             "containers": containers(options, [name for name in wanted if allocatable(node, name) > 0], bool(wanted)),
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": options.lifetime,
+            "activeDeadlineSeconds": options.lifetime(bool(wanted)),
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "serviceAccountName": "probe",
@@ -182,23 +187,23 @@ def containers(options: Options, resources: t.Sequence[str], rdma: bool) -> t.Li
     """`resources` are those that the node has: asking for another would lose every other check of the node."""
     user = {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
     found = [
-        container("root", options.image, options, {"runAsUser": 0}),
-        container("user", options.image, options, user),
+        container("root", options.image, options.lifetime(rdma), {"runAsUser": 0}),
+        container("user", options.image, options.lifetime(rdma), user),
     ]
     if rdma:
         held = dict.fromkeys(resources, "1")
         context = {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}}
-        last = container("rdma", options.rdma_tools, options, context)
+        last = container("rdma", options.rdma_tools, options.lifetime(rdma), context)
         found.append({**last, "resources": {"limits": held, "requests": held}})
     return found
 
 
-def container(name: str, image: str, options: Options, context: Facts) -> Facts:
+def container(name: str, image: str, lifetime: int, context: Facts) -> Facts:
     return {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["sleep", str(options.lifetime)],
+        "command": ["sleep", str(lifetime)],
         "securityContext": {"allowPrivilegeEscalation": False, **context},
     }
 

@@ -16,6 +16,7 @@ MARK = "@@"
 MISSING_TOOL = 127
 RDMA_TOOLS = ("rping", "ib_write_bw", "ib_read_lat", "gc-hosttraffictest")
 SYSFS_PORTS = "/sys/class/infiniband/*/ports/*"
+LISTEN_SECONDS = 6  # an exec on a busy node takes a while
 IP_HEADER = {4: 28, 6: 48}  # IP and ICMP headers: what a ping's payload has to leave free
 
 
@@ -263,7 +264,7 @@ def traffic_tests(server: str, client: str, port: int = 18515) -> t.List[Traffic
     perf = f"-R -F -p {port}" + (" --ipv6-addr" if version == 6 else "")
     bandwidth, latency = f"ib_write_bw {perf} --report_gbits", f"ib_read_lat {perf}"
     return [
-        Traffic("rping", "rping", f"rping -s -a {server} -C 10", f"rping -c -a {server} -I {client} -C 10 -v"),
+        Traffic("rping", "rping", f"rping -s -a {server} -C 10", f"rping -c -a {server} -I {client} -C 10 -v -V"),
         Traffic("write_bandwidth", "ib_write_bw", bandwidth, f"{bandwidth} {server}"),
         Traffic("read_latency", "ib_read_lat", latency, f"{latency} {server}"),
     ]
@@ -274,9 +275,10 @@ def server_script(command: str, seconds: int) -> str:
 
 
 def client_script(command: str, seconds: int) -> str:
-    """The server needs a moment to listen: try again for about five seconds."""
-    again = f"for i in 1 2 3 4 5 6 7 8 9 10; do timeout {seconds} {command} && exit 0; sleep 0.5; done; exit 1"
-    return section("client", again)
+    """The server needs a moment to listen: whatever fails within some seconds is tried again."""
+    clock = "$(date +%s)"
+    again = f"until timeout {seconds} {command}; do [ {clock} -lt $end ] || exit 1; sleep 0.5; done"
+    return section("client", f"end=$(({clock} + {LISTEN_SECONDS})); {again}")
 
 
 def read_rping(text: str) -> t.Dict[str, t.Any]:
@@ -343,15 +345,29 @@ def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]
     return list(dict.fromkeys(ring + far))[: max(most, count)]
 
 
-def rounds(pairs: t.Sequence[t.Tuple[str, str]]) -> t.List[t.List[t.Tuple[str, str]]]:
-    """Pairs in rounds that use no node twice, so that no measurement disturbs another."""
-    result: t.List[t.List[t.Tuple[str, str]]] = []
-    busy: t.List[t.Set[str]] = []
-    for pair in pairs:
-        index = next((i for i, nodes in enumerate(busy) if nodes.isdisjoint(pair)), len(busy))
+def choose_directed(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]:
+    """Client and server of each test: all, or a ring with its diameters. Every node is both once at least."""
+    count = len(nodes)
+    if count * (count - 1) <= most:
+        return [(a, b) for a in nodes for b in nodes if a != b]
+    ring = [(nodes[i], nodes[(i + 1) % count]) for i in range(count)]
+    far = [(nodes[i], nodes[(i + count // 2) % count]) for i in range(count)]
+    return list(dict.fromkeys(ring + far))[: max(most, count)]
+
+
+Job = t.TypeVar("Job")
+
+
+def rounds(jobs: t.Iterable[Job], uses: t.Callable[[Job], t.Iterable[t.Hashable]]) -> t.List[t.List[Job]]:
+    """Jobs in rounds in which nothing is used twice, so that no measurement disturbs another."""
+    result: t.List[t.List[Job]] = []
+    busy: t.List[t.Set[t.Hashable]] = []
+    for job in jobs:
+        used = set(uses(job))
+        index = next((i for i, taken in enumerate(busy) if taken.isdisjoint(used)), len(busy))
         if index == len(busy):
             busy.append(set())
             result.append([])
-        busy[index].update(pair)
-        result[index].append(pair)
+        busy[index] |= used
+        result[index].append(job)
     return result

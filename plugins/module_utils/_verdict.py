@@ -493,6 +493,8 @@ def traffic_check(test: Facts, image: str, expect: Expect) -> Check:
     check, where = test["check"], {"network": test["network"], "pair": (test["from"], test["to"])}
     if test["missing"]:
         return skip(check, f"{test['tool']} is not in the image {image}", **where)
+    if test.get("blocked"):
+        return skip(check, "rping failed between these pods", **where)
     value, unit = test["value"], test["unit"]
     expected, good = {
         "rping": ("10 pings", (value or 0) >= 10),

@@ -12,6 +12,7 @@ import textwrap
 import typing as t
 import xml.etree.ElementTree as ET
 
+from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_matrix as matrix
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict import (
     FAILED,
     PASSED,
@@ -25,7 +26,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import A
 WIDTH = 80
 FEW = 10  # failures of one check that are told one by one in the terminal
 MATRIX_NODES = 32  # beyond it a matrix is wider than a screen, and mostly empty
-MATRICES = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
 
 
 class Head(t.NamedTuple):
@@ -55,6 +55,9 @@ def table(checks: t.Sequence[Check]) -> str:
         mine = [check for check in checks if KINDS[check.check].area == area]
         if mine:
             lines += ["", area.upper(), *list(itertools.chain.from_iterable(rows(mine)))]
+    for each in matrix.matrices(checks):
+        if each.check in matrix.MEASURED:
+            lines += ["", *matrix.as_text(each, WIDTH)]
     return "\n".join([*lines[1:], "", summary(checks)])
 
 
@@ -123,7 +126,13 @@ def as_dict(check: Check) -> t.Dict[str, t.Any]:
 
 
 def to_json(checks: t.Sequence[Check], head: Head) -> str:
-    report = {"schema": 1, **head._asdict(), "counts": counts(checks), "checks": [as_dict(check) for check in checks]}
+    report = {
+        "schema": 1,
+        **head._asdict(),
+        "counts": counts(checks),
+        "checks": [as_dict(check) for check in checks],
+        "matrices": [matrix.as_data(each) for each in matrix.matrices(checks)],
+    }
     return json.dumps(report, indent=2) + "\n"
 
 
@@ -257,16 +266,11 @@ def check_table(checks: t.Sequence[Check]) -> str:
 def matrices(checks: t.Sequence[Check]) -> t.List[str]:
     """For each network and test of pairs that ran: who reached whom."""
     parts: t.List[str] = []
-    networks = list(dict.fromkeys(check.network for check in checks if check.pair))
-    for network, kind in itertools.product(networks, MATRICES):
-        pairs = {
-            c.pair: c for c in checks if c.network == network and c.check == kind and c.pair and c.status != SKIPPED
-        }
-        if pairs:
-            nodes = sorted({node for pair in pairs for node in pair})
-            title = f"<h3>{esc(network)}: {esc(KINDS[kind].title)}</h3>"
-            parts += [title, matrix(nodes, pairs) if len(nodes) <= MATRIX_NODES else pair_list(pairs)]
-    return ["<h2>From pod to pod</h2>", *parts] if parts else []
+    for each in matrix.matrices(checks):
+        parts.append(f"<h3>{esc(each.network)}: {esc(KINDS[each.check].title)}</h3>")
+        parts.append(square(each) if len(each.nodes) <= MATRIX_NODES else pair_list(each))
+    note = '<p class="meta">Rows are clients, columns are servers.</p>'
+    return ["<h2>From pod to pod</h2>", note, *parts] if parts else []
 
 
 def cell(check: t.Optional[Check]) -> str:
@@ -277,18 +281,17 @@ def cell(check: t.Optional[Check]) -> str:
     return f'<td class="{check.status}" title="{esc(check.seen)}">{esc(text)}</td>'
 
 
-def matrix(nodes: t.Sequence[str], pairs: t.Mapping[t.Tuple[str, ...], Check]) -> str:
-    """Rows are where a test starts; a pair is tried in one direction, and the answer comes back on the other."""
-    lines = ["<tr><th></th>" + "".join(f"<th>{esc(node)}</th>" for node in nodes) + "</tr>"]
-    for a in nodes:
-        found = (pairs.get((a, b)) or pairs.get((b, a)) for b in nodes)
-        lines.append(f"<tr><th>{esc(a)}</th>" + "".join(cell(check) for check in found) + "</tr>")
+def square(found: matrix.Matrix) -> str:
+    lines = ["<tr><th></th>" + "".join(f"<th>{esc(node)}</th>" for node in found.nodes) + "</tr>"]
+    for client in found.nodes:
+        cells = "".join(cell(found.at(client, server)) for server in found.nodes)
+        lines.append(f"<tr><th>{esc(client)}</th>{cells}</tr>")
     return '<div class="scroll"><table class="matrix">' + "\n".join(lines) + "</table></div>"
 
 
-def pair_list(pairs: t.Mapping[t.Tuple[str, ...], Check]) -> str:
-    """Many nodes: failures first, then the slowest of those that passed."""
-    worst = sorted(pairs.values(), key=lambda c: (c.status == PASSED, -(c.value or 0)))
+def pair_list(found: matrix.Matrix) -> str:
+    """Many nodes: failures first, then the worst of those that passed."""
+    worst = matrix.worst(found)
     lines = [f"<tr><th>{esc(subject(check))}</th>{cell(check)}</tr>" for check in worst[:50]]
     note = (
         f'<p class="meta">The first 50 of {len(worst)} pairs, failures first; report.json has all.</p>'

@@ -53,7 +53,10 @@ options:
     type: int
     default: 60
   max_pairs:
-    description: Up to this many pairs of nodes, all are tried; beyond it, a ring and its diameters.
+    description:
+      - Up to this many pairs of nodes, all are tried on each network; beyond it, a ring and its diameters.
+      - RDMA tests count a pair twice, once in each direction. Every node is client and server of one test at least, and
+        no NIC has two tests at a time.
     type: int
     default: 100
   forks:

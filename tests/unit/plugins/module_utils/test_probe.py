@@ -9,16 +9,19 @@ import base64
 import gzip
 import json
 import os
+import re
 import signal
 import threading
 import time
 import types
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe as probe
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
+from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict as verdict
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
@@ -219,8 +222,68 @@ def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: p
     facts = probe.probe(FakeApi(["n0", "n1"]), planned, options(rdma_image="perftest"))
     found = {test["check"]: (test["missing"], test.get("value")) for test in facts["traffic"]}
     assert found == {"rping": (False, 3.0), "write_bandwidth": (False, 97.79), "read_latency": (True, None)}
-    assert {pod for pod, script in asked if "server" in script} == {"probe-n1"}
+    assert {pod for pod, script in asked if "server" in script} == {"probe-n0", "probe-n1"}
     assert facts["rdma_image"] == "perftest"
+
+
+def rails(shared: bool) -> t.Tuple[Facts, Facts]:
+    """A plan of two hosts with three networks, on a NIC each or as VLANs on one; and pods with an address on all."""
+    names = ["rail-0", "rail-1", "rail-2"]
+    links = {name: {"netdev": name, "rdma_netdevs": ["nic" if shared else name]} for name in names}
+    planned = {
+        "hosts": {f"h{i}": {"node": f"n{i}", "links": links} for i in range(2)},
+        "networks": [{"name": name, "rdma": True, "resource": "rdma/shared"} for name in names],
+    }
+    pods = {}
+    for i in range(2):
+        seen = {f"net{n}": {"addresses": [{"address": f"10.{n}.0.{i}", "prefix": 24}]} for n in (1, 2, 3)}
+        rdma = {"tools": list(shell.RDMA_TOOLS)}
+        pod = {"host": f"h{i}", "pod": f"probe-n{i}", "networks": names, "state": "running"}
+        pods[f"n{i}"] = {**pod, "root": {"links": seen}, "rdma": rdma}
+    return planned, pods
+
+
+@pytest.mark.parametrize(("shared", "most"), [(True, 1), (False, 3)])
+def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, busy, seen, ports = threading.Lock(), [0], [0], []  # type: t.Any, t.List[int], t.List[int], t.List[str]
+
+    def client(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+        if "@@ client" not in script:
+            return probe.Output("@@ server\n@@ rc 0\n", "")
+        ports.extend(re.findall(r"-p (\d+)", script))
+        with lock:
+            busy[0] += 1
+            seen[0] = max(seen[0], busy[0])
+        time.sleep(0.05)
+        with lock:
+            busy[0] -= 1
+        return probe.Output("@@ client\nping data: rdma-ping-0: A\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", client)
+    planned, pods = rails(shared)
+    with ThreadPoolExecutor(16) as pool:
+        traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    assert seen[0] == most
+    assert len(traffic) == 3 * 2 * 3  # networks, directions, tests
+    assert len(set(ports)) == 3 * 2
+
+
+def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+        assert "ib_" not in script
+        return probe.Output("@@ client\ncma event RDMA_CM_EVENT_UNREACHABLE, error -110\n@@ rc 255\n", "")
+
+    monkeypatch.setattr(probe, "run_in", lost)
+    planned, pods = rails(True)
+    with ThreadPoolExecutor(16) as pool:
+        traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    checks = [verdict.traffic_check(test, "tools", verdict.Expect()) for test in traffic]
+    assert {(check.check, check.status) for check in checks} == {
+        ("rping", "failed"),
+        ("write_bandwidth", "skipped"),
+        ("read_latency", "skipped"),
+    }
+    assert "RDMA_CM_EVENT_UNREACHABLE" in checks[0].seen
 
 
 class FakeSocket:

@@ -280,11 +280,56 @@ def test_many_nodes_try_a_ring_that_leaves_nobody_out(count: int, most: int) -> 
     assert all(a != b for a, b in pairs)
 
 
+@pytest.mark.parametrize(("count", "most"), [(0, 10), (1, 0), (2, 0), (2, 9), (5, 20), (5, 19), (200, 100), (201, 300)])
+def test_every_node_is_client_and_server_of_a_measurement(count: int, most: int) -> None:
+    nodes = [f"n{i}" for i in range(count)]
+    pairs = shell.choose_directed(nodes, most)
+    if count > 1:
+        assert {client for client, _server in pairs} == {server for _client, server in pairs} == set(nodes)
+    assert len(pairs) == len(set(pairs)) <= max(most, count)
+    assert all(a != b for a, b in pairs)
+    if count * (count - 1) <= most:
+        assert len(pairs) == count * (count - 1)
+
+
 @pytest.mark.parametrize("count", [2, 5, 14, 200])
 def test_rounds_keep_every_pair_and_use_no_node_twice(count: int) -> None:
-    pairs = shell.choose_pairs([f"n{i}" for i in range(count)], 100)
-    rounds = shell.rounds(pairs)
+    pairs = shell.choose_directed([f"n{i}" for i in range(count)], 100)
+    rounds = shell.rounds(pairs, lambda pair: pair)
     assert sorted(pair for some in rounds for pair in some) == sorted(pairs)
     for some in rounds:
         nodes = [node for pair in some for node in pair]
         assert len(nodes) == len(set(nodes))
+
+
+# Outputs by perftest's own formats: REPORT_FMT and REPORT_FMT_LAT of perftest_parameters.h, for all lengths of figures.
+
+
+@pytest.mark.parametrize("bandwidth", [0.04, 9.87, 97.79, 392.15, 12345.67])
+@pytest.mark.parametrize("extension", ["", "\t    12.50"])
+def test_bandwidth_by_the_format_of_perftest(bandwidth: float, extension: str) -> None:
+    head = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
+    head += "    CPU_Util[%]" if extension else ""
+    form = " {:<7d}    {:<10d}       {:<7.2f}            {:<7.2f}\t\t     {:<7.6f}"
+    row = form.format(65536, 5000, bandwidth + 1, bandwidth, 0.18)
+    found = shell.read_traffic("write_bandwidth", f"{head}\n{row}{extension}\n{'-' * 87}\n")
+    assert found == {"value": bandwidth, "unit": "Gb/s"}
+
+
+@pytest.mark.parametrize("latency", [0.83, 2.96, 147.21, 10234.5])
+def test_latency_by_the_format_of_perftest(latency: float) -> None:
+    head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+    head += "99% percentile[usec]   99.9% percentile[usec] "
+    form = " {:<7d} {:d}          {:<7.2f}        {:<7.2f}      {:<7.2f}  \t       {:<7.2f}     \t{:<7.2f}\t\t{:<7.2f}"
+    row = (form + " \t\t{:<7.2f}").format(2, 1000, 0.5, latency + 9, latency, latency + 0.1, 0.2, latency + 1, 99)
+    assert shell.read_traffic("read_latency", f"{head}\n{row}\n") == {"value": latency, "unit": "us"}
+
+
+def test_the_last_try_counts() -> None:
+    table = fixture("ib_write_bw.txt")
+    assert shell.read_traffic("write_bandwidth", table.replace("97.79", "11.11") + table)["value"] == 97.79
+
+
+def test_what_the_server_of_rping_prints_is_not_the_clients() -> None:
+    text = fixture("rping.txt").replace("ping data", "server ping data")
+    assert shell.read_traffic("rping", text)["value"] == 0
