@@ -8,7 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import Object, connect, field
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, field
+from ansible_collections.ipu.fabric.plugins.module_utils._ready import condition_true
+
+NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
+MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
 
 
 def image_names(workload: Object) -> t.List[str]:
@@ -33,6 +37,22 @@ def node_view(node: Object) -> Object:
     }
 
 
+def addon_facts(cluster: Cluster) -> Object:
+    """DaemonSets of Node Feature Discovery and of multus, and the nodes on which a multus is ready."""
+    daemonsets = cluster.items("/apis/apps/v1/daemonsets")
+    multus = places(daemonsets, MULTUS_IMAGES)
+    # The topology updater is a second DaemonSet of the same installation.
+    workers = [each for each in daemonsets if "topology" not in each["metadata"]["name"]]
+    nodes: t.Set[str] = set()
+    for daemonset in daemonsets:
+        metadata, labels = daemonset["metadata"], field(daemonset, "spec.selector.matchLabels") or {}
+        if f"{metadata['namespace']}/{metadata['name']}" in multus:
+            selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+            pods = cluster.items(f"/api/v1/namespaces/{metadata['namespace']}/pods", labelSelector=selector)
+            nodes |= {pod["spec"]["nodeName"] for pod in pods if condition_true(pod, "Ready")}
+    return {"nfd": places(workers, NFD_IMAGES), "multus": multus, "multus_nodes": sorted(nodes)}
+
+
 def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_info."""
     cluster = connect(module)
@@ -43,6 +63,6 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "present": cluster.present,
         "version": version.lstrip("v"),
         "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
-        "nfd": places(daemonsets, ("node-feature-discovery", "node-feature-discovery-minimal")),
-        "multus": places(daemonsets, ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")),
+        "nfd": places(daemonsets, NFD_IMAGES),
+        "multus": places(daemonsets, MULTUS_IMAGES),
     }

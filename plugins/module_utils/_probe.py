@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
+from ansible_collections.ipu.fabric.plugins.module_utils._cluster import addon_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
     Cluster,
@@ -23,6 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     message_of,
     refusal,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._pools import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     IPU_DEPLOYMENTS,
     LABEL,
@@ -36,6 +38,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricEr
 with contextlib.suppress(ImportError):  # connect() says what is missing
     from kubernetes.stream.ws_client import websocket_call
 
+SETTLE_SECONDS = 5
 ASK_SECONDS = 60
 PING_SECONDS = 30
 TRAFFIC_SECONDS = 30
@@ -84,13 +87,15 @@ def probe(cluster: Cluster, plan: Facts, options: Options) -> Facts:
     start = time.monotonic()
     with ThreadPoolExecutor(options.forks) as pool, stoppable():
         outside = Run(cluster, plan, options, pool)
+        pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes an address, or gives one back
         remove_leftovers(outside)
         facts = cluster_facts(outside)
         with namespace_for(outside) as run:
             seen = inside(run, facts["nodes"])
     facts["nodes"] = {name: pod_data.node_facts(plan, node) for name, node in facts["nodes"].items()}
     seconds = round(time.monotonic() - start, 1)
-    return {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.rdma_tools, **facts, **seen}
+    told = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.rdma_tools, "pools": pools}
+    return {**told, **facts, **seen}
 
 
 def inside(run: Run, nodes: Facts) -> Facts:
@@ -171,6 +176,7 @@ def cluster_facts(run: Run) -> Facts:
     version = run.pool.submit(get, "/version")
     nodes = run.pool.submit(items, "/api/v1/nodes")
     installed = run.pool.submit(releases, run.cluster)
+    addons = run.pool.submit(addon_facts, run.cluster)
     operator = run.pool.submit(ipu_facts, run.cluster) if run.options.ipu else None
     kinds = [run.pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: network_requests(run, network) for network in run.networks}
@@ -179,6 +185,7 @@ def cluster_facts(run: Run) -> Facts:
         "nodes": {node["metadata"]["name"]: node for node in nodes.result()},
         "policy": status_of(policy.result()),
         "releases": installed.result(),
+        "addons": addons.result(),
         "kinds": [kind["kind"] for seen in kinds for kind in (seen.result() or {}).get("resources", [])],
         "networks": {name: network_facts(*requests) for name, requests in networks.items()},
         "ipu": operator.result() if operator else {},

@@ -15,6 +15,7 @@ import typing as t
 MARK = "@@"
 MISSING_TOOL = 127
 RDMA_TOOLS = ("rping", "ib_write_bw", "ib_read_lat", "gc-hosttraffictest")
+CLASSES = "infiniband/* infiniband_verbs/uverbs* infiniband_mad/umad* misc/rdma_cm"
 SYSFS_PORTS = "/sys/class/infiniband/*/ports/*"
 LISTEN_SECONDS = 6  # an exec on a busy node takes a while
 IP_HEADER = {4: 28, 6: 48}  # IP and ICMP headers: what a ping's payload has to leave free
@@ -80,6 +81,8 @@ def rdma_script() -> str:
     return "\n".join(
         [
             section("files", "ls /dev/infiniband"),
+            # The node's, whatever the pod was given: where a resource is missing, they say why.
+            section("classes", f"cd /sys/class && ls -d {CLASSES} 2>/dev/null; true"),
             section("ports", f"grep -H . {SYSFS_PORTS}/state {SYSFS_PORTS}/link_layer"),
             # Unset entries read as zero, or as an error that says nothing.
             section("gids", f"grep -H . {gids} 2>/dev/null | grep -v ':{zero}$'"),
@@ -165,6 +168,7 @@ def read_rdma(text: str) -> t.Dict[str, t.Any]:
     files, tools = answers.get("files", Answer(1, "")), answers.get("tools", Answer(1, ""))
     return {
         "files": files.text.split() if files.rc == 0 else [],
+        "classes": answers.get("classes", Answer(1, "")).text.split(),
         "ports": read_ports(answers.get("ports", Answer(1, "")).text),
         "gids": read_gids(answers.get("gids", Answer(1, "")).text),
         "tools": [path.rsplit("/", 1)[-1] for path in tools.text.split()],

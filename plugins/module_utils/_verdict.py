@@ -18,11 +18,18 @@ from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     mtu_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import KINDS
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import broken_chain, judge_addons, judge_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import (
+    FAILED,
+    KINDS,
+    PASSED,
+    SKIPPED,
+    Check,
+    result,
+    skip,
+)
 
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
-
-PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 NODE_POD = "the probe pod of this node does not run"
 TWO_NODES = "needs pods with an address on two nodes"
@@ -31,20 +38,6 @@ NO_IPU = "IPU checks are off"
 
 HARDWARE = tuple(name for name, kind in KINDS.items() if kind.area == "rdma" and name != "host_traffic")
 PER_POD = ("multus", "interface", "address", "default_route", "mtu")
-
-
-class Check(t.NamedTuple):
-    check: str
-    status: str
-    expected: str
-    seen: str
-    next: str = ""
-    node: str = ""
-    pair: t.Tuple[str, ...] = ()
-    network: str = ""
-    subject: str = ""
-    value: t.Optional[float] = None
-    unit: str = ""
 
 
 class Expect(t.NamedTuple):
@@ -58,21 +51,15 @@ class Expect(t.NamedTuple):
     ipu_partition: str = ""
 
 
-def result(check: str, good: bool, expected: str, seen: str, **where: t.Any) -> Check:
-    return Check(check, PASSED if good else FAILED, expected, seen, "" if good else KINDS[check].next_step, **where)
-
-
-def skip(check: str, reason: str, **where: t.Any) -> Check:
-    return Check(check, SKIPPED, "", reason, **where)
-
-
 def judge(plan: Facts, probe: Facts, expect: Expect) -> t.List[Check]:
     """Every check, in the order of KINDS."""
     if not probe.get("probed"):
         return [skip(check, probe.get("reason", "no facts")) for check in KINDS]
     groups = (
         judge_cluster,
+        lambda plan, probe, _expect: judge_addons(plan, probe),
         judge_networks,
+        lambda plan, probe, _expect: judge_pools(plan, probe),
         judge_pods,
         judge_limits,
         judge_pairs,
@@ -437,13 +424,15 @@ def judge_rdma(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
             held = (
                 probe["nodes"].get(node, {}).get("allocatable", {}).get(name, {"resource": "RDMA resource", "count": 0})
             )
+            link = plan["hosts"][pod["host"]]["links"][name]
             seen = "{resource}: {count}".format(**held)
+            if not held["count"]:
+                seen += f"; {broken_chain(link, pod.get('rdma') or {})}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
             if pod["state"] != "running" or "rdma" not in pod:
                 yield from (skip(c, NODE_POD, **where) for c in checks[1:])
             else:
-                device = plan["hosts"][pod["host"]]["links"][name].get("device") or ""
-                yield from device_checks(pod["rdma"], device, addresses_of(pod, name), where)
+                yield from device_checks(pod["rdma"], link.get("device") or "", addresses_of(pod, name), where)
 
 
 def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t.Dict[str, str]) -> t.Iterator[Check]:

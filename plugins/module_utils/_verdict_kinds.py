@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check: what it is called, where it belongs, and what to do when it fails."""
+"""Every check: what it is called, where it belongs, and what to do when it fails; and what one looks like."""
 
 from __future__ import annotations
 
@@ -38,6 +38,21 @@ KINDS: t.Dict[str, Kind] = {
         "cluster",
         "Run the playbook ipu.fabric.fabric; if the network was changed on purpose, change the site variables instead.",
     ),
+    "nfd": Kind(
+        "Node Feature Discovery once",
+        "cluster",
+        "Remove one of them: of the network operator's by nfd.enabled=false and nfd.deployNodeFeatureRules=false.",
+    ),
+    "multus_once": Kind(
+        "Multus once",
+        "cluster",
+        "Remove one: they take each other's place in /etc/cni/net.d (Spiderpool: multus.multusCNI.install=false).",
+    ),
+    "multus_node": Kind(
+        "Multus runs on the node",
+        "cluster",
+        "Tolerate the node's taints: spec.tolerations of the NicClusterPolicy, from 23.7 on; before, remove the taint.",
+    ),
     "node": Kind("Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."),
     "pod": Kind(
         "Pod starts", "network", "Do what the message asks for; for an image, set verify_image to one in reach."
@@ -59,6 +74,11 @@ KINDS: t.Dict[str, Kind] = {
     ),
     "unique": Kind(
         "No address twice", "network", "Delete the pods that share it, then look for leaked or overlapping allocations."
+    ),
+    "ip_pool": Kind(
+        "Address pool has room",
+        "network",
+        "Plan more addresses for the network: a larger `share`, fewer `reserved` ones or a larger subnet.",
     ),
     "default_route": Kind(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
@@ -129,3 +149,27 @@ KINDS: t.Dict[str, Kind] = {
         "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
     ),
 }
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+class Check(t.NamedTuple):
+    check: str
+    status: str
+    expected: str
+    seen: str
+    next: str = ""
+    node: str = ""
+    pair: t.Tuple[str, ...] = ()
+    network: str = ""
+    subject: str = ""
+    value: t.Optional[float] = None
+    unit: str = ""
+
+
+def result(check: str, good: bool, expected: str, seen: str, **where: t.Any) -> Check:
+    return Check(check, PASSED if good else FAILED, expected, seen, "" if good else KINDS[check].next_step, **where)
+
+
+def skip(check: str, reason: str, **where: t.Any) -> Check:
+    return Check(check, SKIPPED, "", reason, **where)

@@ -8,8 +8,13 @@ from __future__ import annotations
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import FAILED, PASSED, SKIPPED, Check
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import KINDS
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import (
+    FAILED,
+    KINDS,
+    PASSED,
+    SKIPPED,
+    Check,
+)
 
 TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
 # A ping's answer comes back on the other direction; RDMA tests are tried in each.

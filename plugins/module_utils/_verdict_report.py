@@ -13,15 +13,15 @@ import typing as t
 import xml.etree.ElementTree as ET
 
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_matrix as matrix
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import (
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict import counts, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import (
+    AREAS,
     FAILED,
+    KINDS,
     PASSED,
     SKIPPED,
     Check,
-    counts,
-    summary,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import AREAS, KINDS
 
 WIDTH = 80
 FEW = 10  # failures of one check that are told one by one in the terminal

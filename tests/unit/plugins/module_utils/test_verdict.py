@@ -12,7 +12,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict as verdict
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import AREAS, KINDS
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import AREAS, KINDS, Check
 
 Facts = t.Dict[str, t.Any]
 ADDRESSES = {"cp1": "10.5.0.129", "w1": "10.5.0.137"}
@@ -52,6 +52,7 @@ def plan() -> Facts:
                     "range_start": "10.5.0.128",
                     "range_end": "10.5.0.254",
                     "exclude": ["10.5.0.0/25", "10.5.0.140/32"],
+                    "needed": 16,
                 },
             }
         ],
@@ -81,6 +82,7 @@ def pod(node: str) -> Facts:
         "user": {"uid": 1000, "memlock": limits, "error": ""},
         "rdma": {
             "files": ["rdma_cm", "uverbs0"],
+            "classes": ["infiniband/mlx5_0", "infiniband_verbs/uverbs0", "infiniband_mad/umad0", "misc/rdma_cm"],
             "ports": {
                 "mlx5_0/1": {"state": "ACTIVE", "link_layer": "Ethernet"},
                 "mlx5_1/1": {"state": "DOWN", "link_layer": "InfiniBand"},
@@ -110,6 +112,24 @@ def probe() -> Facts:
             {"name": "network-operator", "version": "26.4.1", "status": "deployed"},
             {"name": "ipu-operator", "version": "1.2.0", "status": "deployed"},
         ],
+        "pools": [
+            {
+                "name": "rdma-net",
+                "ipam": "nv-ipam",
+                "cidr": "10.5.0.0/24",
+                "usable": 16,
+                "excluded": 0,
+                "capacity": 16,
+                "allocated": 2,
+                "free": 14,
+                "orphaned": [],
+                "nodes": [
+                    {"node": "cp1", "range": "10.5.0.129-10.5.0.136", "capacity": 8, "allocated": 1, "free": 7},
+                    {"node": "w1", "range": "10.5.0.137-10.5.0.144", "capacity": 8, "allocated": 1, "free": 7},
+                ],
+            }
+        ],
+        "addons": {"nfd": ["nfd/worker"], "multus": ["nvidia/kube-multus-ds"], "multus_nodes": ["cp1", "w1"]},
         "policy": {"state": "ready", "appliedStates": [{"name": "state-multus-cni", "state": "ready"}]},
         "networks": {
             "rdma-net": {
@@ -173,7 +193,7 @@ def put(facts: Facts, path: str, value: t.Any) -> None:
     functools.reduce(lambda at, part: at[part], parts[:-1], facts)[parts[-1]] = value
 
 
-def by_status(checks: t.Sequence[verdict.Check], status: str) -> t.Set[str]:
+def by_status(checks: t.Sequence[Check], status: str) -> t.Set[str]:
     return {check.check for check in checks if check.status == status}
 
 
@@ -183,6 +203,8 @@ def test_a_healthy_fabric_passes_every_check() -> None:
     assert verdict.counts(checks) == {"passed": len(checks), "failed": 0, "skipped": 0}
 
 
+LEAK = [{"address": "10.5.0.131", "pod": "default/a", "why": "no such pod runs"}]
+TWICE = [{"address": "10.5.0.131", "pod": "a/b, a/c", "why": "two pods have it"}]
 LOW = {"soft": "8388608", "hard": "8388608"}
 NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
 NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
@@ -210,6 +232,18 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("networks/rdma-net/attachment/ipam", {"type": "whereabouts"}, {"attachment": "failed"}, "whereabouts"),
         ("networks/rdma-net/attachment/mtu", 9000, {"attachment": "failed"}, "mtu is 9000"),
         ("pods/w1/network_status", None, {}, ""),
+        ("addons/nfd", ["a/nfd", "b/nfd"], {"nfd": "failed"}, "a/nfd, b/nfd"),
+        ("addons/multus", ["a/multus", "b/multus"], {"multus_once": "failed"}, "a/multus, b/multus"),
+        ("addons/multus_nodes", ["w1"], {"multus_node": "failed"}, "no ready pod on this node"),
+        ("addons/multus", [], {"multus_node": "skipped"}, "no DaemonSet"),
+        ("pools", [], {"ip_pool": "failed"}, "there is none"),
+        ("pools/0/cidr", "10.6.0.0/24", {"ip_pool": "failed"}, "there is none"),
+        ("pools/0/orphaned", LEAK, {"ip_pool": "failed"}, "14 free; leaked: 10.5.0.131 (no such pod runs: default/a)"),
+        ("pools/0/orphaned", LEAK * 5, {"ip_pool": "failed"}, "and 2 more; room for 11 pods"),
+        ("pools/0/orphaned", TWICE, {"ip_pool": "failed"}, "10.5.0.131 (two pods have it: a/b, a/c)"),
+        ("pools/0/nodes/1/free", 0, {"ip_pool": "failed"}, "exhausted on w1"),
+        ("pools/0/nodes/1/node", "w7", {"ip_pool": "failed"}, "no block for w1"),
+        ("pools/0/capacity", 15, {"ip_pool": "failed"}, "room for 15 pods"),
         (ADDRESS, "10.5.0.127", {"address": "failed"}, "10.5.0.127 is outside 10.5.0.128 - 10.5.0.254"),
         (ADDRESS, "10.5.0.255", {"address": "failed"}, "outside"),
         (ADDRESS, "10.5.0.140", {"address": "failed"}, "10.5.0.140 is excluded"),
@@ -276,6 +310,54 @@ def test_a_fault_is_found_by_its_own_check(path: str, value: t.Any, failed: t.Di
     assert {check.check: check.status for check in bad} == failed
     assert any(seen in check.seen for check in bad) or not failed
     assert all(bool(check.next) == (check.status == "failed") for check in bad)
+
+
+@pytest.mark.parametrize("ipam", ["whereabouts", "spiderpool"])
+@pytest.mark.parametrize(
+    ("change", "status", "seen"),
+    [
+        ({"free": 9}, "passed", "127 usable - 5 excluded - 2 allocated = 9 free"),
+        ({"free": 0}, "failed", "0 free; exhausted"),
+        ({"orphaned": LEAK}, "failed", "leaked: 10.5.0.131"),
+    ],
+)
+def test_a_pool_for_all_nodes(ipam: str, change: Facts, status: str, seen: str) -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0]["ipam"] = {"type": ipam}
+    facts["pools"][0].update({"ipam": ipam, "nodes": [], "usable": 127, "excluded": 5, "capacity": 122, **change})
+    (found,) = (check for check in verdict.judge(planned, facts, EXPECT) if check.check == "ip_pool")
+    assert (found.status, seen in found.seen) == (status, True)
+
+
+def test_whereabouts_makes_its_pool_for_the_first_pod() -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0]["ipam"] = {"type": "whereabouts"}
+    facts["pools"] = []
+    (found,) = (check for check in verdict.judge(planned, facts, EXPECT) if check.check == "ip_pool")
+    assert (found.status, "before the first address" in found.seen) == ("skipped", True)
+
+
+@pytest.mark.parametrize(
+    ("device", "classes", "seen"),
+    [
+        ("", [], "eth1 has no infiniband/ below its PCI device"),
+        ("mlx5_0", [], "what the node has can't be seen"),
+        ("mlx5_0", ["infiniband/mlx5_1"], "the node has no mlx5_0 (of eth1) in /sys/class/infiniband"),
+        ("mlx5_0", ["infiniband/mlx5_0", "infiniband_verbs/uverbs0", "misc/rdma_cm"], "module ib_umad is not loaded"),
+        ("mlx5_0", ["infiniband/mlx5_0"], "module ib_uverbs, ib_umad, rdma_ucm is not loaded"),
+        ("mlx5_0", None, "the device plugin does not select it"),
+    ],
+)
+def test_where_the_way_to_a_resource_ends(device: str, classes: t.Optional[t.List[str]], seen: str) -> None:
+    planned, facts = plan(), probe()
+    planned["hosts"]["w1"]["links"]["rdma-net"]["device"] = device
+    put(facts, "nodes/w1/allocatable/rdma-net/count", 0)
+    if classes is not None:
+        put(facts, "pods/w1/rdma/classes", classes)
+    checks = verdict.judge(planned, facts, EXPECT)
+    (found,) = (check for check in checks if check.check == "rdma_resource" and check.node == "w1")
+    assert found.status == "failed"
+    assert seen in found.seen
 
 
 def test_a_pod_that_does_not_start_skips_what_it_would_have_shown() -> None:

@@ -11,7 +11,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_matrix as matrix
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_report as report
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import Check, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import Check, result, skip
 
 HEAD = report.Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
 UNITS = {"write_bandwidth": "Gb/s", "read_latency": "us", "rping": "pings", "ping": "ms"}

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_report as report
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import KINDS, Check, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import KINDS, Check, result, skip
 
 HEAD = report.Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
 PASSED = result("mtu", True, "1500", "1500", node="w1", network="rdma-net")

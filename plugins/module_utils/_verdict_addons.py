@@ -1,0 +1,104 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of what networks rest on: multus and Node Feature Discovery, pools of addresses, RDMA resources. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._pools import TWO_PODS
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import Facts, targets
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import Check, result, skip
+
+SHOWN = 3  # leaked addresses that are named in one line
+FREE_LEAKS = {
+    "whereabouts": "Let whereabouts' reconciler run (reconciler_cron_expression), or take the leaked entries out of "
+    "`kubectl edit ippools.whereabouts.cni.cncf.io {name}`; delete one of the pods that share an address.",
+    "nv-ipam": "Delete the pods that are named; the block of a node that is gone is freed by the nv-ipam-controller.",
+    "spiderpool": "Look at the log of the spiderpool-controller: its garbage collection frees them, if it is on.",
+}
+
+
+def judge_addons(plan: Facts, probe: Facts) -> t.Iterator[Check]:
+    addons = probe.get("addons") or {"nfd": [], "multus": [], "multus_nodes": []}
+    for check, name in (("nfd", "nfd"), ("multus_once", "multus")):
+        found = addons[name]
+        yield result(check, len(found) < 2, "one at most", ", ".join(found) or "none")
+    for target in targets(plan):
+        if not addons["multus"]:
+            yield skip("multus_node", "multus is no DaemonSet of this cluster", node=target.node)
+        elif target.networks and target.node in probe["nodes"]:
+            good, names = target.node in addons["multus_nodes"], ", ".join(addons["multus"])
+            seen = f"{names}: ready" if good else f"{names}: no ready pod on this node"
+            yield result("multus_node", good, "a ready pod of multus", seen, node=target.node)
+
+
+def judge_pools(plan: Facts, probe: Facts) -> t.Iterator[Check]:
+    pools = probe.get("pools") or []
+    for network in plan.get("networks", []):
+        where = {"network": network["name"]}
+        if not network.get("subnet"):
+            yield skip("ip_pool", "the plan has no subnet for this network", **where)
+            continue
+        cidr = str(ipaddress.ip_network(network["subnet"]["cidr"], strict=False))
+        mine = [pool for pool in pools if pool["cidr"] == cidr]
+        for pool in mine:
+            nodes = [target.node for target in targets(plan) if network["name"] in target.networks]
+            yield pool_check(network, pool, nodes)
+        if not mine and network["ipam"].get("type") == "nv-ipam":
+            yield result("ip_pool", False, f"an IPPool of {cidr}", "there is none", **where)
+        elif not mine:
+            yield skip("ip_pool", f"there is no pool of {cidr} before the first address is given out", **where)
+
+
+def pool_check(network: Facts, pool: Facts, nodes: t.Sequence[str]) -> Check:
+    """What is left, what leaked, and whether the pods that were planned still find room."""
+    needed = network["subnet"].get("needed") or 0
+    leaked = [entry for entry in pool["orphaned"] if entry["why"] != TWO_PODS]
+    faults = []
+    if pool["orphaned"]:
+        told = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["orphaned"][:SHOWN]]
+        more = len(pool["orphaned"]) - SHOWN
+        faults.append(f"leaked: {', '.join(told)}" + (f" and {more} more" if more > 0 else ""))
+    full = exhausted(pool, nodes)
+    if full:
+        faults.append(full)
+    room = pool["capacity"] - len(leaked)
+    if room < needed:
+        faults.append(f"room for {room} pods")
+    seen = "{usable} usable - {excluded} excluded - {allocated} allocated = {free} free".format(**pool)
+    expected = "addresses free, none leaked" + (f", room for {needed} pods" if needed else "")
+    where = {"network": network["name"], "subject": pool["name"]}
+    check = result("ip_pool", not faults, expected, "; ".join([seen, *faults]), **where)
+    if pool["orphaned"]:
+        check = check._replace(next=FREE_LEAKS[pool["ipam"]].format(**pool))
+    return check
+
+
+def exhausted(pool: Facts, nodes: t.Sequence[str]) -> str:
+    """Where the next pod would get no address; of nv-ipam that is a matter of each node."""
+    if pool["ipam"] != "nv-ipam":
+        return "" if pool["free"] else "exhausted"
+    free = {block["node"]: block["free"] for block in pool["nodes"]}
+    full = [node for node in nodes if free.get(node) == 0]
+    without = [node for node in nodes if node not in free]
+    texts = [f"exhausted on {', '.join(full)}" if full else "", f"no block for {', '.join(without)}" if without else ""]
+    return "; ".join(filter(None, texts))
+
+
+def broken_chain(link: Facts, rdma: Facts) -> str:
+    """Where the way from the NIC's name to the resource ends: NIC, RDMA device, its device files, the plugin."""
+    nic, device, classes = link.get("netdev", "the NIC"), link.get("device") or "", rdma.get("classes")
+    if not device:
+        return f"{nic} has no infiniband/ below its PCI device"
+    if not classes:
+        return f"{nic} is {device}; what the node has can't be seen"
+    if f"infiniband/{device}" not in classes:
+        return f"the node has no {device} (of {nic}) in /sys/class/infiniband"
+    wanted = {"infiniband_verbs/uverbs": "ib_uverbs", "infiniband_mad/umad": "ib_umad", "misc/rdma_cm": "rdma_ucm"}
+    missing = [module for start, module in wanted.items() if not any(name.startswith(start) for name in classes)]
+    if missing:
+        return f"{nic} is {device}, but the module {', '.join(missing)} is not loaded"
+    return f"{nic} is {device} with all its device files: the device plugin does not select it"
