@@ -30,6 +30,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "ports": "ports of Kubernetes are free",
     "prerelease": "the release is generally available",
     "python-version": "the host's Python runs the modules",
+    "rdma-modules": "modules that the RDMA device plugin needs are loaded",
     "rdma-resource": "a resource stands for its own NICs, and has enough of them",
     "release-table": "the release is in the table, not only its line",
     "swap": "swap is off",

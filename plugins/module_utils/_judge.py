@@ -28,6 +28,9 @@ KUBERNETES_PROCESSES = (
     "kube-proxy",
 )
 
+# They make uverbs*, umad* and rdma_cm in /dev/infiniband.
+RDMA_MODULES = ("ib_uverbs", "ib_umad", "rdma_ucm")
+
 
 class Expected(t.NamedTuple):
     """What the cluster to be asks of its hosts."""
@@ -238,6 +241,21 @@ def _netns(name: str, host: Host, found: Findings) -> None:
         )
 
 
+def _rdma_modules(name: str, host: Host, found: Findings) -> None:
+    """Without its device files a NIC is none for the device plugin: the node has 0 of the resource, and no message."""
+    rdma = host.get("rdma") or {}
+    loaded = rdma.get("modules")
+    missing = [module for module in RDMA_MODULES if module not in (loaded or ())]
+    if loaded is not None and missing and any(link["device"] for link in rdma["links"]):
+        found.warning(
+            "rdma-modules",
+            [name],
+            "The RDMA device plugin needs the device files of all these modules: the resource counts 0 without them.",
+            f"not loaded: {', '.join(missing)}",
+            f"Load them, and name them in /etc/modules-load.d/rdma.conf: modprobe -a {' '.join(missing)}",
+        )
+
+
 def _cgroup(name: str, host: Host, expected: Expected, found: Findings) -> None:
     if host["host"]["cgroup"] == "v2":
         return
@@ -287,7 +305,7 @@ def _existing_cluster(hosts: Hosts, expected: Expected, found: Findings) -> None
             )
 
 
-_ALWAYS = (_distribution, _architecture, _python, _systemd, _time, _netns)
+_ALWAYS = (_distribution, _architecture, _python, _systemd, _time, _netns, _rdma_modules)
 _MANAGED = (_cpus, _memory, _disk, _swap, _ports, _modules, _dns)
 _UNIQUE = (
     ("unique-hostname", "hostname", "Each host needs its own name: it is the name of its node."),
