@@ -47,7 +47,7 @@ def judge_pools(plan: Facts, probe: Facts) -> t.Iterator[Check]:
         for pool in mine:
             nodes = [target.node for target in targets(plan) if network["name"] in target.networks]
             yield pool_check(network, pool, nodes)
-        if not mine and network["ipam"].get("type") == "nv-ipam":
+        if not mine and (network.get("ipam") or {}).get("type") == "nv-ipam":
             yield result("ip_pool", False, f"an IPPool of {cidr}", "there is none", **where)
         elif not mine:
             yield skip("ip_pool", f"there is no pool of {cidr} before the first address is given out", **where)

@@ -112,8 +112,15 @@ probe:
       description: Pings from pod to pod.
       type: list
       elements: dict
+    pools:
+      description: Address pools before the pods were made, as RV(ipu.fabric.ip_pool_info#module:pools).
+      type: list
+      elements: dict
+    addons:
+      description: DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
+      type: dict
     traffic:
-      description: RDMA tests from pod to pod.
+      description: RDMA tests from pod to pod, C(from) the client to the server.
       type: list
       elements: dict
 """
