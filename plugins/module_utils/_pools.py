@@ -86,6 +86,8 @@ def orphan(address: str, pod: str, why: str) -> Object:
 
 def why_orphaned(holder: Holder, pods: Pods) -> str:
     """Why an address is nobody's any more; empty when its pod has it, or may still get it."""
+    if not holder.pod:  # early releases of whereabouts did not write it down
+        return ""
     pod = pods.get(holder.pod)
     if pod is None:
         return NO_POD
