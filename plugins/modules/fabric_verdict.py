@@ -13,7 +13,7 @@ description:
   - Compares the facts of M(ipu.fabric.fabric_probe) with the plan. Asks nobody.
   - Writes C(report.json), C(report.html) (one page that needs nothing else) and C(junit.xml) to O(artifacts_dir).
     They are a log of this run, so writing them is no change. Check mode writes nothing.
-  - RDMA tests of pairs are shown as matrices, one for each network and test, with clients as rows and servers as columns.
+  - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns.
     A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices).
   - A failed check does not fail the module; RV(failed_checks) says how many there are.
 author: ipu.fabric contributors (@ipu-fabric)
