@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils import _plan, _pools, _
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import KINDS
-from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils import test_plan as sites
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils import test_verdict as fabrics
 
 Facts = t.Dict[str, t.Any]
@@ -154,7 +154,7 @@ FAULTS: t.Dict[str, Fault] = {
 
 
 def found_by_plan(fault: Fault) -> t.Set[str]:
-    hosts = {name: sites.host(number, groups) for number, (name, groups) in enumerate(sites.GROUPS.items(), 11)}
+    hosts = sites.site()
     for path, value in fault.hosts.items():
         fabrics.put(hosts, path, value)
     return {finding["check"] for finding in _plan.build_plan({**sites.SETTINGS, **fault.settings}, hosts)["findings"]}
