@@ -36,26 +36,31 @@ def judge_addons(plan: Facts, probe: Facts) -> t.Iterator[Check]:
 
 
 def judge_pools(plan: Facts, probe: Facts) -> t.Iterator[Check]:
-    pools = probe.get("pools") or []
     for network in plan.get("networks", []):
-        where = {"network": network["name"]}
         if not network.get("subnet"):
-            yield skip("ip_pool", "the plan has no subnet for this network", **where)
+            yield skip("ip_pool", "the plan has no subnet for this network", network=network["name"])
             continue
-        cidr = str(ipaddress.ip_network(network["subnet"]["cidr"], strict=False))
-        mine = [pool for pool in pools if pool["cidr"] == cidr]
-        for pool in mine:
-            nodes = [target.node for target in targets(plan) if network["name"] in target.networks]
-            yield pool_check(network, pool, nodes)
-        if not mine and (network.get("ipam") or {}).get("type") == "nv-ipam":
-            yield result("ip_pool", False, f"an IPPool of {cidr}", "there is none", **where)
-        elif not mine:
-            yield skip("ip_pool", f"there is no pool of {cidr} before the first address is given out", **where)
+        nodes = [target.node for target in targets(plan) if network["name"] in target.networks]
+        for subnet in network.get("subnets") or [network["subnet"]]:
+            yield from judge_subnet(network, subnet, probe.get("pools") or [], nodes)
 
 
-def pool_check(network: Facts, pool: Facts, nodes: t.Sequence[str]) -> Check:
+def judge_subnet(network: Facts, subnet: Facts, pools: t.Sequence[Facts], nodes: t.Sequence[str]) -> t.Iterator[Check]:
+    """The pools of one subnet; whereabouts makes its pool when it gives out the first address."""
+    cidr = str(ipaddress.ip_network(subnet["cidr"], strict=False))
+    mine = [pool for pool in pools if pool["cidr"] == cidr]
+    for pool in mine:
+        yield pool_check(network["name"], subnet.get("needed") or 0, pool, nodes)
+    if not mine and (network.get("ipam") or {}).get("type") == "nv-ipam":
+        yield result("ip_pool", False, f"an IPPool of {cidr}", "there is none", network=network["name"])
+    elif not mine:
+        yield skip(
+            "ip_pool", f"there is no pool of {cidr} before the first address is given out", network=network["name"]
+        )
+
+
+def pool_check(network: str, needed: int, pool: Facts, nodes: t.Sequence[str]) -> Check:
     """What is left, what leaked, and whether the pods that were planned still find room."""
-    needed = network["subnet"].get("needed") or 0
     leaked = [entry for entry in pool["orphaned"] if entry["why"] != TWO_PODS]
     faults = []
     if pool["orphaned"]:
@@ -70,8 +75,8 @@ def pool_check(network: Facts, pool: Facts, nodes: t.Sequence[str]) -> Check:
         faults.append(f"room for {room} pods")
     seen = "{usable} usable - {excluded} excluded - {allocated} allocated = {free} free".format(**pool)
     expected = "addresses free, none leaked" + (f", room for {needed} pods" if needed else "")
-    where = {"network": network["name"], "subject": pool["name"]}
-    check = result("ip_pool", not faults, expected, "; ".join([seen, *faults]), **where)
+    seen = "; ".join([seen, *faults])
+    check = result("ip_pool", not faults, expected, seen, network=network, subject=pool["name"])
     if pool["orphaned"]:
         check = check._replace(next=FREE_LEAKS[pool["ipam"]].format(**pool))
     return check
