@@ -50,6 +50,14 @@ def readable_spec(spec: t.Optional[Object]) -> t.Optional[Object]:
         return shown
 
 
+def macvlan_part(config: t.Any) -> t.Any:
+    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
+    chain = config.get("plugins") if isinstance(config, dict) else None
+    if not isinstance(chain, list):
+        return config
+    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
+
+
 def nad_faults(nad: t.Optional[Object], network: Object) -> t.List[str]:
     """In what the NAD differs from the network; empty when it says what was planned."""
     place = f"NetworkAttachmentDefinition {network['namespace']}/{network['name']}"
@@ -57,7 +65,7 @@ def nad_faults(nad: t.Optional[Object], network: Object) -> t.List[str]:
         return [f"{place} is not there"]
     text = field(nad, "spec.config") or ""
     try:
-        config = json.loads(text)
+        config = macvlan_part(json.loads(text))
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
     wanted = {"type": "macvlan", "master": network["master"], "mode": network["mode"], "ipam": network["ipam"]}

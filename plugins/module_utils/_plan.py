@@ -10,7 +10,7 @@ import itertools
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils import _plan_networks, _releases
+from ansible_collections.ipu.fabric.plugins.module_utils import _plan_networks, _releases, _spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Expected, Host, Hosts, judge
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import (
@@ -211,6 +211,9 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
         settings["cni"],
         found,
         settings["manage_kubernetes"],
+        settings["stack"],
+        settings["spiderpool_version"],
+        settings["gpu_operator_version"] if settings["gpu"] else "",
     )
     endpoint = plan_endpoint(settings["control_plane_endpoint"], placed, found)
     pods = read_cidrs(settings["pod_cidr"], "fabric_pod_cidr", found)
@@ -227,6 +230,8 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
         links[network["name"]] = of_network
         networks.append(_plan_networks.plan_network(network, of_network, placed, vipu_of, with_avoid, releases, found))
     _plan_networks.judge_overlaps(networks, found)
+    if releases["stack"] == "spiderpool":
+        _spiderpool.judge(networks, found)
     return {
         "schema": SCHEMA,
         "releases": releases,

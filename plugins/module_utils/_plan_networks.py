@@ -12,6 +12,7 @@ import re
 import string
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils import _spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
@@ -303,7 +304,8 @@ def plan_network(
             share=network["share"],
             avoid=settings["avoid"],
             pods=settings["pods_per_node"] * len(links),
-            ipam=releases["ipam"] or "whereabouts",
+            # Spiderpool deals single addresses, as whereabouts does.
+            ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
             ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
             pool_name=network["name"],
         )
@@ -318,7 +320,7 @@ def plan_network(
         )
     keys = ("cidr", "prefix", "gateway", "range_start", "range_end", "exclude", "capacity", "warnings")
     planned["subnet"] = {**{key: subnet[key] for key in keys}, "needed": settings["pods_per_node"] * len(links)}
-    planned["ipam"] = subnet["ipam"]
+    planned["ipam"] = _spiderpool.ipam(planned) if releases["ipam"] == "spiderpool" else subnet["ipam"]
     planned["pool"] = _pool(network, subnet["pool"], links, hosts)
     return planned
 

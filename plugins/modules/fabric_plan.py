@@ -84,12 +84,30 @@ options:
     description: Release of the IPU operator.
     type: str
     default: 1.2.0
+  stack:
+    description: What makes the fabric networks, V(network_operator) or V(spiderpool).
+    type: str
+    default: network_operator
   network_operator_version:
     description: Release of the network operator.
     type: str
     default: 26.4.1
+  spiderpool_version:
+    description: Release of Spiderpool.
+    type: str
+    default: 1.2.2
+  gpu:
+    description: Whether the GPU operator is wanted.
+    type: bool
+    default: false
+  gpu_operator_version:
+    description: Release of the GPU operator.
+    type: str
+    default: 26.7.0
   ipam:
-    description: V(auto) takes what goes with the network operator, otherwise V(nv-ipam) or V(whereabouts).
+    description:
+      - V(auto) takes what goes with the network operator, otherwise V(nv-ipam) or V(whereabouts).
+      - Spiderpool has its own.
     type: str
     default: auto
   require_rdma:
@@ -222,7 +240,11 @@ ARGUMENT_SPEC: t.Dict[str, t.Any] = {
     "control_plane_endpoint": {"type": "str", "default": ""},
     "ipu": {"type": "bool", "default": True},
     "ipu_operator_version": {"type": "str", "default": "1.2.0"},
+    "stack": {"type": "str", "default": "network_operator"},
     "network_operator_version": {"type": "str", "default": "26.4.1"},
+    "spiderpool_version": {"type": "str", "default": "1.2.2"},
+    "gpu": {"type": "bool", "default": False},
+    "gpu_operator_version": {"type": "str", "default": "26.7.0"},
     "ipam": {"type": "str", "default": "auto"},
     "require_rdma": {"type": "bool", "default": True},
     "pods_per_node": {"type": "int", "default": 8},
