@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     wait_until,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._stacks import macvlan_part
 
 API = "mellanox.com/v1alpha1"
 NAD = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
@@ -48,14 +49,6 @@ def readable_spec(spec: t.Optional[Object]) -> t.Optional[Object]:
         return {**shown, "ipam": json.loads(spec["ipam"])}
     except (KeyError, ValueError):
         return shown
-
-
-def macvlan_part(config: t.Any) -> t.Any:
-    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
-    chain = config.get("plugins") if isinstance(config, dict) else None
-    if not isinstance(chain, list):
-        return config
-    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
 
 
 def nad_faults(nad: t.Optional[Object], network: Object) -> t.List[str]:
