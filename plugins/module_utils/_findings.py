@@ -31,6 +31,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "policy-routes": "a rail has a gateway",
     "ports": "ports of Kubernetes are free",
     "prerelease": "the release is generally available",
+    "pvrdma": "hosts with PVRDMA have a network of their own",
     "python-version": "the host's Python runs the modules",
     "release-table": "the release is in the table, not only its line",
     "swap": "swap is off",

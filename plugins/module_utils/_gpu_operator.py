@@ -27,6 +27,7 @@ REPOSITORIES = {
     "nodeStatusExporter": "nvidia",
     "gds": "nvidia/cloud-native",
     "gdrcopy": "nvidia/cloud-native",
+    "ccManager": "nvidia/cloud-native",
 }
 # The driver's manager runs in the driver's pods.
 WITHOUT_SECRETS = ("driver.manager",)

@@ -39,6 +39,8 @@ SELECT = ("name", "pci", "driver", "subnet")
 MODES = ("bridge", "private", "vepa", "passthru")
 # The GID table of a port has no room for more.
 RDMA_HCA_MAX = 63
+# The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.
+PVRDMA = "vmw_pvrdma"
 
 
 # ---- what the site wrote --------------------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ def find_links(
                 f"Give {link['netdev']} an address on the fabric.",
             )
             continue
-        keys = ("netdev", "rdma_netdevs", "device", "mtu")
+        keys = ("netdev", "rdma_netdevs", "device", "driver", "mtu")
         links[name] = {**{key: link[key] for key in keys}, **address}
     return links
 
@@ -208,6 +210,28 @@ def judge_links(network: Network, links: Links, found: Findings) -> None:
             f"{network['name']}: NICs have different MTUs; pods get the least.",
             seen,
             "Set one MTU on all NICs and switch ports of the fabric.",
+        )
+
+
+def judge_pvrdma(network: Network, links: Links, found: Findings) -> None:
+    """PVRDMA reaches PVRDMA only, and a virtual switch drops addresses that it does not know."""
+    virtual = _with(links, "driver", PVRDMA)
+    others = [name for name in links if name not in virtual]
+    if virtual and others:
+        found.error(
+            "pvrdma",
+            virtual,
+            f"{network['name']}: PVRDMA speaks RDMA with other PVRDMA only.",
+            f"{_few(others)} of this network {'have' if len(others) > 1 else 'has'} another driver",
+            "Plan a network of its own for the virtual machines (key hosts).",
+        )
+    elif virtual:
+        found.warning(
+            "pvrdma",
+            virtual,
+            f"{network['name']}: pods on a macvlan have MAC addresses that the virtual switch does not know.",
+            f"the driver is {PVRDMA}",
+            "Have the port group accept forged transmits and learn MAC addresses; then see what verify says.",
         )
 
 
@@ -273,6 +297,7 @@ def plan_network(
 ) -> Network:
     """One network of the plan; `subnet` stays empty where there can be none."""
     judge_links(network, links, found)
+    judge_pvrdma(network, links, found)
     _judge_master(network, links, vipu_of, found)
     least = min((link["mtu"] for link in links.values()), default=0)
     planned: Network = {
@@ -284,6 +309,7 @@ def plan_network(
         "mtu": network["mtu"] or least,
         "resource": f"rdma/{network['rdma_resource']}",
         "rdma": settings["require_rdma"] and bool(links),
+        "rdma_drivers": sorted({link["driver"] for link in links.values() if link["rdma_netdevs"]}),
         "rdma_netdevs": sorted({netdev for link in links.values() for netdev in link["rdma_netdevs"]}),
         "subnet": {},
         "ipam": {},
@@ -354,15 +380,19 @@ def judge_overlaps(networks: t.Sequence[Network], found: Findings) -> None:
 def rdma_resources(networks: t.Sequence[Network]) -> t.List[t.Dict[str, t.Any]]:
     """For the shared device plugin: one resource for each name, of all NICs of its networks."""
     names: t.Dict[str, t.Set[str]] = {}
+    drivers: t.Dict[str, t.Set[str]] = {}
     for network in networks:
         if network["rdma"]:
-            names.setdefault(network["resource"].split("/", 1)[1], set()).update(network["rdma_netdevs"])
+            name = network["resource"].split("/", 1)[1]
+            names.setdefault(name, set()).update(network["rdma_netdevs"])
+            drivers.setdefault(name, set()).update(network["rdma_drivers"])
     return [
         {
             "resourceName": name,
             "resourcePrefix": "rdma",
             "rdmaHcaMax": RDMA_HCA_MAX,
-            "selectors": {"ifNames": sorted(netdevs)},
+            # The PCI function of PVRDMA has no netdev: only its driver finds it.
+            "selectors": {"drivers": [PVRDMA]} if drivers[name] == {PVRDMA} else {"ifNames": sorted(netdevs)},
         }
         for name, netdevs in names.items()
     ]

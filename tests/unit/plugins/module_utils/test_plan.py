@@ -142,6 +142,7 @@ def test_a_good_site(hosts):
                 "netdev": "ens1f0",
                 "rdma_netdevs": ["ens1f0"],
                 "device": "mlx5_0",
+                "driver": "mlx5_core",
                 "mtu": 9000,
                 "address": "10.5.0.12",
                 "prefix": 24,
@@ -418,6 +419,22 @@ def test_spiderpool_takes_the_network_operators_place(hosts):
 def test_gpus_are_planned_only_where_they_are_wanted(hosts):
     assert plan(hosts, gpu_operator_version="1.0.0")["releases"]["gpu_operator"] == ""
     assert plan(hosts, gpu=True)["releases"]["gpu_operator"] == "26.7.0"
+
+
+def test_pvrdma_is_found_by_its_driver(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts)
+    assert list(errors(planned, "warning")) == ["pvrdma"]
+    assert planned["rdma_resources"][0]["selectors"] == {"drivers": ["vmw_pvrdma"]}
+
+
+def test_pvrdma_and_other_nics_are_no_network(hosts):
+    hosts["w1"]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts)
+    assert errors(planned)["pvrdma"]["hosts"] == ["w1"]
+    assert "w2" in errors(planned)["pvrdma"]["seen"]
+    assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0"]}
 
 
 def test_mtu_is_the_least(hosts):
