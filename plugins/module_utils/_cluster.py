@@ -16,8 +16,9 @@ MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
 
 
 def image_names(workload: Object) -> t.List[str]:
-    """The last parts of a workload's images, without registry and tag."""
-    containers = field(workload, "spec.template.spec.containers") or []
+    """The last parts of a workload's images, without registry and tag. Spiderpool installs its multus beforehand."""
+    pod = field(workload, "spec.template.spec") or {}
+    containers = (pod.get("initContainers") or []) + (pod.get("containers") or [])
     return [c.get("image", "").rpartition("/")[2].partition("@")[0].partition(":")[0] for c in containers]
 
 
@@ -58,6 +59,7 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster = connect(module)
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     version = (cluster.get("/version") or {}).get("gitVersion", "")
+    groups = (cluster.get("/apis") or {}).get("groups", [])
     return {
         "changed": False,
         "present": cluster.present,
@@ -65,4 +67,5 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),
+        "api_groups": sorted(group["name"] for group in groups),
     }

@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     wait_until,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._stacks import macvlan_part
 
 API = "mellanox.com/v1alpha1"
 NAD = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
@@ -57,7 +58,7 @@ def nad_faults(nad: t.Optional[Object], network: Object) -> t.List[str]:
         return [f"{place} is not there"]
     text = field(nad, "spec.config") or ""
     try:
-        config = json.loads(text)
+        config = macvlan_part(json.loads(text))
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
     wanted = {"type": "macvlan", "master": network["master"], "mode": network["mode"], "ipam": network["ipam"]}

@@ -126,14 +126,19 @@ def network_operator_range(release: str) -> t.Dict[str, str]:
     return {"oldest": show(low), "newest": show(high)}
 
 
-def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t.Mapping[str, str]) -> t.List[Object]:
-    """What networks stand on: the namespaces that no cluster has by itself, and the address pools of nv-ipam."""
+def namespaces(networks: t.Sequence[Object], known: t.Sequence[str], labels: t.Mapping[str, str]) -> t.List[Object]:
+    """The namespaces of networks, but for those that every cluster has and those that somebody else makes."""
     names = dict.fromkeys(network.get("namespace") or "default" for network in networks)
-    objects: t.List[Object] = [
+    return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **({"labels": labels} if labels else {})}}
         for name in names
-        if name not in ("default", "kube-system", pool_namespace)
+        if name not in ("default", "kube-system", *known)
     ]
+
+
+def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t.Mapping[str, str]) -> t.List[Object]:
+    """What networks stand on: the namespaces that no cluster has by itself, and the address pools of nv-ipam."""
+    objects = namespaces(networks, (pool_namespace,), labels)
     for pool in (pool for network in networks for pool in network.get("pools") or [network.get("pool")] if pool):
         objects.append(
             {

@@ -10,7 +10,13 @@ import itertools
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils import _network_spec, _plan_networks, _plan_rails, _releases
+from ansible_collections.ipu.fabric.plugins.module_utils import (
+    _network_spec,
+    _plan_networks,
+    _plan_rails,
+    _releases,
+    _spiderpool,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Expected, Host, Hosts, judge
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import (
@@ -211,6 +217,9 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
         settings["cni"],
         found,
         settings["manage_kubernetes"],
+        settings["stack"],
+        settings["spiderpool_version"],
+        settings["gpu_operator_version"] if settings["gpu"] else "",
     )
     endpoint = plan_endpoint(settings["control_plane_endpoint"], placed, found)
     pods = read_cidrs(settings["pod_cidr"], "fabric_pod_cidr", found)
@@ -230,6 +239,8 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
     _plan_rails.judge_overlaps(networks, found)
     _plan_rails.judge_masters(networks, links, found)
     _plan_rails.judge_resources(networks, links, placed, settings["pods_per_node"], found)
+    if releases["stack"] == "spiderpool":
+        _spiderpool.judge(networks, found)
     return {
         "schema": SCHEMA,
         "releases": releases,

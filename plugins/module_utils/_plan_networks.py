@@ -10,11 +10,18 @@ import itertools
 import re
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils import _spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._fabric_link import choose_fabric_link
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import FAMILIES, Network, as_list, read_gateways
-from ansible_collections.ipu.fabric.plugins.module_utils._plan_rails import Links, choose_master, few, having
+from ansible_collections.ipu.fabric.plugins.module_utils._plan_rails import (
+    Links,
+    choose_master,
+    few,
+    having,
+    judge_pvrdma,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan_vipu import as_address
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
@@ -207,7 +214,8 @@ def _plan_subnets(
             share=_share(network, version),
             avoid=settings["avoid"],
             pods=settings["pods_per_node"] * len(links),
-            ipam=releases["ipam"] or "whereabouts",
+            # Spiderpool deals single addresses, as whereabouts does.
+            ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
             ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
             pool_name=pool_name,
         )
@@ -244,6 +252,7 @@ def plan_network(
 ) -> Network:
     """One network of the plan; `subnet` stays empty where there can be none."""
     judge_links(network, links, found)
+    judge_pvrdma(network, links, found)
     _judge_master(network, links, vipu_of, found)
     least = min((link["mtu"] for link in links.values()), default=0)
     planned: Network = {
@@ -255,6 +264,7 @@ def plan_network(
         "mtu": network["mtu"] or least,
         "resource": f"rdma/{network['rdma_resource']}",
         "rdma": settings["require_rdma"] and bool(links),
+        "rdma_drivers": sorted({link["driver"] for link in links.values() if link["rdma_netdevs"]}),
         "rdma_netdevs": sorted({netdev for link in links.values() for netdev in link["rdma_netdevs"]}),
         "subnet": {},
         "subnets": [],
@@ -293,7 +303,7 @@ def plan_network(
     planned["subnets"] = [{**{key: subnet[key] for key in keys}, "needed": needed} for subnet in subnets]
     planned["pools"] = [_pool(subnet["pool"], links, hosts) for subnet in subnets if subnet["pool"]]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
-    planned["ipam"] = _ipam(subnets)
+    planned["ipam"] = _spiderpool.ipam(planned) if releases["ipam"] == "spiderpool" else _ipam(subnets)
     return planned
 
 

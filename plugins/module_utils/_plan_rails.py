@@ -17,6 +17,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network_spec import MA
 
 Links = t.Dict[str, t.Dict[str, t.Any]]
 
+# The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.
+PVRDMA = "vmw_pvrdma"
 GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
 
 
@@ -88,6 +90,28 @@ def judge_masters(networks: t.Sequence[Network], links: t.Mapping[str, Links], f
             )
 
 
+def judge_pvrdma(network: Network, links: Links, found: Findings) -> None:
+    """PVRDMA reaches PVRDMA only, and a virtual switch drops addresses that it does not know."""
+    virtual = having(links, "driver", PVRDMA)
+    others = [name for name in links if name not in virtual]
+    if virtual and others:
+        found.error(
+            "pvrdma",
+            virtual,
+            f"{network['name']}: PVRDMA speaks RDMA with other PVRDMA only.",
+            f"{few(others)} of this network {'have' if len(others) > 1 else 'has'} another driver",
+            "Plan a network of its own for the virtual machines (key hosts).",
+        )
+    elif virtual:
+        found.warning(
+            "pvrdma",
+            virtual,
+            f"{network['name']}: pods on a macvlan have MAC addresses that the virtual switch does not know.",
+            f"the driver is {PVRDMA}",
+            "Have the port group accept forged transmits and learn MAC addresses; then see what verify says.",
+        )
+
+
 # ---- addresses and resources ----------------------------------------------------------------------------------------
 
 
@@ -121,6 +145,9 @@ def rdma_resources(networks: t.Sequence[Network]) -> t.List[t.Dict[str, t.Any]]:
     The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
     """
     netdevs = _netdevs(networks)
+    drivers: t.Dict[str, t.Set[str]] = {}
+    for network in networks:
+        drivers.setdefault(network["resource"], set()).update(network["rdma_drivers"])
     sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
     families = max((len(network["subnets"]) for network in networks), default=1)
     return [
@@ -128,7 +155,8 @@ def rdma_resources(networks: t.Sequence[Network]) -> t.List[t.Dict[str, t.Any]]:
             "resourceName": name.split("/", 1)[1],
             "resourcePrefix": "rdma",
             "rdmaHcaMax": most_pods(families) // max(sharing[netdev] for netdev in own),
-            "selectors": {"ifNames": sorted(own)},
+            # The PCI function of PVRDMA has no netdev: only its driver finds it.
+            "selectors": {"drivers": [PVRDMA]} if drivers[name] == {PVRDMA} else {"ifNames": sorted(own)},
         }
         for name, own in netdevs.items()
         if own

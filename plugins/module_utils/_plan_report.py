@@ -53,7 +53,12 @@ def facts(plan: Plan) -> t.List[t.Tuple[str, str]]:
         (
             "Releases",
             f"Kubernetes {releases['kubernetes']}, {releases['cni']} {releases['cni_version']}".rstrip()
-            + f", network operator {releases['network_operator']} ({releases['ipam'] or 'no IPAM'})",
+            + (
+                f", Spiderpool {releases['spiderpool']}"
+                if releases["spiderpool"]
+                else f", network operator {releases['network_operator']} ({releases['ipam'] or 'no IPAM'})"
+            )
+            + (f", GPU operator {releases['gpu_operator']}" if releases["gpu_operator"] else ""),
         ),
         (
             "Cluster",

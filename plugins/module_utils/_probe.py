@@ -34,6 +34,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     Options,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._stacks import STACKS, network_path, stack_name
 
 with contextlib.suppress(ImportError):  # connect() says what is missing
     from kubernetes.stream.ws_client import websocket_call
@@ -171,7 +172,8 @@ def create(run: Run, path: str, body: Facts) -> Facts:
 def cluster_facts(run: Run) -> Facts:
     """Asked all at once."""
     get, items = run.cluster.get, run.cluster.items
-    groups = ["mellanox.com/v1alpha1", "k8s.cni.cncf.io/v1", *(["graphcore.ai/v1alpha1"] if run.options.ipu else [])]
+    group = STACKS[stack_name(run.plan)].group
+    groups = [group, "k8s.cni.cncf.io/v1", *(["graphcore.ai/v1alpha1"] if run.options.ipu else [])]
     policy = run.pool.submit(get, "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy")
     version = run.pool.submit(get, "/version")
     nodes = run.pool.submit(items, "/api/v1/nodes")
@@ -197,11 +199,11 @@ def status_of(obj: t.Optional[Facts]) -> t.Optional[Facts]:
 
 
 def network_requests(run: Run, network: Facts) -> t.Tuple[Future[t.Any], Future[t.Any]]:
-    """The MacvlanNetwork and its attachment."""
+    """The object of the network and its attachment."""
     name, namespace = network["name"], network.get("namespace", "default")
     attachment = f"/apis/k8s.cni.cncf.io/v1/namespaces/{namespace}/network-attachment-definitions/{name}"
     return (
-        run.pool.submit(run.cluster.get, f"/apis/mellanox.com/v1alpha1/macvlannetworks/{name}"),
+        run.pool.submit(run.cluster.get, network_path(run.plan, network)),
         run.pool.submit(run.cluster.get, attachment),
     )
 
@@ -217,7 +219,7 @@ def network_facts(network: Future[t.Any], attachment: Future[t.Any]) -> Facts:
 def releases(cluster: Cluster) -> t.List[Facts]:
     """The newest revision of the operators' Helm releases: name, namespace, revision, chart version, status."""
     found: t.Dict[str, Facts] = {}
-    selector = "owner=helm,name in (network-operator,ipu-operator)"
+    selector = "owner=helm,name in (network-operator,spiderpool,ipu-operator)"
     for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
         release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
         if release["version"] >= found.get(release["name"], {}).get("revision", 0):

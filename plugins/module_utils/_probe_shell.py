@@ -59,6 +59,7 @@ def network_script(controllers: t.Sequence[t.Tuple[str, int]]) -> str:
         limits_script(),
         section("links", "ip -j -d address show"),
         section("routes", "ip -j route show default; echo; ip -j -6 route show default"),
+        policy_script(),
     ]
     parts += [section(f"vipu {host} {port}", tcp_command(host, port)) for host, port in controllers]
     return "\n".join(parts)
@@ -72,6 +73,12 @@ def tcp_command(host: str, port: int) -> str:
         f"elif command -v bash >/dev/null; then timeout 3 bash -c ': </dev/tcp/$0/$1' {where}; "
         f"else exit {MISSING_TOOL}; fi"
     )
+
+
+def policy_script() -> str:
+    """Routing rules, and the routes of every table."""
+    asked = {"rules": "rule show", "tables": "route show table all"}
+    return "\n".join(section(name, f"ip -j {what}; echo; ip -j -6 {what}") for name, what in asked.items())
 
 
 def rdma_script() -> str:
@@ -139,6 +146,36 @@ def read_routes(text: str) -> t.Optional[t.List[str]]:
     return devices
 
 
+def read_json_lines(answer: t.Optional[Answer]) -> t.Optional[t.List[t.Dict[str, t.Any]]]:
+    """All entries of lists in JSON, one list a line; a family that the kernel does not have only gives an error."""
+    found: t.Optional[t.List[t.Dict[str, t.Any]]] = None
+    for line in (answer.text if answer else "").splitlines():
+        try:
+            entries = json.loads(line)
+        except ValueError:
+            continue
+        found = (found or []) + [entry for entry in entries if isinstance(entry, dict)]
+    return found
+
+
+def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[t.Dict[str, t.Any]]:
+    """The table that each source address looks up first, and the default routes of each table; None if not read."""
+    rules, routes = read_json_lines(answers.get("rules")), read_json_lines(answers.get("tables"))
+    if rules is None or routes is None:
+        return None
+    lookups: t.Dict[str, str] = {}
+    for rule in sorted(rules, key=lambda rule: rule.get("priority", 0)):
+        if "srclen" not in rule:
+            lookups.setdefault(rule.get("src", "all"), str(rule.get("table", "")))
+    defaults: t.Dict[str, t.List[t.Dict[str, str]]] = {}
+    for route in routes:
+        if route.get("dst") == "default" and "table" in route:
+            entry = {"gateway": route.get("gateway", ""), "dev": route.get("dev", "")}
+            table = defaults.setdefault(str(route["table"]), [])
+            table += [entry] if entry not in table else []
+    return {"rules": lookups, "defaults": defaults}
+
+
 def read_network(text: str) -> t.Dict[str, t.Any]:
     """The facts in the output of network_script()."""
     answers = sections(text)
@@ -158,6 +195,7 @@ def read_network(text: str) -> t.Dict[str, t.Any]:
         "tool_missing": links.rc == MISSING_TOOL,
         "links": read_links(links.text),
         "default_routes": read_routes(routes.text),
+        "policy": read_policy(answers),
         "vipu": vipu,
     }
 

@@ -133,6 +133,14 @@ def condition_true(obj: Object, name: str) -> bool:
     return any(c["type"] == name and c["status"] == "True" for c in conditions)
 
 
+def said(obj: Object) -> t.Tuple[str, str]:
+    """Reason and message of a custom resource: of its condition Error while that is true, else of Ready."""
+    conditions = {c["type"]: c for c in field(obj, "status.conditions") or []}
+    error = conditions.get("Error") or {}
+    told = error if error.get("status") == "True" else conditions.get("Ready") or {}
+    return told.get("reason", ""), told.get("message", "")
+
+
 class Readiness:
     """What a module call waits for."""
 
@@ -168,26 +176,27 @@ class Readiness:
 
     def state_problems(self, name: str, current: Object, wanted: Object) -> t.List[Problem]:
         """A custom resource says itself whether it is ready; its workloads say why not."""
-        seen = field(current, wanted["field"])
-        if not wanted["value"] or seen == wanted["value"]:
+        seen, (reason, message) = field(current, wanted["field"]), said(current)
+        if not wanted["value"] or (seen == wanted["value"] and wanted["reason"] in ("", reason)):
             return []
         parts = [
             f"{part.get('name')} {part.get('state')}"
             for part in field(current, "status.appliedStates") or []
             if part.get("state") not in ("ready", "ignore")
         ]
-        reason = field(current, "status.reason")
-        detail = f" ({', '.join(parts + ([reason] if reason else []))})" if parts or reason else ""
-        found = [Problem(f"{name} has {wanted['field']}={seen}{detail}, wanted is {wanted['value']}")]
+        parts += [text for text in (field(current, "status.reason"), f"{reason}: {message}".strip(": ")) if text]
+        detail = f" ({', '.join(parts)})" if parts else ""
+        goal = f"{wanted['value']}, {wanted['reason']}" if wanted["reason"] else wanted["value"]
+        found = [Problem(f"{name} has {wanted['field']}={seen}{detail}, wanted is {goal}")]
         for namespace in self.params["watch"]:
             for kind in ("DaemonSet", "Deployment"):
                 for workload in self.cluster.items(f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s"):
-                    found += self.workload_problems({**workload, "kind": kind})
+                    found += self.workload_problems({**workload, "kind": kind}, self.params["idle_faults"])
         return found
 
-    def workload_problems(self, workload: Object) -> t.List[Problem]:
+    def workload_problems(self, workload: Object, idle_is_fault: bool = True) -> t.List[Problem]:
         pending = rollout_pending(workload)
-        if not pending:
+        if not pending or (pending.startswith("0 nodes") and not idle_is_fault):
             return []
         name = describe(workload)
         if workload["kind"] == "DaemonSet" and pending.startswith("0 nodes"):

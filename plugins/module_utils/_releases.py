@@ -17,6 +17,11 @@ CNIS = {"calico": "v3.32.1", "flannel": "v0.28.4", "none": ""}
 IPU_OPERATORS = ("1.1.0", "1.2.0")
 # Network operators without whereabouts go with one that is installed on its own.
 WHEREABOUTS = "0.9.4"
+# What makes the fabric networks.
+STACKS = ("network_operator", "spiderpool")
+SPIDERPOOLS = ("1.2.0", "1.2.1", "1.2.2")
+# From 25.10 on the licence of vGPU is a Secret.
+GPU_OPERATORS = ("25.10.0", "25.10.1", "26.3.0", "26.3.1", "26.3.2", "26.3.3", "26.7.0")
 # The pause image that kubeadm of each minor names; others are asked from kubeadm itself.
 PAUSE = {31: "3.10", 32: "3.10", 33: "3.10", 34: "3.10.1", 35: "3.10.1", 36: "3.10.2", 37: "3.10.2"}
 # The role kubernetes writes kubeadm v1beta4 (1.31 and later); newer minors are not tried yet.
@@ -245,6 +250,29 @@ def _choose_ipam(line: Version, version: str, kubernetes: Version, ipam: str, fo
     return ipam
 
 
+def _known(what: str, check: str, version: str, table: t.Sequence[str], found: Findings) -> str:
+    """A release that has to be in its table."""
+    if version.lstrip("v") not in table:
+        variable = f"fabric_{check.replace('-', '_')}"
+        found.error(
+            check,
+            [],
+            f"There is no such {what} release in the table.",
+            f"{variable} is '{version}'; known are {', '.join(table)}",
+            f"Take {table[-1]}.",
+        )
+    return version.lstrip("v")
+
+
+def _spiderpool(version: str, ipam: str, found: Findings) -> t.Dict[str, t.Any]:
+    """What a plan says of releases with Spiderpool in the network operator's place."""
+    if ipam not in ("auto", "spiderpool"):
+        seen = f"fabric_ipam is '{ipam}', fabric_stack is spiderpool"
+        found.error("ipam", [], "Spiderpool deals addresses by itself.", seen, "Set fabric_ipam to auto.")
+    known = _known("Spiderpool", "spiderpool-version", version, SPIDERPOOLS, found)
+    return {"network_operator": "", "spiderpool": known, "ipam": "spiderpool"}
+
+
 def resolve(
     kubernetes: str,
     network_operator: str,
@@ -253,11 +281,17 @@ def resolve(
     cni: str,
     found: Findings,
     managed: bool = True,
+    stack: str = "network_operator",
+    spiderpool: str = "",
+    gpu_operator: str = "",
 ) -> t.Dict[str, t.Any]:
     """The releases of a plan. What can't work together goes into `found`, each with the nearest that does."""
     minor = _kubernetes(kubernetes, managed, found)
     releases: t.Dict[str, t.Any] = {
         "kubernetes": kubernetes.lstrip("v"),
+        "stack": stack,
+        "spiderpool": "",
+        "gpu_operator": "",
         "network_operator": network_operator.lstrip("v"),
         "ipu_operator": ipu_operator.lstrip("v"),
         "cni": cni,
@@ -279,6 +313,14 @@ def resolve(
             f"fabric_ipu_operator_version is '{ipu_operator}'",
             f"Take {IPU_OPERATORS[-1]}, or {IPU_OPERATORS[0]} for a cluster that has it.",
         )
+    if gpu_operator:
+        version = _known("GPU operator", "gpu-operator-version", gpu_operator, GPU_OPERATORS, found)
+        releases["gpu_operator"] = version
+    if stack not in STACKS:
+        seen = f"fabric_stack is '{stack}'"
+        found.error("stack", [], "Nothing of this name makes fabric networks.", seen, f"Take {' or '.join(STACKS)}.")
+    if stack == "spiderpool":
+        return {**releases, **_spiderpool(spiderpool, ipam, found)}
     line = _operator_line(network_operator, minor, ipam, found)
     if line:
         if minor:

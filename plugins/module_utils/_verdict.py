@@ -18,6 +18,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     mtu_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._stacks import (
+    STACKS,
+    has_own_routes,
+    macvlan_part,
+    network_state,
+    route_seen,
+    stack_name,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import broken_chain, judge_addons, judge_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import (
     FAILED,
@@ -38,6 +46,11 @@ NO_IPU = "IPU checks are off"
 
 HARDWARE = tuple(name for name, kind in KINDS.items() if kind.area == "rdma" and name != "host_traffic")
 PER_POD = ("multus", "interface", "address", "default_route", "mtu")
+
+
+def per_pod(network: Facts) -> t.Tuple[str, ...]:
+    """The checks of one network in one pod."""
+    return (*PER_POD, "policy_routes") if has_own_routes(network) else PER_POD
 
 
 class Expect(t.NamedTuple):
@@ -85,18 +98,18 @@ def summary(checks: t.Sequence[Check]) -> str:
 
 def judge_cluster(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     served = set(probe["kinds"])
-    wanted = {
-        "network-operator": ("network_operator", {"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"})
-    }
+    stack = stack_name(plan)
+    wanted = {STACKS[stack].release: (stack, STACKS[stack].kinds)}
     if expect.ipu:
-        wanted["ipu-operator"] = ("ipu_operator", {"IPUJob"})
+        wanted["ipu-operator"] = ("ipu_operator", frozenset({"IPUJob"}))
     for release, (key, kinds) in wanted.items():
         yield release_check(release, str(plan.get("releases", {}).get(key, "")), probe["releases"], kinds <= served)
         missing = ", ".join(sorted(kinds - served))
         yield result(
             "kinds", not missing, ", ".join(sorted(kinds)), f"missing: {missing}" if missing else "all", subject=release
         )
-    yield policy_check(probe["policy"])
+    if stack == "network_operator":
+        yield policy_check(probe["policy"])
     for name, node in sorted(probe["nodes"].items()):
         yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
 
@@ -125,20 +138,18 @@ def policy_check(status: t.Optional[Facts]) -> Check:
 
 
 def judge_networks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+    stack = STACKS[stack_name(plan)]
     for network in plan.get("networks", []):
         name, seen = network["name"], probe["networks"][network["name"]]
-        state = seen["state"]
-        text = "no MacvlanNetwork" if state is None else state.get("state") or "no state yet"
-        if state and state.get("state") != "ready" and state.get("reason"):
-            text += ": " + state["reason"]
-        yield result("network", (state or {}).get("state") == "ready", "ready", text, network=name)
+        good, expected, text = network_state(stack, seen["state"])
+        yield result("network", good, expected, text, network=name)
         yield attachment_check(network, seen["attachment"])
         yield unique_check(plan, network, probe["pods"])
 
 
 def attachment_check(network: Facts, config: t.Any) -> Check:
     """The CNI configuration, field by field; IPAM as data."""
-    name = network["name"]
+    name, config = network["name"], macvlan_part(config)
     planned = {
         "type": "macvlan",
         "master": network["master"],
@@ -231,7 +242,7 @@ def judge_pods(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
             if good:
                 yield from pod_checks(plan, networks[name], pod, where)
             else:
-                yield from (skip(check, NODE_POD, **where) for check in PER_POD)
+                yield from (skip(check, NODE_POD, **where) for check in per_pod(networks[name]))
 
 
 def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str]) -> t.Iterator[Check]:
@@ -240,11 +251,11 @@ def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str])
     interface, link = interface_of(pod, name), link_of(pod, name)
     root = pod.get("root") or {}
     if root.get("tool_missing"):
-        yield from (skip(check, "the image has no `ip` command", **where) for check in PER_POD)
+        yield from (skip(check, "the image has no `ip` command", **where) for check in per_pod(network))
         return
     if root.get("links") is None:
         seen = root.get("error") or "`ip -j` gave no JSON"
-        yield from (result(check, False, "facts from the pod", seen, **where) for check in PER_POD)
+        yield from (result(check, False, "facts from the pod", seen, **where) for check in per_pod(network))
         return
     yield multus_check(network, pod, bool(link), where)
     kind = link.get("kind") or "not there"
@@ -254,6 +265,25 @@ def pod_checks(plan: Facts, network: Facts, pod: Facts, where: t.Dict[str, str])
     seen = "not readable" if routes is None else ", ".join(routes) or "no default route"
     yield result("default_route", set(routes or ()) == {"eth0"}, "eth0", seen, **where)
     yield mtu_check(plan, network, pod, link, where)
+    if has_own_routes(network):
+        yield policy_routes_check(network, root.get("policy"), interface, addresses_of(pod, name), where)
+
+
+def policy_routes_check(
+    network: Facts, policy: t.Optional[Facts], interface: str, addresses: t.Sequence[str], where: t.Dict[str, str]
+) -> Check:
+    """What comes in by a rail is answered by the same rail."""
+    gateway = network["subnet"].get("gateway") if network["subnet"] else ""
+    if not gateway:
+        return skip("policy_routes", "the network has no gateway", **where)
+    expected = f"own table, default via {gateway} dev {interface}"
+    if policy is None:
+        return result("policy_routes", False, expected, "`ip -j rule` and `ip -j route` gave no JSON", **where)
+    version = ipaddress.ip_address(gateway).version
+    mine = [address for address in addresses if ipaddress.ip_address(address).version == version]
+    seen = [route_seen(policy, address, interface, gateway) for address in mine]
+    good = bool(seen) and all(good for good, _text in seen)
+    return result("policy_routes", good, expected, "; ".join(text for _good, text in seen) or "no address", **where)
 
 
 def address_check(network: Facts, addresses: t.Sequence[str], where: t.Dict[str, str]) -> Check:

@@ -31,7 +31,9 @@ KINDS: t.Dict[str, Kind] = {
         "See the pods of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
     ),
     "network": Kind(
-        "MacvlanNetwork is ready", "cluster", "`kubectl describe macvlannetwork NAME` has the operator's reason."
+        "Network is made",
+        "cluster",
+        "`kubectl describe macvlannetwork NAME`, or spidermultusconfig with Spiderpool, has the reason.",
     ),
     "attachment": Kind(
         "Attachment equals the plan",
@@ -82,6 +84,11 @@ KINDS: t.Dict[str, Kind] = {
     ),
     "default_route": Kind(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
+    ),
+    "policy_routes": Kind(
+        "Answers leave by their rail",
+        "network",
+        "Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then make new pods.",
     ),
     "mtu": Kind("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
     "ping": Kind(

@@ -10,7 +10,7 @@ module: cluster_info
 short_description: What a cluster is and has that matters to its fabric
 version_added: 0.1.0
 description:
-  - Reads version, nodes, and installations of Node Feature Discovery and multus.
+  - Reads version, nodes, API groups, and installations of Node Feature Discovery and multus.
   - In check mode a cluster that is not there yet is no error.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -59,6 +59,12 @@ multus:
   type: list
   elements: str
   sample: [nvidia-network-operator/kube-multus-ds]
+api_groups:
+  description: Names of the API groups that are served. They tell what else is installed.
+  returned: success
+  type: list
+  elements: str
+  sample: [apps, monitoring.coreos.com]
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import run

@@ -84,13 +84,29 @@ options:
     description: Release of the IPU operator.
     type: str
     default: 1.2.0
+  stack:
+    description: What makes the fabric networks, V(network_operator) or V(spiderpool).
+    type: str
+    default: network_operator
   network_operator_version:
     description: Release of the network operator.
     type: str
     default: 26.4.1
+  spiderpool_version:
+    description: Release of Spiderpool.
+    type: str
+    default: 1.2.2
+  gpu:
+    description: Whether the GPU operator is wanted.
+    type: bool
+    default: false
+  gpu_operator_version:
+    description: Release of the GPU operator.
+    type: str
+    default: 26.7.0
   ipam:
     description:
-      - V(auto) takes what the network operator brings, otherwise V(nv-ipam) or V(whereabouts).
+      - V(auto) takes what the stack brings, otherwise V(nv-ipam) or V(whereabouts). Spiderpool has its own.
       - Network operators from 25.10 on do not bring whereabouts; RV(plan.releases) then names one of its own.
     type: str
     default: auto
@@ -231,7 +247,11 @@ ARGUMENT_SPEC: t.Dict[str, t.Any] = {
     "control_plane_endpoint": {"type": "str", "default": ""},
     "ipu": {"type": "bool", "default": True},
     "ipu_operator_version": {"type": "str", "default": "1.2.0"},
+    "stack": {"type": "str", "default": "network_operator"},
     "network_operator_version": {"type": "str", "default": "26.4.1"},
+    "spiderpool_version": {"type": "str", "default": "1.2.2"},
+    "gpu": {"type": "bool", "default": False},
+    "gpu_operator_version": {"type": "str", "default": "26.7.0"},
     "ipam": {"type": "str", "default": "auto"},
     "require_rdma": {"type": "bool", "default": True},
     "pods_per_node": {"type": "int", "default": 8},

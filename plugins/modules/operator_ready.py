@@ -59,6 +59,10 @@ options:
         description: What O(objects[].field) has to say. When it is empty, the object only has to be there.
         type: str
         default: ""
+      reason:
+        description: The reason that the condition C(Ready) of a custom resource has to give too. Empty for any.
+        type: str
+        default: ""
   crds:
     description: Names of CustomResourceDefinitions that have to be Established.
     type: list
@@ -74,6 +78,12 @@ options:
     type: list
     elements: str
     default: []
+  idle_faults:
+    description:
+      - Whether a DaemonSet in O(watch) that no node is to run is a fault.
+      - Set it to V(false) for an operator that has DaemonSets for hardware that no node may have.
+    type: bool
+    default: true
   timeout:
     description: Seconds to wait in all.
     type: int
@@ -137,6 +147,7 @@ OBJECT = {
     "namespace": {"type": "str", "default": ""},
     "field": {"type": "str", "default": "status.state"},
     "value": {"type": "str", "default": ""},
+    "reason": {"type": "str", "default": ""},
 }
 
 
@@ -147,6 +158,7 @@ def main() -> None:
         crds={"type": "list", "elements": "str", "default": []},
         accepted={"type": "list", "elements": "dict", "default": []},
         watch={"type": "list", "elements": "str", "default": []},
+        idle_faults={"type": "bool", "default": True},
         timeout={"type": "int", "default": 300},
         patience={"type": "int", "default": 20},
         settle={"type": "int", "default": 0},

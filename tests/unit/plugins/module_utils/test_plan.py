@@ -153,6 +153,11 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
     ("check", "settings", "said"),
     [
         ("kubernetes-version", {"kubernetes_version": "1.35"}, "three numbers"),
+        ("stack", {"stack": "multus"}, "network_operator or spiderpool"),
+        ("spiderpool-version", {"stack": "spiderpool", "spiderpool_version": "0.9.0"}, "Take 1.2.2"),
+        ("ipam", {"stack": "spiderpool", "ipam": "nv-ipam"}, "Set fabric_ipam to auto"),
+        ("networks", {"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa"}]}, "set mode to bridge"),
+        ("gpu-operator-version", {"gpu": True, "gpu_operator_version": "24.9.0"}, "Take 26.7.0"),
         ("cidr", {"pod_cidr": "10.244.0.1/16"}, "host bits"),
         ("cidr", {"pod_cidr": "10.244.0.0/33"}, "CIDR"),
         ("cidr", {"pod_cidr": "10.96.0.0/16"}, "overlap"),
@@ -277,6 +282,24 @@ def test_without_ipus_vipu_is_not_asked(hosts):
     planned = plan(hosts, ipu=False)
     assert planned["findings"] == []
     assert planned["vipu"] == {"controllers": [], "value": "", "node_labels": {}}
+
+
+def test_spiderpool_takes_the_network_operators_place(hosts):
+    networks = [{"name": "rail-a", "gateway": "10.5.0.1"}]
+    planned = plan(hosts, stack="spiderpool", networks=networks)
+    assert planned["findings"] == []
+    releases = planned["releases"]
+    assert (releases["stack"], releases["spiderpool"], releases["network_operator"]) == ("spiderpool", "1.2.2", "")
+    network = planned["networks"][0]
+    assert network["ipam"] == {"type": "spiderpool", "default_ipv4_ippool": ["rail-a-v4"]}
+    assert network["pool"] is None
+    assert network["subnet"]["capacity"] == 127, "single addresses, no blocks"
+    assert "Spiderpool 1.2.2" in _plan_report.as_text(planned, "Plan")
+
+
+def test_gpus_are_planned_only_where_they_are_wanted(hosts):
+    assert plan(hosts, gpu_operator_version="1.0.0")["releases"]["gpu_operator"] == ""
+    assert plan(hosts, gpu=True)["releases"]["gpu_operator"] == "26.7.0"
 
 
 def test_preflight_alone(hosts):

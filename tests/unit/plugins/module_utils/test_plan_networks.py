@@ -351,3 +351,19 @@ def test_eight_rails_beside_eight_gpus(tmp_path, hosts):
     assert planned["findings"] == []
     text = _plan_report.as_text(planned)
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_pvrdma_is_found_by_its_driver(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts)
+    assert list(errors(planned, "warning")) == ["pvrdma"]
+    assert planned["rdma_resources"][0]["selectors"] == {"drivers": ["vmw_pvrdma"]}
+
+
+def test_pvrdma_and_other_nics_are_no_network(hosts):
+    hosts["w1"]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts)
+    assert errors(planned)["pvrdma"]["hosts"] == ["w1"]
+    assert "w2" in errors(planned)["pvrdma"]["seen"]
+    assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0"]}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import subprocess
+import typing as t
 from itertools import combinations
 from pathlib import Path
 
@@ -95,6 +96,44 @@ def test_read_links_of_no_json_is_none(text: str) -> None:
 )
 def test_read_routes(text: str, expected: object) -> None:
     assert shell.read_routes(text) == expected
+
+
+# Of iproute2 6.1: a rule and a default route of a table, IPv4 and IPv6, as they were set by hand.
+RULES = (
+    '[{"priority":0,"src":"all","table":"local"},{"priority":32764,"src":"172.16.0.0","srclen":16,"table":"9"},'
+    '{"priority":32765,"src":"172.16.11.10","table":"107"},{"priority":32766,"src":"172.16.11.10","table":"108"}]'
+    '\n\n[{"priority":0,"src":"all","table":"local"},{"priority":32765,"src":"fd00:11::10","table":"107"}]'
+)
+ROUTE4 = '{"dst":"default","gateway":"172.16.11.254","dev":"net1","table":"107","flags":[]}'
+ROUTE6 = '{"dst":"default","gateway":"fd00:11::1","dev":"net1","table":"107","metric":1024,"flags":[],"pref":"medium"}'
+MAIN = '{"dst":"default","gateway":"169.254.1.1","dev":"eth0","flags":[]}'
+LOCAL = '{"type":"local","dst":"172.16.11.10","dev":"net1","table":"local","protocol":"kernel","flags":[]}'
+LOOKUPS = {"all": "local", "172.16.11.10": "107", "fd00:11::10": "107"}
+GATEWAYS = [{"gateway": "172.16.11.254", "dev": "net1"}, {"gateway": "fd00:11::1", "dev": "net1"}]
+
+
+@pytest.mark.parametrize(
+    ("rules", "tables", "expected"),
+    [
+        (RULES, f"[{ROUTE4},{MAIN},{LOCAL},{ROUTE6}]\n\n[{ROUTE6}]", {"rules": LOOKUPS, "defaults": {"107": GATEWAYS}}),
+        (RULES.splitlines()[0], "[]", {"rules": {"all": "local", "172.16.11.10": "107"}, "defaults": {}}),
+        ("[]\n\nRTNETLINK answers: Address family not supported", "[]\n\n[]", {"rules": {}, "defaults": {}}),
+        ("ip: invalid option -- 'j'", "[]", None),
+        (RULES, "", None),
+        (None, "[]", None),
+    ],
+)
+def test_read_policy(rules: t.Optional[str], tables: str, expected: object) -> None:
+    answers = {"tables": shell.Answer(0, tables)}
+    if rules is not None:
+        answers["rules"] = shell.Answer(0, rules)
+    assert shell.read_policy(answers) == expected
+
+
+def test_policy_is_asked_in_the_pod() -> None:
+    script = shell.network_script([])
+    assert "ip -j rule show; echo; ip -j -6 rule show" in script
+    assert "ip -j route show table all" in script
 
 
 def test_read_network() -> None:

@@ -141,6 +141,57 @@ def test_newest_pods():
     assert _ready.newest_pods([]) == []
 
 
+READY = {"type": "Ready", "status": "True", "reason": "Reconciled", "message": "all resources"}
+NO_GPU = {**READY, "reason": "NoGPUNodes", "message": "No GPU node found"}
+BROKEN = [
+    {"type": "Ready", "status": "False", "reason": "Error"},
+    {"type": "Error", "status": "True", "reason": "OperandNotReady", "message": "states not ready: [state-driver]"},
+]
+IDLE = {"metadata": {"name": "mig", "namespace": "gpu"}, "spec": {"template": {"spec": {"nodeSelector": {"mig": "1"}}}}}
+
+
+class FakeCluster:
+    """One ClusterPolicy, and one DaemonSet that no node is to run."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def read(self, _obj):
+        return {"metadata": {"name": "cluster-policy"}, "status": self.status}
+
+    def items(self, path):
+        return [IDLE] if path.endswith("/daemonsets") else []
+
+
+@pytest.mark.parametrize(
+    ("status", "wanted", "idle_faults", "texts"),
+    [
+        ({"state": "ready", "conditions": [READY]}, "Reconciled", True, []),
+        ({"state": "ready", "conditions": [NO_GPU]}, "", True, []),
+        ({"state": "ready"}, "", True, []),
+        ({"state": "ready", "conditions": [NO_GPU]}, "Reconciled", False, ["(NoGPUNodes: No GPU node found), wanted"]),
+        ({"state": "notReady", "conditions": BROKEN}, "Reconciled", False, ["OperandNotReady: states not ready"]),
+        ({"state": "notReady"}, "", False, ["status.state=notReady, wanted is ready"]),
+        ({"state": "notReady"}, "", True, ["status.state=notReady", "no node has the label mig=1"]),
+        (
+            {"state": "notReady", "reason": "r", "appliedStates": [{"name": "ofed", "state": "notReady"}]},
+            "",
+            False,
+            ["(ofed notReady, r)"],
+        ),
+    ],
+)
+def test_what_a_custom_resource_says(status, wanted, idle_faults, texts):
+    policy = {
+        "api_version": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "cluster-policy", "namespace": "",
+        "field": "status.state", "value": "ready", "reason": wanted,
+    }  # fmt: skip
+    params = {"objects": [policy], "crds": [], "accepted": [], "watch": ["gpu"], "idle_faults": idle_faults}
+    found = _ready.Readiness(FakeCluster(status), params).problems()
+    assert len(found) == len(texts)
+    assert all(text in problem.text for text, problem in zip(texts, found))
+
+
 FAULT, SLOW = Problem("image", True), Problem("starting")
 
 

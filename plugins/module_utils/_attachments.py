@@ -1,0 +1,37 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for NetworkAttachmentDefinitions (NAD) that say what was planned, whoever makes them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, wait_until
+from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import NAD, nad_faults
+
+
+def pending(cluster: Cluster, networks: t.Sequence[Object]) -> t.List[str]:
+    """In what the NADs differ from the networks now."""
+    faults: t.List[str] = []
+    for network in networks:
+        metadata = {"name": network["name"], "namespace": network["namespace"]}
+        nad = cluster.read({"apiVersion": NAD[0], "kind": NAD[1], "metadata": metadata})
+        faults += nad_faults(nad, network)
+    return faults
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module attachments_ready."""
+    cluster, networks = connect(module), module.params["networks"]
+    if module.check_mode:
+        return {"changed": False, "pending": pending(cluster, networks)}
+    wait_until(
+        lambda: pending(cluster, networks),
+        module.params["timeout"],
+        f"{module.params['what']} was expected to make the planned NetworkAttachmentDefinition.",
+        "Read the log of its controller.",
+        0.5,
+    )
+    return {"changed": False, "pending": []}

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each stack leaves in a cluster and in its pods, for those who look there. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+Facts = t.Dict[str, t.Any]
+
+
+class Stack(t.NamedTuple):
+    """A maker of fabric networks: its Helm release, its kinds, and the kind and path of a network."""
+
+    release: str
+    kinds: t.FrozenSet[str]
+    group: str
+    network: str
+    path: str
+    states: bool  # whether a network says how it is
+
+
+STACKS = {
+    "network_operator": Stack(
+        "network-operator",
+        frozenset({"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"}),
+        "mellanox.com/v1alpha1",
+        "MacvlanNetwork",
+        "macvlannetworks/{name}",
+        True,
+    ),
+    "spiderpool": Stack(
+        "spiderpool",
+        frozenset({"SpiderIPPool", "SpiderMultusConfig", "NetworkAttachmentDefinition"}),
+        "spiderpool.spidernet.io/v2beta1",
+        "SpiderMultusConfig",
+        "namespaces/{namespace}/spidermultusconfigs/{name}",
+        False,
+    ),
+}
+
+
+def stack_name(plan: Facts) -> str:
+    return plan.get("releases", {}).get("stack") or "network_operator"
+
+
+def network_path(plan: Facts, network: Facts) -> str:
+    """Where the API has the object of a network."""
+    stack = STACKS[stack_name(plan)]
+    place = stack.path.format(name=network["name"], namespace=network.get("namespace") or "default")
+    return f"/apis/{stack.group}/{place}"
+
+
+def network_state(stack: Stack, state: t.Optional[Facts]) -> t.Tuple[bool, str, str]:
+    """Whether a network is as it should be, how that is called, and what is seen."""
+    if not stack.states:
+        return state is not None, "there", f"no {stack.network}" if state is None else "there"
+    text = f"no {stack.network}" if state is None else state.get("state") or "no state yet"
+    if state and state.get("state") != "ready" and state.get("reason"):
+        text += ": " + state["reason"]
+    return (state or {}).get("state") == "ready", "ready", text
+
+
+def macvlan_part(config: t.Any) -> t.Any:
+    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
+    chain = config.get("plugins") if isinstance(config, dict) else None
+    if not isinstance(chain, list):
+        return config
+    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
+
+
+def has_own_routes(network: Facts) -> bool:
+    """Whether each rail has a routing table of its own in the pod."""
+    return (network.get("ipam") or {}).get("type") == "spiderpool"
+
+
+def route_seen(policy: Facts, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:
+    """Whether what an address sends leaves by its own rail's gateway, and what is there.
+
+    :arg policy: rules and default routes, as read_policy() gives them.
+    """
+    table = policy["rules"].get(address)
+    if table is None:
+        return False, f"no rule from {address}"
+    routes = policy["defaults"].get(table, [])
+    shown = ", ".join(f"default via {route['gateway'] or 'no gateway'} dev {route['dev']}" for route in routes)
+    good = {"gateway": gateway, "dev": interface} in routes
+    return good, f"from {address} lookup {table}: {shown or 'no default route'}"

@@ -1,0 +1,191 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Eight rails on Spiderpool, judged by its real definitions and its chart's real values."""
+
+from __future__ import annotations
+
+import copy
+import json
+import typing as t
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils import _spiderpool
+from conftest import ROOT, SCHEMAS, ApiServer, ModuleFailedError, Modules, Result, crds
+
+COORDINATOR = {"mode": "auto", "tunePodRoutes": True, "podRPFilter": 0}
+DEFINITIONS = SCHEMAS / "network-operator" / "26.4.1"
+
+
+def release() -> str:
+    text = (ROOT / "roles" / "spiderpool" / "defaults" / "main.yml").read_text()
+    return str(yaml.safe_load(text)["spiderpool_version"])
+
+
+def rails(count: int = 8) -> t.List[Result]:
+    """Rails as a plan has them, every other one with IPv6."""
+    found = []
+    for number in range(count):
+        prefix = f"fd00:{number + 11}::" if number % 2 else f"172.16.{number + 11}."
+        subnet = {
+            "cidr": f"{prefix}/64" if number % 2 else f"{prefix}0/24",
+            "gateway": f"{prefix}1",
+            "range_start": f"{prefix}8000" if number % 2 else f"{prefix}128",
+            "range_end": f"{prefix}ffff:ffff" if number % 2 else f"{prefix}254",
+            "exclude": [f"{prefix}8000/124" if number % 2 else f"{prefix}254/32"],
+        }
+        found.append(
+            {
+                "name": f"rail-{number}",
+                "namespace": "training",
+                "master": f"enp{number + 11}s0f0np0",
+                "mode": "bridge",
+                "mtu": 9000,
+                "rdma": True,
+                "resource": f"rdma/rail_{number}",
+                "subnet": subnet,
+            }
+        )
+    return found
+
+
+def rendered(inject: str = "rdma-network") -> t.Dict[str, t.List[Result]]:
+    return _spiderpool.networks(rails(), COORDINATOR, inject, {})
+
+
+@pytest.fixture
+def spiderpool(run: Modules, schemas: t.Any) -> Modules:
+    """A cluster with Spiderpool's definitions, and nothing that acts on them."""
+    folder = schemas / "spiderpool" / release()
+    definitions = crds(*sorted(folder.glob("spiderpool.spidernet.io_*.yaml")))
+    definitions += [
+        crd
+        for crd in crds(*sorted(path for path in DEFINITIONS.glob("*.yaml") if "_" in path.name))
+        if crd["metadata"]["name"].startswith("network-attachment-definitions")
+    ]
+    run("kube_apply", objects=definitions, validation="Warn")
+    return run
+
+
+def test_eight_rails_applied_strictly_and_once(spiderpool: Modules) -> None:
+    objects = rendered()["objects"]
+    assert len(spiderpool("kube_apply", objects=objects)["objects"]) == 17
+    assert not spiderpool("kube_apply", objects=objects)["changed"]
+    assert not spiderpool("kube_apply", check=True, objects=objects)["changed"]
+    without = spiderpool("kube_apply", check=True, objects=rendered(inject="")["objects"])
+    assert len(without["objects"]) == 8, "the annotation goes when injection is off"
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "value", "message"),
+    [
+        (9, "spec.macvlan.enableRdma", True, "enableRdma: field not declared"),
+        (9, "spec.coordinator.podRpFilter", 0, "podRpFilter: field not declared"),
+        (9, "spec.macvlan.vlanID", 4095, "vlanID"),
+        (9, "spec.coordinator.mode", "route", "mode"),
+        (1, "spec.excludes", [], "excludes: field not declared"),
+    ],
+)
+def test_a_wrong_field_is_refused(spiderpool: Modules, number: int, path: str, value: t.Any, message: str) -> None:
+    objects = copy.deepcopy(rendered()["objects"])
+    spiderpool("kube_apply", objects=objects[:1])
+    part, (*inner, last) = objects[number], path.split(".")
+    for key in inner:
+        part = part[key]
+    part[last] = value
+    with pytest.raises(ModuleFailedError, match=message):
+        spiderpool("kube_apply", check=True, objects=objects[number : number + 1])
+
+
+def test_the_probe_of_the_role_is_taken(spiderpool: Modules) -> None:
+    text = (ROOT / "roles" / "spiderpool" / "vars" / "main.yml").read_text()
+    probe = yaml.safe_load(text)["_spiderpool_probe"]
+    assert not spiderpool("operator_ready", accepted=[probe], timeout=5)["pending"]
+
+
+def test_attachments(spiderpool: Modules) -> None:
+    """There is no controller here: its work is done by hand, as its source says that it does it."""
+    found = rendered()
+    spiderpool("kube_apply", objects=found["objects"])
+    wanted = found["attachments"]
+    with pytest.raises(ModuleFailedError, match="training/rail-0 is not there"):
+        spiderpool("attachments_ready", networks=wanted, timeout=1, what="Spiderpool")
+    nads = []
+    for entry in wanted:
+        plugin = {key: entry[key] for key in ("master", "mode", "mtu", "ipam")}
+        plugins = [{"type": "macvlan", **plugin}, {"type": "coordinator", "mode": "auto"}]
+        config = json.dumps({"cniVersion": "0.3.1", "name": entry["name"], "plugins": plugins})
+        nads.append(
+            {
+                "apiVersion": "k8s.cni.cncf.io/v1",
+                "kind": "NetworkAttachmentDefinition",
+                "metadata": {"name": entry["name"], "namespace": "training"},
+                "spec": {"config": config},
+            }
+        )
+    spiderpool("kube_apply", objects=nads[:7])
+    pending = spiderpool("attachments_ready", check=True, networks=wanted)["pending"]
+    assert pending == ["NetworkAttachmentDefinition training/rail-7 is not there"]
+    spiderpool("kube_apply", objects=nads)
+    assert not spiderpool("attachments_ready", networks=wanted)["pending"]
+    wrong = [{**wanted[0], "master": "eth9"}]
+    with pytest.raises(ModuleFailedError, match="planned is 'eth9'"):
+        spiderpool("attachments_ready", networks=wrong, timeout=1)
+
+
+@pytest.mark.usefixtures("schemas")
+def test_every_value_is_the_charts() -> None:
+    """A name that the chart does not know would be taken for a wish and do nothing."""
+    chart = yaml.safe_load((SCHEMAS / "spiderpool" / release() / "values.yaml").read_text())
+    values = _spiderpool.values(
+        {
+            "rdma_resources": [{"resourceName": "rail_0", "resourcePrefix": "rdma", "selectors": {"ifNames": ["a"]}}],
+            "multus": True,
+            "cni_plugins": True,
+            "cni_bin_directory": "/opt/cni/bin",
+            "cni_network_directory": "/etc/cni/net.d",
+            "inject": True,
+            "inject_namespaces": ["training"],
+            "metrics": True,
+            "service_monitors": True,
+            "dashboards": True,
+            "registry": "registry.site",
+            "pull_secrets": ["site"],
+        }
+    )
+    assert list(unknown(values, chart)) == []
+
+
+def unknown(values: Result, chart: Result, where: str = "") -> t.Iterator[str]:
+    for key, value in values.items():
+        if key not in chart:
+            # What is empty in the chart's values is free: annotations have names of their own.
+            if chart:
+                yield f"{where}{key}"
+        elif isinstance(value, dict) and isinstance(chart[key], dict):
+            yield from unknown(value, chart[key], f"{where}{key}.")
+
+
+def test_the_cluster_tells_of_multus_and_groups(spiderpool: Modules, api: ApiServer) -> None:
+    """Spiderpool's multus is installed by an init container of its agent."""
+    image = "registry.site:5000/k8snetworkplumbingwg/multus-cni:v4.1.4"
+    pod = {
+        "metadata": {"labels": {"app": "agent"}},
+        "spec": {
+            "initContainers": [{"name": "install", "image": image}],
+            "containers": [{"name": "agent", "image": "ghcr.io/spidernet-io/spiderpool/spiderpool-agent:v1"}],
+        },
+    }
+    agent = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "spiderpool-agent", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": pod},
+    }
+    spiderpool("kube_apply", objects=[agent])
+    seen = spiderpool("cluster_info")
+    spiderpool("kube_apply", objects=[agent], state="absent")
+    assert seen["multus"] == ["kube-system/spiderpool-agent"]
+    assert {"apps", "spiderpool.spidernet.io"} <= set(seen["api_groups"])
+    assert "grafana.integreatly.org" not in seen["api_groups"]
