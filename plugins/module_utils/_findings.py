@@ -27,6 +27,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "link-layer": "the fabric is Ethernet: macvlan does not work over InfiniBand",
     "memory": "there is enough memory",
     "netns-mode": "RDMA devices are shared between network namespaces",
+    "network-operator-upgrade": "the network operator goes on by one line of releases at a time",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
     "ports": "ports of Kubernetes are free",
     "prerelease": "the release is generally available",
