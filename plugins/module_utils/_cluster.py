@@ -14,6 +14,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ready import condition
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
 MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
 
+POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+
 
 def image_names(workload: Object) -> t.List[str]:
     """The last parts of a workload's images, without registry and tag. Spiderpool installs its multus beforehand."""
@@ -54,10 +56,41 @@ def addon_facts(cluster: Cluster) -> Object:
     return {"nfd": places(workers, NFD_IMAGES), "multus": multus, "multus_nodes": sorted(nodes)}
 
 
+def operator_view(deployment: Object) -> Object:
+    """A network operator: where it is, its release, and the name under which helm installed it."""
+    metadata = deployment["metadata"]
+    images = [c.get("image", "") for c in field(deployment, "spec.template.spec.containers") or []]
+    tags = [image.rpartition("/")[2].partition("@")[0].partition(":")[2] for image in images]
+    version = (metadata.get("labels") or {}).get("app.kubernetes.io/version") or next(iter(tags), "")
+    release = (metadata.get("annotations") or {}).get("meta.helm.sh/release-name", "")
+    return {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "version": version.lstrip("v"),
+        "release": release,
+    }
+
+
+def in_chart(policy: t.Optional[Object]) -> bool:
+    """Whether an upgrade of the chart would delete the policy: it is the chart's, and nothing tells helm to keep it."""
+    metadata = (policy or {}).get("metadata") or {}
+    managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
+    return managed and (metadata.get("annotations") or {}).get("helm.sh/resource-policy") != "keep"
+
+
+def policy_ipam(policy: t.Optional[Object]) -> str:
+    """The IPAM of the networks that are there. Without nv-ipam it is whereabouts, of the policy or beside it."""
+    if policy is None:
+        return ""
+    return "nv-ipam" if field(policy, "spec.nvIpam") else "whereabouts"
+
+
 def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_info."""
     cluster = connect(module)
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
+    deployments = cluster.items("/apis/apps/v1/deployments")
+    policy = cluster.get(POLICY)
     version = (cluster.get("/version") or {}).get("gitVersion", "")
     groups = (cluster.get("/apis") or {}).get("groups", [])
     return {
@@ -67,5 +100,9 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),
+        "whereabouts": places(daemonsets, ("whereabouts",)),
         "api_groups": sorted(group["name"] for group in groups),
+        "network_operators": [operator_view(d) for d in deployments if "network-operator" in image_names(d)],
+        "policy_in_chart": in_chart(policy),
+        "policy_ipam": policy_ipam(policy),
     }

@@ -26,6 +26,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "kubernetes-version": "the Kubernetes version is one that the roles know",
     "memory": "there is enough memory",
     "netns-mode": "RDMA devices are shared between network namespaces",
+    "network-operator-upgrade": "the network operator goes on by one line of releases at a time",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
     "policy-routes": "a rail has a gateway",
     "ports": "ports of Kubernetes are free",

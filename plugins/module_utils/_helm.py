@@ -175,6 +175,13 @@ def kubeconfig_of(configuration: t.Any) -> Object:
     }
 
 
+def chart_source(chart: str, repo: str) -> t.List[str]:
+    """How helm is told where a chart is. A registry is no repository to it: the whole reference is the chart's name."""
+    if repo.startswith("oci://"):
+        return [f"{repo.rstrip('/')}/{chart}"]
+    return [chart, "--repo", repo] if repo else [chart]
+
+
 class Helm:
     """The helm program with its own scratch directory: secrets go through files with mode 0600, never through argv."""
 
@@ -234,11 +241,10 @@ class Helm:
             return path
         target = os.path.join(self.scratch, "chart")
         os.makedirs(target, exist_ok=True)  # helm does not make it
-        source = ["--repo", repo] if repo else []
         self.run(
             f"The chart {chart} {self.params['chart_version']} was to be downloaded.",
             repo or chart,
-            "pull", chart, *source, "--version", self.params["chart_version"], "--destination", target,
+            "pull", *chart_source(chart, repo), "--version", self.params["chart_version"], "--destination", target,
         )  # fmt: skip
         return os.path.join(target, os.listdir(target)[0])
 

@@ -23,6 +23,18 @@ Object = t.Dict[str, t.Any]
 MULTUS_MEMORY = "256Mi"
 # Seconds between two looks of the device plugin for new devices.
 UPDATE_INTERVAL = 300
+# The operator can't render its driver's DaemonSet without probes. They and the policy are those of the vendor's chart,
+# less what a drain may lose: pods without a controller, and their empty directories.
+OFED_DEFAULTS: Object = {
+    "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
+    "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
+    "readinessProbe": {"initialDelaySeconds": 10, "periodSeconds": 30},
+    "upgradePolicy": {
+        "autoUpgrade": True,
+        "maxParallelUpgrades": 1,
+        "drain": {"enable": True, "force": False, "deleteEmptyDir": False, "timeoutSeconds": 300},
+    },
+}
 
 
 def able(release: str) -> t.Dict[str, bool]:
@@ -54,6 +66,20 @@ def component(image: t.Mapping[str, str], pull_secrets: t.Sequence[str], **more:
     return {**image, **secrets, **more}
 
 
+def ofed_driver(release: str, wanted: t.Mapping[str, t.Any], pull_secrets: t.Sequence[str]) -> Object:
+    """The driver container, in the policy's own field names. Its version is the site's choice and has no default."""
+    if not wanted.get("version"):
+        raise FabricError(
+            "The driver container needs a version.",
+            "network_operator_ofed_driver",
+            f"only {', '.join(sorted(wanted))}",
+            "Add the version that the vendor names for this release, or leave all of it empty for the host's driver.",
+        )
+    image = "doca-driver" if parse(release)[:2] >= (24, 1) else "mofed"
+    base = component({"repository": "nvcr.io/nvidia/mellanox", "image": image}, pull_secrets, **OFED_DEFAULTS)
+    return combined(base, wanted)
+
+
 def multus_resources() -> t.List[Object]:
     memory = {"memory": MULTUS_MEMORY}
     return [{"name": "kube-multus", "requests": {"cpu": "100m", **memory}, "limits": dict(memory)}]
@@ -74,11 +100,13 @@ def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
     spec: Object = {"secondaryNetwork": secondary}
     if ipam == "nv-ipam":
         spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
-    elif "ipamPlugin" in images:  # else whereabouts is installed on its own
+    elif can["whereabouts"]:  # else whereabouts is installed on its own
         secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
     if settings.get("rdma_resources"):
         config = device_plugin_config(settings["rdma_resources"])
         spec["rdmaSharedDevicePlugin"] = component(images["rdmaSharedDevicePlugin"], secrets, config=config)
+    if settings.get("ofed_driver"):
+        spec["ofedDriver"] = ofed_driver(release, settings["ofed_driver"], secrets)
     if settings.get("tolerations") and can["tolerations"]:
         spec["tolerations"] = list(settings["tolerations"])
     if settings.get("node_affinity"):
@@ -105,6 +133,7 @@ def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
         values["deployCR"] = False
     if can["nfd_rules"]:
         values["nfd"]["deployNodeFeatureRules"] = nfd
+    if can["upgrade_crds"]:
         # The CRDs are applied by us: no hook has to run for them.
         values["upgradeCRDs"] = False
     operator = {}
@@ -119,11 +148,28 @@ def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
     return combined(values, settings.get("values") or {})
 
 
-def network_operator_range(release: str) -> t.Dict[str, str]:
-    """The oldest and the newest Kubernetes minor that the vendor supports with a release."""
-    able(release)
+def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
+    """The kind of change from one release to another, and the releases to install one after the other.
+
+    The vendor supports upgrades within a line and to the next line, so each line between the two is a step of its own.
+    """
+    old, new = parse(installed), parse(wanted)
+    if not installed:
+        return "install", [wanted]
+    if old == new:
+        return "keep", []
+    if old > new:
+        return "downgrade", []
+    between = sorted(line for line in NETWORK_OPERATORS if old[:2] < line < new[:2]) if old else []
+    return "skip" if between or not old else "upgrade", [*(NETWORK_OPERATORS[line].newest for line in between), wanted]
+
+
+def network_operator_release(release: str, installed: str = "") -> Object:
+    """What the vendor made a release for, what it can do, and the way to it; see the filter's documentation."""
+    can = able(release)
     low, high = NETWORK_OPERATORS[parse(release)[:2]].kubernetes
-    return {"oldest": show(low), "newest": show(high)}
+    change, steps = upgrade_steps(installed, release)
+    return {"oldest": show(low), "newest": show(high), "features": can, "change": change, "steps": steps}
 
 
 def namespaces(networks: t.Sequence[Object], known: t.Sequence[str], labels: t.Mapping[str, str]) -> t.List[Object]:

@@ -97,6 +97,7 @@ _PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
 _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
     "deploy_cr": ((1, 3), (24, 10)),
     "policy_updates": ((23, 4), ()),
+    "upgrade_crds": ((23, 5), ()),
     "tolerations": ((23, 7), ()),
     "nfd_rules": ((23, 7), ()),
     "nv_ipam": ((23, 7), ()),

@@ -10,7 +10,8 @@ module: cluster_info
 short_description: What a cluster is and has that matters to its fabric
 version_added: 0.1.0
 description:
-  - Reads version, nodes, API groups, and installations of Node Feature Discovery and multus.
+  - Reads version, nodes, API groups, and installations of Node Feature Discovery, multus, whereabouts and the network
+    operator.
   - In check mode a cluster that is not there yet is no error.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -65,6 +66,28 @@ api_groups:
   type: list
   elements: str
   sample: [apps, monitoring.coreos.com]
+whereabouts:
+  description: Namespace and name of each DaemonSet of whereabouts.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+network_operators:
+  description: The network operators, each with C(namespace), C(name), C(version), and C(release), its name in helm.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.4.1, release: network-operator}]
+policy_ipam:
+  description: The IPAM that the NicClusterPolicy was made for, V(nv-ipam) or V(whereabouts). Empty without a policy.
+  returned: success
+  type: str
+  sample: nv-ipam
+policy_in_chart:
+  description: Whether the NicClusterPolicy belongs to the chart, and an upgrade without it would delete it.
+  returned: success
+  type: bool
+  sample: false
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import run

@@ -46,7 +46,9 @@ options:
     type: str
     default: ""
   chart_repo_url:
-    description: URL of the chart repository. It is used directly; no repository is added or refreshed.
+    description:
+      - URL of the chart repository. It is used directly; no repository is added or refreshed.
+      - An V(oci://) URL is a folder of charts in a registry.
     type: str
     default: ""
   chart_version:

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import typing as t
 from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import macvlan_object
 from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import (
     able,
     macvlan_objects,
@@ -44,14 +46,29 @@ POOL = {
 }
 
 
+IPAMS = {
+    "whereabouts": {
+        "type": "whereabouts",
+        "range": "10.5.0.0/24",
+        "range_start": "10.5.0.128",
+        "exclude": ["10.5.0.200/32"],
+        "kubernetes": {"kubeconfig": "/etc/cni/net.d/whereabouts.d/whereabouts.kubeconfig"},
+    },
+    "nv-ipam": {"type": "nv-ipam", "poolName": "rdma-net"},
+}
+NAMES = {"name": "rdma-net", "namespace": "default"}
+
+
 def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
     """A policy of every kind that a release can have."""
     can = able(release)
-    for ipam in ["whereabouts"] * can["whereabouts"] + ["nv-ipam"] * can["nv_ipam_exclusions"]:
+    driver = {"version": "24.10-0.7.0.0-0", "env": [{"name": "UNLOAD_STORAGE_MODULES", "value": "true"}]}
+    for ipam in ["whereabouts"] + ["nv-ipam"] * can["nv_ipam_exclusions"]:
         for resources in (RESOURCES, []):
             settings = {"release": release, "ipam": ipam, "rdma_resources": resources, "tolerations": TOLERATIONS}
             yield nic_cluster_policy(settings)
-            yield nic_cluster_policy({**settings, "node_affinity": AFFINITY, "pull_secrets": ["registry"]})
+            more = {"node_affinity": AFFINITY, "pull_secrets": ["registry"], "ofed_driver": driver}
+            yield nic_cluster_policy({**settings, **more})
 
 
 def install(run: Modules, release: str) -> t.Set[str]:
@@ -66,7 +83,14 @@ def test_network_operator(run: Modules, release: str) -> None:
     names = install(run, release)
     for policy in policies(release):
         run("kube_apply", objects=[policy])
-    network = {"name": "rdma-net", "namespace": "default", "pool": POOL}
+    made = [
+        macvlan_object({**NAMES, "master": "ens1f0", "mode": mode, "mtu": 1500, "ipam": ipam})
+        for ipam, mode in itertools.product(IPAMS.values(), ("bridge", "private", "vepa", "passthru"))
+    ]
+    for macvlan in made:
+        run("kube_apply", objects=[macvlan])
+    run("kube_apply", objects=made[:1], state="absent")
+    network = {**NAMES, "pool": POOL}
     if "ippools.nv-ipam.nvidia.com" in names and able(release)["nv_ipam_exclusions"]:
         pools = macvlan_objects([network], "default", {})
         run("kube_apply", objects=pools)
@@ -82,6 +106,18 @@ def test_a_typo_in_a_policy_is_refused(run: Modules, release: str) -> None:
     wrong["spec"]["secondaryNetwork"]["multus"]["imagePullSecret"] = []
     with pytest.raises(ModuleFailedError, match="imagePullSecret: field not declared"):
         run("kube_apply", check=True, objects=[wrong])
+
+
+@pytest.mark.usefixtures("schemas")
+@pytest.mark.parametrize("release", sorted(path.name for path in (SCHEMAS / "whereabouts").glob("*")) or ["none"])
+def test_whereabouts(run: Modules, release: str) -> None:
+    definitions = crds(*sorted((SCHEMAS / "whereabouts" / release).glob("*.yaml")))
+    run("kube_apply", objects=definitions, validation="Warn")
+    variables = yaml.safe_load((Path(ROOT) / "roles/whereabouts/vars/main.yml").read_text())
+    names = {definition["metadata"]["name"] for definition in definitions}
+    assert {definition["metadata"]["name"] for definition in variables["_whereabouts_definitions"]} == names
+    assert not run("operator_ready", crds=variables["_whereabouts_crds"], timeout=5)["pending"]
+    run("kube_apply", objects=variables["_whereabouts_definitions"], state="absent")
 
 
 @pytest.mark.usefixtures("schemas")

@@ -5,7 +5,8 @@
 // reconcile, and calls a network ready whatever its IPAM text says.
 //
 // It does not: drive OFED, SR-IOV, InfiniBand, host device networks, NIC features or firmware, drain or upgrade nodes,
-// run webhooks, elect leaders, or wait for driver labels. IPPool's perNodeExclusions and CIDRPool are not there.
+// run webhooks, elect leaders, or wait for driver labels. IPPool's perNodeExclusions and CIDRPool are not there. Since 25.10
+// it leaves whereabouts alone, but does not take its name off whereabouts' objects: they go with the policy.
 package main
 
 import (
@@ -91,6 +92,9 @@ func (o *operator) reconcilePolicy(ctx context.Context, policy *kube.Object) err
 	overall := "ready"
 	var states []any
 	for _, c := range components {
+		if c.until != 0 && o.options.release >= c.until {
+			continue // nobody's since then: what an earlier release deployed goes on
+		}
 		state, err := o.reconcileComponent(ctx, policy, c)
 		if err != nil {
 			log.Printf("%s: %v", c.state, err)

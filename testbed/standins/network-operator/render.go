@@ -22,6 +22,7 @@ type component struct {
 	state, manifest, daemonSet string
 	path                       []string
 	late                       bool
+	until                      float64 // the first release without it
 }
 
 var components = []component{
@@ -30,7 +31,7 @@ var components = []component{
 	{state: "state-container-networking-plugins", manifest: "cni-plugins", daemonSet: "cni-plugins-ds",
 		path: []string{"spec", "secondaryNetwork", "cniPlugins"}},
 	{state: "state-whereabouts-cni", manifest: "whereabouts", daemonSet: "whereabouts",
-		path: []string{"spec", "secondaryNetwork", "ipamPlugin"}},
+		path: []string{"spec", "secondaryNetwork", "ipamPlugin"}, until: 25.10},
 	{state: "state-RDMA-device-plugin", manifest: "rdma-shared-dp", daemonSet: "rdma-shared-dp-ds",
 		path: []string{"spec", "rdmaSharedDevicePlugin"}},
 	{state: "state-nv-ipam-cni", manifest: "nv-ipam", daemonSet: "nv-ipam-node",

@@ -152,3 +152,19 @@ def test_the_chart_of_a_release(chart, shown):
 def test_a_removed_release_counts_as_none():
     release = _helm.decode_release(secret(1, "uninstalled"))
     assert _helm.current_state(release, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("chart", "repo", "source"),
+    [
+        ("network-operator", "http://mirror/charts", ["network-operator", "--repo", "http://mirror/charts"]),
+        (
+            "whereabouts-chart",
+            "oci://ghcr.io/k8snetworkplumbingwg/",
+            ["oci://ghcr.io/k8snetworkplumbingwg/whereabouts-chart"],
+        ),
+        ("oci://registry/charts/x", "", ["oci://registry/charts/x"]),
+    ],
+)
+def test_chart_source(chart, repo, source):
+    assert _helm.chart_source(chart, repo) == source

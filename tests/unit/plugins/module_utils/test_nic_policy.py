@@ -5,10 +5,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils import _nic_policy
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils import _nic_policy, _releases
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from hypothesis import given
+from hypothesis import strategies as st
+
+RELEASES = [operator.newest for operator in _releases.NETWORK_OPERATORS.values()]
+FOLDER = Path(__file__).resolve().parents[5] / "shared/schemas/network-operator"
+SCHEMAS = sorted(path.name for path in FOLDER.glob("*"))
 
 RESOURCES = [{"resourceName": "a", "selectors": {"ifNames": ["ens1f0"]}}]
 
@@ -42,6 +50,12 @@ def test_operators_without_whereabouts_leave_it_to_others(release):
     spec = policy(release, "whereabouts")
     assert set(spec["secondaryNetwork"]) == {"cniPlugins", "multus"}
     assert "nvIpam" not in spec
+
+
+def test_whereabouts_beside_the_operator_is_not_in_the_policy():
+    spec = policy("25.10.0", "whereabouts")
+    assert "nvIpam" not in spec
+    assert set(spec["secondaryNetwork"]) == {"cniPlugins", "multus"}
 
 
 @pytest.mark.parametrize(
@@ -117,8 +131,91 @@ def test_values(settings, values):
     assert _nic_policy.network_operator_values(settings) == values
 
 
-def test_range():
-    assert _nic_policy.network_operator_range("26.4.1") == {"oldest": "1.31", "newest": "1.35"}
+def test_a_release():
+    release = _nic_policy.network_operator_release("26.4.1", "26.1.2")
+    assert (release["oldest"], release["newest"]) == ("1.31", "1.35")
+    assert release["features"]["restarts_plugins"]
+    assert (release["change"], release["steps"]) == ("upgrade", ["26.4.1"])
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "change", "steps"),
+    [
+        ("", "26.4.1", "install", ["26.4.1"]),
+        ("26.4.1", "26.4.1", "keep", []),
+        ("v26.4.1", "26.4.1", "keep", []),
+        ("26.4.0", "26.4.1", "upgrade", ["26.4.1"]),
+        ("26.1.0", "26.4.1", "upgrade", ["26.4.1"]),
+        ("25.10.0", "26.4.1", "skip", ["26.1.2", "26.4.1"]),
+        ("25.7.0", "26.4.0", "skip", ["25.10.0", "26.1.2", "26.4.0"]),
+        ("23.4.0", "23.7.0", "skip", ["23.5.0", "23.7.0"]),
+        ("24.10.1", "25.1.0", "upgrade", ["25.1.0"]),
+        ("1.4.0", "23.1.0", "upgrade", ["23.1.0"]),
+        ("26.4.1", "26.4.0", "downgrade", []),
+        ("26.4.1", "25.10.0", "downgrade", []),
+        ("27.1.0", "26.4.1", "downgrade", []),
+        ("latest", "26.4.1", "skip", ["26.4.1"]),
+    ],
+)
+def test_upgrade_steps(installed, wanted, change, steps):
+    assert _nic_policy.upgrade_steps(installed, wanted) == (change, steps)
+
+
+@given(st.permutations(RELEASES).map(lambda order: sorted(order[:2], key=_releases.parse)))
+def test_each_step_of_an_upgrade_is_supported(ends):
+    now, wanted = ends
+    change, steps = _nic_policy.upgrade_steps(now, wanted)
+    assert (change == "upgrade") == (len(steps) == 1)
+    for step in steps:
+        assert _nic_policy.upgrade_steps(now, step) == ("upgrade", [step])
+        now = step
+    assert now == wanted
+
+
+@pytest.mark.parametrize(("release", "image"), [("1.4.0", "mofed"), ("23.7.0", "mofed"), ("24.1.0", "doca-driver")])
+def test_driver_container(release, image):
+    assert "ofedDriver" not in policy(release, "whereabouts")
+    wanted = {"version": "5.8", "upgradePolicy": {"drain": {"force": True}}}
+    driver = policy(release, "whereabouts", ofed_driver=wanted, pull_secrets=["one"])["ofedDriver"]
+    assert (driver["image"], driver["version"], driver["imagePullSecrets"]) == (image, "5.8", ["one"])
+    assert driver["upgradePolicy"]["drain"] == {
+        "enable": True,
+        "force": True,
+        "deleteEmptyDir": False,
+        "timeoutSeconds": 300,
+    }
+    assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(driver)
+
+
+def test_driver_container_needs_a_version():
+    with pytest.raises(FabricError, match="needs a version"):
+        policy("26.4.1", "nv-ipam", ofed_driver={"upgradePolicy": {}})
+
+
+def paths(values, prefix=()):
+    """The path of every value, as far as the values are mappings."""
+    for key, value in values.items():
+        yield (*prefix, key)
+        if isinstance(value, dict):
+            yield from paths(value, (*prefix, key))
+
+
+@pytest.mark.parametrize("release", SCHEMAS or [pytest.param("", marks=pytest.mark.skip("no ../shared/schemas"))])
+@pytest.mark.parametrize("nfd", [True, False])
+def test_every_value_is_one_of_the_chart(release, nfd):
+    everything = {
+        "release": release,
+        "nfd": nfd,
+        "cni_bin_directory": "/x",
+        "cni_network_directory": "/y",
+        "pull_secrets": ["s"],
+    }
+    known = set(paths(yaml.safe_load((FOLDER / release / "values.yaml").read_text(encoding="utf-8"))))
+    rendered = set(paths(_nic_policy.network_operator_values(everything)))
+    assert rendered - known == set()
+    # And the other way: what a chart can be told of these, it is told.
+    said = {("operator", "cniBinDirectory"), ("operator", "cniNetworkDirectory"), ("deployCR",), ("upgradeCRDs",)}
+    assert said & known == said & rendered
 
 
 def test_macvlan_objects():

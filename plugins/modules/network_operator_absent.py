@@ -1,0 +1,90 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_operator_absent
+short_description: Remove what the network operator serves, in a safe order
+version_added: 0.1.0
+description:
+  - Removes the operator's networks, the address pools of nv-ipam and the NicClusterPolicy. Each is gone, with what the
+    operator made of it, before the next one goes.
+  - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
+  - The operator itself has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards.
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+requirements:
+  - kubernetes >= 24.2.0
+  - PyYAML >= 3.11
+options:
+  force:
+    description: Whether to delete the pods that use the networks. What made them may make them again.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds that each step may take.
+    type: int
+    default: 300
+seealso:
+  - module: ipu.fabric.kube_apply
+"""
+
+EXAMPLES = r"""
+- name: Say what would be removed
+  ipu.fabric.network_operator_absent:
+    kubeconfig: artifacts/admin.conf
+    force: true
+  check_mode: true
+  register: found
+  delegate_to: localhost
+  run_once: true
+
+- name: Remove networks, pools and the policy
+  ipu.fabric.network_operator_absent:
+    kubeconfig: artifacts/admin.conf
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+objects:
+  description: Kind, namespace and name of each object that was removed, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [MacvlanNetwork rdma-net, IPPool nvidia-network-operator/rdma-net, NicClusterPolicy nic-cluster-policy]
+pods:
+  description: Namespace and name of the pods that used the networks.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+attachments:
+  description: Namespace and name of the NetworkAttachmentDefinitions that are somebody else's. They stay.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._removal import run
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+
+def main() -> None:
+    spec = arguments(
+        force={"type": "bool", "default": False},
+        timeout={"type": "int", "default": 300},
+    )
+    run_module(spec, run)
+
+
+if __name__ == "__main__":
+    main()
