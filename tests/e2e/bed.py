@@ -24,13 +24,14 @@ CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache/ipu-fab
 WATCHED = "/etc /usr /opt /var/lib/dpkg /var/lib/kubelet /var/lib/etcd"
 OURS = r"/etc/vipu-standin|/usr/local/bin/vipu|/etc/testbed|__pycache__"
 
+# Without backup files: their names have the time in them.
 HOST_STATE = """
 set -u
 dpkg-query -W -f '${Package} ${Version} ${Status}\\n' 'kube*' 'containerd*' cri-tools 2>/dev/null | sort
 apt-mark showhold | sort | sed 's/^/hold /'
 find /etc/containerd /etc/modules-load.d /etc/sysctl.d /etc/apt/sources.list.d /etc/apt/keyrings \
     /etc/apt/preferences.d /etc/systemd/system /etc/fstab /etc/crictl.yaml /etc/default/kubelet /opt/cni/bin \
-    -type f -exec sha256sum {} + 2>/dev/null | sort -k 2
+    -type f ! -name '*~' -exec sha256sum {} + 2>/dev/null | sort -k 2
 find /etc/kubernetes /var/lib/kubelet/pki /etc/cni -printf '%p %m\\n' 2>/dev/null | grep -v 'kubelet-client-20' | sort
 for unit in containerd kubelet; do echo "$unit $(systemctl is-active $unit) $(systemctl is-enabled $unit)"; done
 systemctl show containerd -p LimitMEMLOCK

@@ -14,14 +14,7 @@ from bed import Bed, vipu
 
 NETWORK = {"name": "rdma-net", "select": {"name": "eth1"}}
 
-VIPU = [
-    ("missing", "vipu"),
-    ("hanging", "vipu"),
-    ("garbage", "vipu"),
-    ("unreachable", "vipu"),
-    ("localhost", "vipu-address"),
-]
-
+VIPU = ("missing", "hanging", "garbage", "unreachable", "localhost")
 NOWHERE = {"name": "nowhere", "select": {"name": "ens9"}}
 OUTSIDE = {**NETWORK, "name": "outside", "share": "10.9.0.0/25"}
 RESERVED = {**NETWORK, "name": "reserved", "reserved": ["10.5.0.0/24"]}
@@ -77,10 +70,10 @@ def refused(bed: Bed, checks: dict[str, int], **options: Any) -> None:
     assert bed.fingerprint() == before
 
 
-@pytest.mark.parametrize(("mode", "check"), VIPU)
-def test_vipu_does_not_answer(bare: Bed, mode: str, check: str) -> None:
+@pytest.mark.parametrize("mode", VIPU)
+def test_vipu_has_no_answer_that_can_be_used(bare: Bed, mode: str) -> None:
     with vipu(bare, mode):
-        refused(bare, {check: 1})
+        refused(bare, {"vipu": 1})
 
 
 @pytest.mark.parametrize(("variables", "checks"), VARIABLES)
