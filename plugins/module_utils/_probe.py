@@ -251,16 +251,23 @@ def ipu_facts(cluster: Cluster) -> Facts:
     return {"deployments": found, "proxy": proxy_health(cluster, proxy)}
 
 
+# Seconds before each question: a proxy whose controller was away for a moment is back after its next readiness probe.
+HEALTH_PAUSES = (0, 5, 10)
+
+
 def proxy_health(cluster: Cluster, proxy: t.Optional[Facts]) -> Facts:
     """Asked through the API server: the proxy is not to be reached from outside."""
     if proxy is None:
         return {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}
     path = "/api/v1/namespaces/{namespace}/services/http:{name}:80/proxy/health".format(**proxy)
-    try:
-        cluster.client.request("get", path, serialize=False, _request_timeout=10)
-    except (ApiError, TransportError) as error:
-        return {"healthy": False, "seen": message_of(error)}
-    return {"healthy": True, "seen": "GET /health: 200"}
+    for pause in HEALTH_PAUSES:
+        time.sleep(pause)
+        try:
+            cluster.client.request("get", path, serialize=False, _request_timeout=10)
+            return {"healthy": True, "seen": "GET /health: 200"}
+        except (ApiError, TransportError) as error:
+            seen = message_of(error)
+    return {"healthy": False, "seen": seen}
 
 
 def webhook(run: Run) -> Facts:

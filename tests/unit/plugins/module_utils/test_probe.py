@@ -373,3 +373,18 @@ def test_an_attachment_is_data_or_text(config: t.Any, expected: t.Any) -> None:
     path = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions/rdma-net"
     api = FakeApi(["n0", "n1"], **{path: {"spec": {"config": config}}})
     assert probe.probe(api, plan(), options())["networks"]["rdma-net"]["attachment"] == expected
+
+
+@pytest.mark.parametrize(("refusals", "healthy"), [(0, True), (2, True), (3, False)])
+def test_a_proxy_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch, refusals: int, healthy: bool) -> None:
+    asked: t.List[str] = []
+
+    class Client:
+        def request(self, verb: str, path: str, **_options: t.Any) -> None:
+            asked.append(path)
+            if len(asked) <= refusals:
+                raise probe.ApiError(status=503, reason="Service Unavailable")
+
+    monkeypatch.setattr(probe.time, "sleep", lambda seconds: None)
+    seen = probe.proxy_health(Cluster(Client()), {"namespace": "ipu-operator", "name": "ipu-operator-vipu-proxy"})
+    assert (seen["healthy"], len(asked)) == (healthy, min(refusals + 1, 3))
