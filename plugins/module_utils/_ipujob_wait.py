@@ -62,7 +62,7 @@ class Stay:
         self.clock = clock
         self.since: t.Optional[float] = None
 
-    def long(self, so: bool, patience: float = PATIENCE) -> bool:
+    def long(self, so: bool, patience: float) -> bool:
         self.since = None if not so else self.clock() if self.since is None else self.since
         return self.since is not None and self.clock() - self.since >= patience
 
@@ -112,7 +112,7 @@ class Wait:
                 raise
             return None
         self.answered = self.clock()
-        if self.gone.long(job is None):
+        if self.gone.long(job is None, PATIENCE):
             raise self.error("was deleted while it was waited for", "no such object", "Find out who deleted it.")
         if job is None:
             return None
@@ -137,13 +137,13 @@ class Wait:
         """True when the job is where it is wanted; JobError when it can't get there or the time is up."""
         state = self.look()
         if state is not None:
-            stuck = self.restarting.long(state.phase == "Restarting")
+            stuck = self.restarting.long(state.phase == "Restarting", PATIENCE)
             failed = field(self.job, "status.launcherStatus") != "Completed"
             if state.phase == "Failed" or (stuck and failed):
                 raise self.failure()
             if state.phase == "Completed" or stuck or (goal == "present" and state.ready):
                 return True
-            if self.faulty.long(bool(state.faults)):
+            if self.faulty.long(bool(state.faults), PATIENCE):
                 raise self.error(
                     "can't start, the wait was stopped early",
                     "; ".join(state.faults),
