@@ -36,7 +36,7 @@ PROBE_TIMEOUT = 10
 PATIENCE = 60
 BUSY = (429, 502, 503, 504)
 # What a webhook says, or a Service behind the API server that has no pod: the server itself is well.
-FINAL = ("webhook", "no endpoints available for service", "error trying to reach service")
+FINAL = ("webhook", "no endpoints available for service", "no service port", "error trying to reach service")
 # What the server keeps for itself; two objects that differ only here are the same to us.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 

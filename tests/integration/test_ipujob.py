@@ -554,13 +554,18 @@ def test_stats(run: Modules, cluster: Cluster) -> None:
         run("ipu_stats_info")
     base, name = "/api/v1/namespaces/ipu-operator", {"name": "ipu-operator-vipu-proxy"}
     cluster.request("post", f"{base}/services", body={"metadata": name, "spec": {"ports": [{"port": 80}]}})
+    cluster.request("post", f"{base}/endpoints", body={"metadata": name})
     with pytest.raises(ModuleFailedError, match="no endpoints available"):
         run("ipu_stats_info")
     assert time.monotonic() - start < 30
     server = http.server.ThreadingHTTPServer((address, 0), Proxy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    subset = {"addresses": [{"ip": address}], "ports": [{"port": server.server_address[1]}]}
-    cluster.request("post", f"{base}/endpoints", body={"metadata": name, "subsets": [subset]})
+    spec = {"nodeName": "loopback", "containers": [{"name": "proxy", "image": "i"}]}
+    cluster.request("post", f"{base}/pods", body={"metadata": name, "spec": spec})
+    cluster.patch(f"{base}/pods/{name['name']}/status", {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
+    pod = {"kind": "Pod", "namespace": "ipu-operator", **name}
+    subset = {"addresses": [{"ip": address, "targetRef": pod}], "ports": [{"port": server.server_address[1]}]}
+    cluster.patch(f"{base}/endpoints/{name['name']}", {"subsets": [subset]})
     result = run("ipu_stats_info", sizes=[2, 64])
     server.shutdown()
     assert result["total"] == {"used": 4, "available": 28, "ipus": 32}
