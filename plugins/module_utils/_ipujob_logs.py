@@ -26,7 +26,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
 CONNECT_TIMEOUT = 10
 # A quiet program sends nothing for long; then the log is asked for again, from its last line on.
 SILENCE = 300
-PAUSE = 0.5
+# Seconds between two questions for a log that is not there yet. A program may end, and its pod go, within a second.
+# Many pods that start at once are asked less often, a hundred times a second in all.
+PAUSE = 0.2
+RATE = 100
 # Seconds for the last lines of a container that has ended.
 PATIENCE = 5
 MAX_LINE = 4000
@@ -92,6 +95,8 @@ class Log:
 class Follower(threading.Thread):
     """Follows the log of one container until it ends, its pod is gone, or nobody wants it any more."""
 
+    pause = PAUSE
+
     def __init__(self, cluster: Cluster, path: str, container: str, log: Log) -> None:
         super().__init__(daemon=True)
         self.cluster, self.path, self.container, self.log = cluster, path, container, log
@@ -105,7 +110,7 @@ class Follower(threading.Thread):
             if gone or over:
                 return
             if self.log.count == before:
-                time.sleep(PAUSE)
+                time.sleep(self.pause)
 
     def finish(self) -> None:
         """Wait for the end of the log, as long as lines still come."""
@@ -136,7 +141,7 @@ class Follower(threading.Thread):
                 self.log.error = message_of(error)
             return error.status in (401, 403, 404)
         except (TransportError, OSError, ValueError):
-            time.sleep(PAUSE)  # the API server restarts: go on where it broke off
+            time.sleep(self.pause)  # the API server restarts: go on where it broke off
         return False
 
 
@@ -169,6 +174,8 @@ class Logs:
         """Start to follow what is new, and tell the followers of containers that have ended."""
         present = set()
         for pod in pods:
+            if not field(pod, "spec.nodeName"):
+                continue
             for container in (field(pod, "spec.initContainers") or []) + (field(pod, "spec.containers") or []):
                 key = (pod["metadata"]["uid"], container["name"])
                 present.add(key)
@@ -177,6 +184,7 @@ class Logs:
                 if field(pod, "status.phase") in ("Succeeded", "Failed"):
                     self.followers[key].over.set()
         for key, follower in self.followers.items():
+            follower.pause = max(PAUSE, len(self.followers) / RATE)
             if key not in present:
                 follower.over.set()
 

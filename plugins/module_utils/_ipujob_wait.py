@@ -98,7 +98,7 @@ class Wait:
         """Wait until the job runs (`present`) or has ended (`finished`)."""
         try:
             while not self.done(goal):
-                time.sleep(min(3.0, 0.5 + (self.clock() - self.start) / 60))
+                time.sleep(min(1.0, 0.5 + (self.clock() - self.start) / 60))
         finally:
             self.written = self.logs.close()
 

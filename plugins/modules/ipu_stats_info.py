@@ -13,7 +13,7 @@ description:
   - Asks the IPU operator's V-IPU proxy, through the API server, since the proxy can't be reached from outside
     the cluster.
   - The proxy knows of partitions that IPUJobs have. What else uses the IPUs it may not count.
-  - In check mode a cluster that is not there yet has no IPUs. That is no error.
+  - In check mode a cluster or an operator that is not there yet has no IPUs. That is no error.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

@@ -42,7 +42,7 @@ options:
     description:
       - With V(present) the job is there as given; with O(wait) it also runs, or has ended well.
       - With V(finished) it is there and has ended well. A job that has failed is an error, now and at the next run.
-      - With V(absent) the job, its pods and its partitions are gone.
+      - With V(absent) the job is gone, its partitions are free, and its pods gone or about to end.
     type: str
     choices: [present, finished, absent]
     default: present

@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import os
 import socket
 import ssl
+import subprocess
 import threading
 import time
 import typing as t
@@ -22,7 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import FINALIZE
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import ApiError, Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from conftest import ApiServer, ModuleFailedError, Modules, crds
+from conftest import ROOT, ApiServer, ModuleFailedError, Modules, crds
 
 Object = t.Dict[str, t.Any]
 NAMESPACE = "jobs"
@@ -514,6 +516,20 @@ def test_info(jobs: Modules, operator: Operator) -> None:
     assert [job["name"] for job in jobs("ipujob_info", label_selectors=["team=b"])["jobs"]] == ["two"]
     assert [job["name"] for job in jobs("ipujob_info", namespace=NAMESPACE, name="one")["jobs"]] == ["one"]
     assert jobs("ipujob_info", namespace="default")["jobs"] == []
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize("example", sorted((ROOT / "docs" / "examples").glob("*.yml")), ids=lambda path: path.stem)
+def test_examples_in_check_mode(api: ApiServer, example: Path, tmp_path: Path) -> None:
+    command = ["ansible-playbook", "--check", "--diff", str(example), "-e"]
+    variables = {"fabric_kubeconfig": str(api.kubeconfig), "logs": str(tmp_path)}
+    environment = os.environ | {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")}
+    done = subprocess.run(
+        [*command, json.dumps(variables)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rescued=0" in done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def own_address() -> str:

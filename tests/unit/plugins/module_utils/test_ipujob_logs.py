@@ -115,11 +115,16 @@ class Cluster:
 
 def pod(phase, uid="u1"):
     containers = [{"name": "c"}]
-    return {"metadata": {"name": "p", "uid": uid}, "spec": {"containers": containers}, "status": {"phase": phase}}
+    return {
+        "metadata": {"name": "p", "uid": uid},
+        "spec": {"nodeName": "w", "containers": containers},
+        "status": {"phase": phase},
+    }
 
 
 def test_a_connection_that_breaks_loses_nothing(monkeypatch):
     monkeypatch.setattr(logs, "PAUSE", 0.01)
+    monkeypatch.setattr(logs.Follower, "pause", 0.01)
     first = Answer([f"{stamp(1)} one\n{stamp(2)} two\n{stamp(3)} half".encode(), OSError("reset")])
     second = Answer([f"{stamp(1)} one\n{stamp(2)} two\n{stamp(3)} half a line\n".encode()])
     cluster = Cluster(first, second)
@@ -133,6 +138,14 @@ def test_a_connection_that_breaks_loses_nothing(monkeypatch):
     assert cluster.client.queries[1]["sinceTime"] == "2026-11-21T10:00:00Z"
     assert cluster.client.queries[-1]["follow"] == "false"
     assert keeper.close() is keeper.close()
+
+
+def test_a_pod_without_a_node_has_no_log():
+    keeper = logs.Logs(Cluster(), "n", "", 10)
+    waiting = pod("Pending")
+    del waiting["spec"]["nodeName"]
+    keeper.follow([waiting])
+    assert keeper.close() == []
 
 
 def test_a_pod_that_comes_again_has_a_log_of_its_own():
