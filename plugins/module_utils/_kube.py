@@ -35,6 +35,8 @@ PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
 BUSY = (429, 502, 503, 504)
+# What a webhook says, or a Service behind the API server that has no pod: the server itself is well.
+FINAL = ("webhook", "no endpoints available for service", "no service port", "error trying to reach service")
 # What the server keeps for itself; two objects that differ only here are the same to us.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 
@@ -200,8 +202,10 @@ def passing(error: t.Any) -> bool:
     if isinstance(error, TransportError):
         return True
     message = message_of(error)
+    if any(words in message for words in FINAL):
+        return False
     # 500 is also how the server calls a field that a custom resource does not have.
-    return "webhook" not in message and (error.status in BUSY or (error.status == 500 and "etcdserver" in message))
+    return error.status in BUSY or (error.status == 500 and "etcdserver" in message)
 
 
 def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Answer:

@@ -97,9 +97,23 @@ class Bed:
         return ["ansible-playbook", "-i", str(inventory or self.inventory), "-e", json.dumps(extra), *arguments, *names]
 
     def play(self, playbook: str, *arguments: str, **options: Any) -> Result:
+        return self.run(f"{playbook} {' '.join(arguments)}", self.command(playbook, *arguments, **options))
+
+    def example(self, name: str, **variables: Any) -> Result:
+        """Run a playbook of docs/examples; there is no RDMA hardware here."""
+        extra = {
+            "fabric_kubeconfig": str(self.artifacts / "admin.conf"),
+            "logs": str(self.artifacts / "logs"),
+            "rdma_resource": "",
+            **variables,
+        }
+        path = ROOT / "docs" / "examples" / f"{name}.yml"
+        return self.run(f"example {name}", ["ansible-playbook", "-e", json.dumps(extra), str(path)])
+
+    def run(self, title: str, command: list[str]) -> Result:
         begin = time.monotonic()
         done = subprocess.run(
-            self.command(playbook, *arguments, **options),
+            command,
             cwd=self.artifacts,
             env=os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")},
             stdin=subprocess.DEVNULL,
@@ -109,7 +123,7 @@ class Bed:
             check=False,
         )
         result = Result(done.returncode, done.stdout, time.monotonic() - begin)
-        print(f"$ {playbook} {' '.join(arguments)} ({result.seconds:.0f} s, exit {result.code})")
+        print(f"$ {title} ({result.seconds:.0f} s, exit {result.code})")
         print(result.text if result.code else result.tail(8))
         return result
 

@@ -75,6 +75,9 @@ func (o *operator) reconcileJob(ctx context.Context, obj *kube.Object) error {
 			return err
 		}
 	}
+	if state == "Failed" {
+		message = fmt.Sprintf("IPUJob failed with exit code %d", exitCode)
+	}
 	return o.setStatus(ctx, obj, j, pods, state, message)
 }
 
@@ -200,12 +203,15 @@ func progress(obj *kube.Object, j *job, pods map[string]*kube.Object) (string, i
 	return "Pending", 0
 }
 
+// exitCode of a failed pod: that of the first container that ended badly, init containers before the others.
 func exitCode(pod *kube.Object) int64 {
-	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
-	for _, s := range statuses {
-		code, found, _ := unstructured.NestedInt64(s.(map[string]any), "state", "terminated", "exitCode")
-		if found && code != 0 {
-			return code
+	for _, field := range []string{"initContainerStatuses", "containerStatuses"} {
+		statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", field)
+		for _, s := range statuses {
+			code, found, _ := unstructured.NestedInt64(s.(map[string]any), "state", "terminated", "exitCode")
+			if found && code != 0 {
+				return code
+			}
 		}
 	}
 	return 1

@@ -60,6 +60,8 @@ def test_field(path, value):
         (refused(500, "etcdserver: request timed out"), True),
         (refused(500, "failed to create typed patch object"), False),
         (refused(503, "failed calling webhook"), False),
+        (refused(503, 'no endpoints available for service "http:proxy:80"'), False),
+        (refused(503, "error trying to reach service: connection refused"), False),
         (refused(404), False),
         (refused(409), False),
     ],

@@ -1,0 +1,366 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: ipujob
+short_description: Run, scale and remove jobs on IPUs
+version_added: 0.1.0
+description:
+  - Makes an IPUJob of Graphcore's IPU operator, waits for it, keeps its logs, scales it, and removes it.
+  - Options are checked before the cluster is asked, and everything that is wrong with them is said at once.
+    Beyond that the
+    API server and the operator's webhook judge the job in a dry run, in check mode too.
+  - Of a job that is there only O(job_instances) and O(labels) can be changed; O(recreate) makes it anew.
+  - While it waits, every change of the job's state goes into the host's system log and into RV(progress). The
+    wait stops
+    early when an image can't be pulled or the namespace refuses the pods. It outlasts a restart of the API
+    server and of the
+    operator.
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+requirements:
+  - kubernetes >= 24.2.0
+  - PyYAML >= 3.11
+options:
+  name:
+    description: Name of the job. At most 36 characters, since the operator makes longer names of it.
+    type: str
+    required: true
+  namespace:
+    description: Namespace of the job. It must exist. Pods with O(rdma_resource) need one that allows
+      privileged pods.
+    type: str
+    default: default
+  state:
+    description:
+      - With V(present) the job is there as given; with O(wait) it also runs, or has ended well.
+      - With V(finished) it is there and has ended well. A job that has failed is an error, now and at the next run.
+      - With V(absent) the job is gone, its partitions are free, and its pods gone or about to end.
+    type: str
+    choices: [present, finished, absent]
+    default: present
+  job_instances:
+    description:
+      - Number of instances, each with workers and a partition of its own. More than one is for inference.
+      - Without it a new job has 1, and one that is there stays as it was scaled.
+    type: int
+  ipus_per_job_instance:
+    description: IPUs of each instance's partition, V(1), V(2), V(4), V(8), V(16), V(32) or V(64). Needed
+      unless O(state=absent).
+    type: int
+  workers_per_job_instance:
+    description: Worker pods of each instance. The operator's default is 1.
+    type: int
+  model_replicas_per_worker:
+    description: Replicas of the model in each worker. The operator's default is 1.
+    type: int
+  launcher:
+    description:
+      - What to run in a launcher pod while the workers wait to be driven by it, for instance C(mpirun).
+      - Without it and without O(interactive) the workers run the command of their template.
+    type: dict
+    suboptions:
+      command:
+        description: The command and its arguments.
+        type: list
+        elements: str
+        required: true
+      env:
+        description: Environment variables, as in a container.
+        type: list
+        elements: dict
+  interactive:
+    description: A launcher pod that does nothing, for a person to work in. RV(attach) says how.
+    type: dict
+    suboptions:
+      ttl:
+        description: Seconds that it lives.
+        type: int
+        required: true
+  workers:
+    description: The pods that use the IPUs. Needed unless O(state=absent).
+    type: dict
+    suboptions:
+      template:
+        description: Pod template, with C(metadata) and C(spec) as in a Deployment.
+        type: dict
+        required: true
+      replicas:
+        description: The field C(workers.replicas) of the IPUJob. The operator's default is 1.
+        type: int
+  networks:
+    description: Secondary networks of the pods, as C(NAME) or C(NAMESPACE/NAME). Short for the annotation of
+      the template.
+    type: list
+    elements: str
+    default: []
+  rdma_resource:
+    description:
+      - Gives the template's first container one of this RDMA resource and the capability C(IPC_LOCK).
+      - A name without a prefix is one of C(rdma/).
+    type: str
+    default: ""
+  volumes:
+    description: Volumes that every container of the template, and so the launcher, mounts. Anything else is
+      written in the template.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      nfs:
+        description: A directory of an NFS server. Give this or O(volumes[].claim).
+        type: dict
+        suboptions:
+          server:
+            description: Name or address of the server.
+            type: str
+            required: true
+          path:
+            description: The directory there.
+            type: str
+            required: true
+      claim:
+        description: Name of a PersistentVolumeClaim that many pods can mount.
+        type: str
+      mount_path:
+        description: Where it is in the containers.
+        type: str
+        required: true
+      read_only:
+        description: Whether it can't be written to.
+        type: bool
+        default: false
+  restart_policy:
+    description: When the operator starts a job again that has ended.
+    type: dict
+    suboptions:
+      type:
+        description:
+          - V(Always) after every end, V(OnFailure) after a failure, V(ExitCode) after the exit codes that are
+            given.
+          - O(clean_pod_policy=All) wins over it.
+        type: str
+        choices: [Always, OnFailure, Never, ExitCode]
+        required: true
+      back_off_limit:
+        description: How often at most. The operator's default is 3.
+        type: int
+      exit_codes:
+        description: Exit codes and ranges of them, like V(128-255), that are worth another try.
+        type: list
+        elements: str
+  clean_pod_policy:
+    description: Which pods the operator deletes when the job has ended. The operator's default is V(None).
+    type: str
+    choices: ["None", All, Workers]
+  labels:
+    description: Labels of the job.
+    type: dict
+    default: {}
+  recreate:
+    description: Delete the job and make it anew where it differs in what can't be changed, or has failed.
+    type: bool
+    default: false
+  force:
+    description:
+      - Remove the operator's finalizer when the operator is not there to do so, or has not within O(wait_timeout).
+      - Webhooks of the operator that refuse this for want of an answer are set to ignore that for a moment.
+      - Partitions may stay behind; RV(partitions_left) names them.
+    type: bool
+    default: false
+  wait:
+    description: Whether to wait for what O(state) says. Without it O(state=present) ends when the job is stored.
+    type: bool
+    default: true
+  wait_timeout:
+    description: Seconds to wait at most. The job goes on after that.
+    type: int
+    default: 600
+  logs:
+    description: What to do with the logs of the launcher and the workers. They are read while the module waits.
+    type: dict
+    suboptions:
+      path:
+        description:
+          - Directory for a file for each container that wrote anything, C(POD.CONTAINER.log), on the host
+            where the module
+            runs. A pod that came again after a restart is C(POD.CONTAINER.2.log).
+          - A file gets its name when it is whole, and is not written anew when it is the same. Files are not a
+            change.
+        type: path
+      tail:
+        description: How many of the last lines to return.
+        type: int
+        default: 20
+"""
+
+EXAMPLES = r"""
+- name: Train, and fail when the training fails
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: mnist-training
+    ipus_per_job_instance: 2
+    networks: [rdma-net]
+    rdma_resource: rdma_shared_device_a
+    volumes:
+      - claim: datasets
+        mount_path: /data
+        read_only: true
+    workers:
+      template:
+        spec:
+          containers:
+            - name: mnist
+              image: graphcore/pytorch-tutorials:latest
+              command: [python3, mnist_poptorch.py, --epochs=1]
+    clean_pod_policy: All
+    state: finished
+    wait_timeout: 7200
+    logs:
+      path: artifacts/mnist
+  delegate_to: localhost
+  run_once: true
+
+- name: Three instances of a server
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: inference
+    job_instances: 3
+    ipus_per_job_instance: 1
+    workers:
+      template:
+        spec:
+          containers:
+            - name: server
+              image: registry.example.com/inference:1
+  delegate_to: localhost
+  run_once: true
+
+- name: No job, even if the operator was uninstalled before
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: inference
+    state: absent
+    force: true
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+job:
+  description:
+    - C(name), C(namespace), C(labels), C(uid), C(created), C(started), C(ended), C(deleting). Times as in the API.
+    - C(state) is V(Pending), V(Running), V(Restarting), V(Completed), V(Failed) or V(Deleting), judged from
+      the status and
+      the pods; C(status) is the operator's own word for it, empty until it has taken the job up.
+    - C(instances) and C(instances_wanted), C(workers_active), C(workers_succeeded), C(workers_failed),
+      C(restarts), and
+      C(message), the operator's last one. C(awaited) lists what the job waits for.
+    - C(ipus) of all instances, and the names of their C(partitions). C(held) says that the operator's
+      finalizer is set.
+    - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(problems), and
+      C(exits), the
+      containers that have ended with C(exit_code) and C(reason).
+    - C(spec) as the API has it.
+    - Empty after O(state=absent).
+  returned: success, and when a wait has failed
+  type: dict
+  sample: {name: mnist, namespace: default, state: Completed, instances: 1, ipus: 2, partitions:
+    [p-mnist-default-0]}
+progress:
+  description:
+    - The changes that were seen during the wait, each with the C(seconds) since its start. Other keys are those of
+      RV(job).
+  returned: success, and when a wait has failed
+  type: list
+  elements: dict
+  sample: [{seconds: 0.2, state: Pending, awaited: [partition not ready yet!]}, {seconds: 9.5, state: Running,
+    awaited: []}]
+logs:
+  description:
+    - The logs that were read, each with C(name) (C(POD.CONTAINER)), C(file) (empty without O(logs.path)),
+      C(tail) (the last
+      lines), and C(error) (why it could not be read).
+  returned: success, and when a wait has failed
+  type: list
+  elements: dict
+  sample: [{name: mnist-launcher.mnist, file: artifacts/mnist/mnist-launcher.mnist.log, tail: [epoch 1 of 1],
+    error: ""}]
+waited:
+  description: Seconds of the wait.
+  returned: success, and when a wait has failed
+  type: float
+  sample: 93.1
+attach:
+  description: The command that opens a shell in the job. Empty after O(state=absent).
+  returned: success
+  type: str
+  sample: kubectl exec -it --namespace default mnist-launcher -- bash
+partitions_left:
+  description: Partitions of a job that O(force) has removed, which nobody gave back.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob_run import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+LAUNCHER = {
+    "command": {"type": "list", "elements": "str", "required": True},
+    "env": {"type": "list", "elements": "dict"},
+}
+WORKERS = {"template": {"type": "dict", "required": True}, "replicas": {"type": "int"}}
+NFS = {"server": {"type": "str", "required": True}, "path": {"type": "str", "required": True}}
+VOLUME = {
+    "nfs": {"type": "dict", "options": NFS},
+    "claim": {"type": "str"},
+    "mount_path": {"type": "str", "required": True},
+    "read_only": {"type": "bool", "default": False},
+}
+RESTART = {
+    "type": {"type": "str", "choices": ["Always", "OnFailure", "Never", "ExitCode"], "required": True},
+    "back_off_limit": {"type": "int"},
+    "exit_codes": {"type": "list", "elements": "str"},
+}
+LOGS = {"path": {"type": "path"}, "tail": {"type": "int", "default": 20}}
+
+
+def main() -> None:
+    spec = arguments(
+        name={"type": "str", "required": True},
+        namespace={"type": "str", "default": "default"},
+        state={"type": "str", "choices": ["present", "finished", "absent"], "default": "present"},
+        job_instances={"type": "int"},
+        ipus_per_job_instance={"type": "int"},
+        workers_per_job_instance={"type": "int"},
+        model_replicas_per_worker={"type": "int"},
+        launcher={"type": "dict", "options": LAUNCHER},
+        interactive={"type": "dict", "options": {"ttl": {"type": "int", "required": True}}},
+        workers={"type": "dict", "options": WORKERS},
+        networks={"type": "list", "elements": "str", "default": []},
+        rdma_resource={"type": "str", "default": ""},
+        volumes={"type": "list", "elements": "dict", "default": [], "options": VOLUME},
+        restart_policy={"type": "dict", "options": RESTART},
+        clean_pod_policy={"type": "str", "choices": ["None", "All", "Workers"]},
+        labels={"type": "dict", "default": {}},
+        recreate={"type": "bool", "default": False},
+        force={"type": "bool", "default": False},
+        wait={"type": "bool", "default": True},
+        wait_timeout={"type": "int", "default": 600},
+        logs={"type": "dict", "options": LOGS},
+    )
+    run_module(spec, run)
+
+
+if __name__ == "__main__":
+    main()
