@@ -44,5 +44,6 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "version": version.lstrip("v"),
         "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
         "nfd": places(daemonsets, ("node-feature-discovery", "node-feature-discovery-minimal")),
+        "prometheus_operator": cluster.resource("monitoring.coreos.com/v1", "ServiceMonitor") is not None,
         "multus": places(daemonsets, ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")),
     }
