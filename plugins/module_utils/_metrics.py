@@ -96,11 +96,21 @@ def on_network(resource: str) -> str:
     return f"sum({wanted} * on (namespace, pod) group_left () ({living}))"
 
 
-def network_alerts(network: Settings) -> t.List[Object]:
-    """RDMA devices and addresses of one network. Without its resource nothing of it can be seen from here."""
-    if not network.get("resource"):
+def seen_networks(settings: Settings) -> t.List[Settings]:
+    """The networks, as a plan gives them, that can be seen: by the RDMA resource that their pods hold."""
+    if "kube_state_metrics" not in (settings.get("sources") or []):
         return []
-    name, resource = network["name"], network["resource"]
+    return [network for network in settings.get("networks") or [] if network.get("resource") and network.get("rdma", True)]
+
+
+def capacity_of(network: Settings) -> int:
+    """Addresses for pods; 0 when the plan does not say."""
+    return int((network.get("subnet") or {}).get("capacity") or 0)
+
+
+def network_alerts(network: Settings) -> t.List[Object]:
+    """RDMA devices and addresses of one network."""
+    name, resource, nodes = network["name"], network["resource"], len(network.get("hosts") or [])
     allocatable = f'kube_node_status_allocatable{{resource="{label_of(resource)}"}}'
     found = [
         alert(
@@ -112,14 +122,14 @@ def network_alerts(network: Settings) -> t.List[Object]:
             "Look at the RDMA device plugin on that node, at `rdma link`, and at the name of the NIC.",
         )
     ]
-    if network.get("nodes"):
+    if nodes:
         # A plugin that never registered leaves no series behind: so nodes are counted, as long as there is somebody to count.
-        counted = f"(count({allocatable} > 0) or vector(0)) < {network['nodes']} and on () count(kube_node_info) > 0"
-        text = f"{{{{ $value }}}} of {network['nodes']} nodes of {name} have {resource}."
+        counted = f"(count({allocatable} > 0) or vector(0)) < {nodes} and on () count(kube_node_info) > 0"
+        text = f"{{{{ $value }}}} of {nodes} nodes of {name} have {resource}."
         step = "Run ipu.fabric.verify: it says which node lacks it, and why."
         found.append(alert("RdmaNodesMissing", counted, LASTING, "warning", text, step))
-    if network.get("capacity"):
-        used = f"{on_network(resource)} / {network['capacity']}"
+    if capacity_of(network):
+        used = f"{on_network(resource)} / {capacity_of(network)}"
         text = f"Pods that ask for {resource} hold {{{{ $value | humanizePercentage }}}} of the addresses of {name}."
         step = "Remove pods that are done, or give the network a larger share of its subnet."
         found.append(alert("FabricPoolNearlyFull", f"{used} > 0.9", LASTING, "warning", text, step))
@@ -159,12 +169,11 @@ def leak_alerts() -> t.List[Object]:
 def rules(settings: Settings) -> Object:
     """Alerting rules, as a rule file holds them."""
     sources = set(settings.get("sources") or [])
-    networks = [a for network in settings.get("networks") or [] for a in network_alerts(network)]
     groups = {
         "ipu-operator": operator_alerts(),
         "ipu-operator-webhook": webhook_alerts() if "apiserver" in sources else [],
         "ipu-operator-certificate": certificate_alerts(settings["renew_days"]) if "blackbox" in sources else [],
-        "fabric-networks": networks if "kube_state_metrics" in sources else [],
+        "fabric-networks": [found for network in seen_networks(settings) for found in network_alerts(network)],
         "fabric-pools": spiderpool_alerts() if "spiderpool" in sources else [],
         "ipu-partitions": leak_alerts() if {"json_exporter", "ipujob_state", "kube_state_metrics"} <= sources else [],
     }
@@ -260,14 +269,11 @@ def graphs(settings: Settings) -> t.Iterator[t.Tuple[str, str, t.List[t.Tuple[st
         yield "IPUs", "short", [("sum(ipu_stats_used_ipus)", "used"), ("sum(ipu_stats_available_ipus)", "available")]
     total = f'controller_runtime_reconcile_total{{job="{SERVICE}"}}'
     yield "Reconciliations of IPUJobs", "ops", [(f"sum by (result) (rate({total}[5m]))", "{{result}}")]
-    for network in settings.get("networks") or [] if "kube_state_metrics" in sources else []:
-        if network.get("resource"):
-            allocatable = f'kube_node_status_allocatable{{resource="{label_of(network["resource"])}"}}'
-            yield f"{network['name']}: RDMA devices of nodes", "short", [(allocatable, "{{node}}")]
-            queries = [(on_network(network["resource"]), "pods")]
-            if network.get("capacity"):
-                queries.append((f"vector({network['capacity']})", "addresses"))
-            yield f"{network['name']}: pods", "short", queries
+    for network in seen_networks(settings):
+        allocatable = f'kube_node_status_allocatable{{resource="{label_of(network["resource"])}"}}'
+        yield f"{network['name']}: RDMA devices of nodes", "short", [(allocatable, "{{node}}")]
+        addresses = [(f"vector({capacity_of(network)})", "addresses")] if capacity_of(network) else []
+        yield f"{network['name']}: pods", "short", [(on_network(network["resource"]), "pods"), *addresses]
     if "blackbox" in sources:
         left = f'(min(probe_ssl_earliest_cert_expiry{{job="{WEBHOOK_JOB}"}}) - time()) / {DAY}'
         yield "Webhook certificate", "d", [(left, "days left")]

@@ -10,7 +10,7 @@ module: cluster_info
 short_description: What a cluster is and has that matters to its fabric
 version_added: 0.1.0
 description:
-  - Reads version, nodes, and installations of Node Feature Discovery and multus.
+  - Reads version, nodes, and installations of Node Feature Discovery, multus and the Prometheus operator.
   - In check mode a cluster that is not there yet is no error.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -59,6 +59,11 @@ multus:
   type: list
   elements: str
   sample: [nvidia-network-operator/kube-multus-ds]
+prometheus_operator:
+  description: Whether the cluster knows ServiceMonitors.
+  returned: success
+  type: bool
+  sample: false
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import run
