@@ -100,7 +100,9 @@ def seen_networks(settings: Settings) -> t.List[Settings]:
     """The networks, as a plan gives them, that can be seen: by the RDMA resource that their pods hold."""
     if "kube_state_metrics" not in (settings.get("sources") or []):
         return []
-    return [network for network in settings.get("networks") or [] if network.get("resource") and network.get("rdma", True)]
+    return [
+        network for network in settings.get("networks") or [] if network.get("resource") and network.get("rdma", True)
+    ]
 
 
 def capacity_of(network: Settings) -> int:
@@ -288,7 +290,9 @@ def dashboard(settings: Settings) -> Object:
         "schemaVersion": 38,
         "refresh": "1m",
         "time": {"from": "now-6h", "to": "now"},
-        "templating": {"list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Source"}]},
+        "templating": {
+            "list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Source"}]
+        },
         "panels": [panel(n, title, unit, *queries) for n, (title, unit, queries) in enumerate(graphs(settings), 1)],
     }
 
@@ -329,7 +333,12 @@ def monitors(settings: Settings) -> t.List[Object]:
     selector = {"matchLabels": {"app.kubernetes.io/name": OPERATOR}}
     spec = {"selector": selector, "endpoints": [endpoint]}
     asked = [
-        {"jobName": job, "prober": {"url": exporter}, "module": module, "targets": {"staticConfig": {"static": [target]}}}
+        {
+            "jobName": job,
+            "prober": {"url": exporter},
+            "module": module,
+            "targets": {"staticConfig": {"static": [target]}},
+        }
         for job, exporter, module, target in probes(settings)
     ]
     return [
@@ -343,7 +352,11 @@ def reader(settings: Settings) -> Object:
     """Lets the service account of Prometheus read the controller's metrics."""
     api = "rbac.authorization.k8s.io"
     name = f"{settings.get('release') or OPERATOR}-metrics-reader"
-    subject = {"kind": "ServiceAccount", "name": settings["service_account"], "namespace": settings["monitoring_namespace"]}
+    subject = {
+        "kind": "ServiceAccount",
+        "name": settings["service_account"],
+        "namespace": settings["monitoring_namespace"],
+    }
     return {
         "apiVersion": f"{api}/v1",
         "kind": "ClusterRoleBinding",

@@ -21,6 +21,7 @@ LONGEST_NAME = 50
 # Where the images of the MPI operator have the settings of an sshd that needs no root.
 USER_SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
 INTERFACE = "net1"
+POLICIES = ("Running", "All", "None")
 
 # Before each rank. The index of a GID differs from pod to pod, and all pods of a node see all GIDs: the right one is RoCE v2
 # and holds an address of this pod's own network namespace.
@@ -71,6 +72,10 @@ def mpi_job(settings: Settings) -> Object:
     if settings["transport"] not in ("roce", "tcp"):
         step = "Use roce, or tcp to compare with."
         raise wrong("An MPIJob has a transport.", f"MPIJob {name}, transport", settings["transport"], step)
+    # The definition takes any text here, and the operator then cleans up nothing.
+    if settings.get("clean_pod_policy", "Running") not in POLICIES:
+        step = f"Use one of {', '.join(POLICIES)}."
+        raise wrong("An MPIJob cleans up.", f"MPIJob {name}, clean_pod_policy", settings["clean_pod_policy"], step)
     if not settings.get("command"):
         raise wrong("An MPIJob runs a program.", f"MPIJob {name}, command", "nothing", "Give the program as a list.")
     workers, slots = settings.get("workers", 2), settings.get("slots_per_worker", 1)
@@ -84,7 +89,7 @@ def mpi_job(settings: Settings) -> Object:
     # The launcher is on the network too: mpirun's own connections may then take any interface.
     launcher = {**worker, "rdma_resource": "", "check_memlock": False, "command": mpirun(settings, workers * slots)}
     launcher["resources"] = settings.get("launcher_resources") or {}
-    policy: Object = {"cleanPodPolicy": settings.get("clean_pod_policy") or "Running"}
+    policy: Object = {"cleanPodPolicy": settings.get("clean_pod_policy", "Running")}
     policy["backoffLimit"] = settings.get("backoff_limit", 0)
     policy["suspend"] = bool(settings.get("suspend"))
     optional = {"ttlSecondsAfterFinished": settings.get("ttl"), "activeDeadlineSeconds": settings.get("deadline")}

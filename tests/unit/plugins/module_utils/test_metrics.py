@@ -141,7 +141,9 @@ def test_objects_without_it():
 
 def test_scrape_configs():
     controller, stats, webhook = _metrics.scrape_configs(SETTINGS)
-    assert controller["static_configs"][0]["targets"] == ["ipu-operator-controller-manager-metrics.ipu-operator.svc:8443"]
+    assert controller["static_configs"][0]["targets"] == [
+        "ipu-operator-controller-manager-metrics.ipu-operator.svc:8443"
+    ]
     assert stats["static_configs"][0]["targets"] == ["http://ipu-operator-vipu-proxy.ipu-operator.svc/stats"]
     assert webhook["relabel_configs"][-1] == {"target_label": "__address__", "replacement": "blackbox:9115"}
     outside = _metrics.scrape_configs({**SETTINGS, "sources": [], "target": "10.0.0.1:8443", "token_file": "/t"})

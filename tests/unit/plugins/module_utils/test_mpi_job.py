@@ -108,6 +108,7 @@ def test_own_options_of_mpirun_come_before_the_program():
     [
         ({"transport": "ib"}, "Use roce, or tcp"),
         ({"command": []}, "Give the program"),
+        ({"clean_pod_policy": "Workers"}, "Use one of Running, All, None"),
         ({"name": "a" * 51}, "at most 50"),
     ],
 )
