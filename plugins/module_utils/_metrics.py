@@ -92,7 +92,7 @@ def certificate_alerts(days: int) -> t.List[Object]:
 def on_network(resource: str) -> str:
     """Pods that hold an RDMA resource now. A pod that is done keeps its series until it is removed."""
     wanted = f'kube_pod_container_resource_requests{{resource="{label_of(resource)}"}}'
-    living = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"}) == 1'
+    living = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"})'
     return f"sum({wanted} * on (namespace, pod) group_left () ({living}))"
 
 

@@ -275,7 +275,13 @@ def test_a_real_prometheus(programs: Path, files: Path, exporter: str, token: st
     # Debian's default for data is a folder of the system.
     options = (f"--web.listen-address={address}", "--config.file=prometheus.yml", "--storage.tsdb.path=data")
     with open(files / "prometheus.log", "wb") as log:
-        process = subprocess.Popen([programs / "prometheus", *options], cwd=files, stdout=log, stderr=log, env={**os.environ, "GOMAXPROCS": "1"})
+        process = subprocess.Popen(
+            [programs / "prometheus", *options],
+            cwd=files,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "GOMAXPROCS": "1"},
+        )
     try:
         found = eventually(lambda: ask(address, "query", query=f'up{{job="{JOB}"}}')["result"])
         assert found, (files / "prometheus.log").read_text()[-2000:]
