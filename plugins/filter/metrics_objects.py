@@ -13,15 +13,18 @@ name: metrics_objects
 short_description: The objects that let Prometheus and Grafana see a fabric
 version_added: 0.1.0
 description:
-  - Gives the binding for Prometheus, ServiceMonitor, Probes and PrometheusRule or a ConfigMap in their place, and a dashboard.
+  - Gives the binding for Prometheus, a ServiceMonitor, Probes and a PrometheusRule, or a ConfigMap in their place, and
+    a dashboard.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
     description:
-      - C(namespace) of the IPU operator, C(monitoring_namespace), C(service_account) of Prometheus, C(prometheus_operator), a boolean,
-        and C(sources), C(networks), C(renew_days), C(labels), C(dashboard_labels), C(json_exporter), C(blackbox) and C(blackbox_module)
-        as the role P(ipu.fabric.metrics#role) documents them.
-      - C(target) and C(token_file) are where the controller's metrics are for a Prometheus outside the cluster, and its token.
+      - C(namespace) of the IPU operator, C(monitoring_namespace), C(service_account) of Prometheus, and
+        C(prometheus_operator), a boolean.
+      - C(sources), C(networks), C(renew_days), C(labels), C(dashboard_labels), C(json_exporter), C(blackbox) and
+        C(blackbox_module) are as the role P(ipu.fabric.metrics#role) documents them.
+      - C(target) and C(token_file) are where the controller's metrics are for a Prometheus outside the cluster, and its
+        token.
     type: dict
     required: true
 """

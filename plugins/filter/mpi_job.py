@@ -13,8 +13,8 @@ name: mpi_job
 short_description: An MPIJob over a fabric network, by RoCE or by TCP
 version_added: 0.1.0
 description:
-  - Gives an MPIJob of C(kubeflow.org/v2beta1) for Open MPI with UCX. With C(transport) V(roce) each rank finds device and GID
-    index by the address that its pod has on the network. With V(tcp) the same program runs over the same network by TCP.
+  - Gives an MPIJob of C(kubeflow.org/v2beta1) for Open MPI with UCX. With C(transport) V(roce) each rank finds device
+    and GID index by the address that its pod has on the network. With V(tcp) the same program runs on the same network.
   - Only the first fabric network of a pod, C(net1), is used, with IPv4 addresses.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -22,9 +22,11 @@ options:
     description:
       - The job. C(name), C(image), C(transport) (V(roce) or V(tcp)) and C(command), the program as a list, are needed.
       - C(workers) (V(2)), C(slots_per_worker) (V(1)) and C(mpirun_options), a list, say how it is started.
-      - C(clean_pod_policy) (V(Running)), C(ttl), C(deadline) (both seconds), C(backoff_limit) (V(0)) and C(suspend) are its run policy.
-      - C(namespace), C(network), C(rdma_resource), C(user), C(group), C(env), C(vipu), C(volumes), C(shm), C(resources),
-        C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in P(ipu.fabric.native_workload#filter).
+      - C(clean_pod_policy) (V(Running)), C(ttl), C(deadline) (both seconds), C(backoff_limit) (V(0)) and C(suspend) are
+        its run policy.
+      - C(namespace), C(network), C(rdma_resource), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),
+        C(resources), C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in the filter
+        P(ipu.fabric.native_workload#filter).
       - C(launcher_resources) are the launcher's requests and limits.
       - Images for a C(user) other than 0 follow those of the MPI operator, with sshd's settings in C(/home/mpiuser).
     type: dict

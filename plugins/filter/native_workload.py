@@ -19,8 +19,8 @@ author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
     description:
-      - The workload. C(name) and C(image) are needed; the role P(ipu.fabric.native_workload#role) documents every key, without its
-        prefix, but for C(vipu) with C(host), C(port) and C(partition).
+      - The workload. C(name) and C(image) are needed; the role P(ipu.fabric.native_workload#role) documents every key,
+        without its prefix, but for C(vipu) with C(host), C(port) and C(partition).
     type: dict
     required: true
 """
@@ -28,8 +28,14 @@ options:
 EXAMPLES = r"""
 - name: Show a training job
   ansible.builtin.debug:
-    msg: "{{ {'name': 'mnist', 'image': 'graphcore/pytorch-tutorials', 'network': 'rdma-net', 'command': ['python3', 'train.py']}
-      | ipu.fabric.native_workload }}"
+    msg: "{{ workload | ipu.fabric.native_workload }}"
+  vars:
+    workload:
+      name: mnist
+      image: graphcore/pytorch-tutorials
+      command: [python3, train.py]
+      network: rdma-net
+      rdma_resource: rdma/rdma_shared_device_a
 """
 
 RETURN = r"""

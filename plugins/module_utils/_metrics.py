@@ -125,7 +125,7 @@ def network_alerts(network: Settings) -> t.List[Object]:
         )
     ]
     if nodes:
-        # A plugin that never registered leaves no series behind: so nodes are counted, as long as there is somebody to count.
+        # A plugin that never registered leaves no series behind: so nodes are counted, if there is somebody to count.
         counted = f"(count({allocatable} > 0) or vector(0)) < {nodes} and on () count(kube_node_info) > 0"
         text = f"{{{{ $value }}}} of {nodes} nodes of {name} have {resource}."
         step = "Run ipu.fabric.verify: it says which node lacks it, and why."
@@ -332,7 +332,7 @@ def monitors(settings: Settings) -> t.List[Object]:
     }
     selector = {"matchLabels": {"app.kubernetes.io/name": OPERATOR}}
     spec = {"selector": selector, "endpoints": [endpoint]}
-    asked = [
+    asked: t.List[Object] = [
         {
             "jobName": job,
             "prober": {"url": exporter},

@@ -23,8 +23,8 @@ USER_SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
 INTERFACE = "net1"
 POLICIES = ("Running", "All", "None")
 
-# Before each rank. The index of a GID differs from pod to pod, and all pods of a node see all GIDs: the right one is RoCE v2
-# and holds an address of this pod's own network namespace.
+# Before each rank. The index of a GID differs from pod to pod, and all pods of a node see all GIDs: the right one is
+# RoCE v2 and holds an address of this pod's own network namespace.
 ROCE_SCRIPT = """\
 prefix=0000:0000:0000:0000:0000:ffff:
 for gid in /sys/class/infiniband/*/ports/*/gids/*; do

@@ -26,7 +26,8 @@ limit=$(ulimit -l)
 while read -r key value; do [ "$key" != CapEff: ] || caps=$value; done < /proc/self/status
 if [ "$limit" = unlimited ]; then echo "locked memory: unlimited"; exit 0; fi
 if [ $((0x${caps#????????} >> 14 & 1)) = 1 ]; then echo "locked memory: $limit KiB, lifted by IPC_LOCK"; exit 0; fi
-echo "locked memory: $limit KiB for uid $(id -u), wanted is unlimited. Next: run the role ipu.fabric.memlock on this node." >&2
+echo "locked memory: $limit KiB for uid $(id -u), wanted is unlimited." >&2
+echo "Next: run the role ipu.fabric.memlock on this node." >&2
 exit 1
 """
 

@@ -118,5 +118,5 @@ def test_a_job_that_goes_on(run: Modules, api: ApiServer) -> None:
     assert run("job_finished", check=True, name="long")["status"] == {}
     with pytest.raises(ModuleFailedError, match="Job default/long goes on: no pod yet"):
         run("job_finished", name="long", timeout=1, sleep=0.2)
-    with pytest.raises(ModuleFailedError, match="can't become ready by waiting.*Job default/none is not there"):
+    with pytest.raises(ModuleFailedError, match=r"can't become ready by waiting.*Job default/none is not there"):
         run("job_finished", name="none", patience=1, sleep=0.2)

@@ -204,7 +204,7 @@ def test_rules_call_when_they_have_to(programs: Path, files: Path) -> None:
 class Exporter(http.server.BaseHTTPRequestHandler):
     """Metrics behind a token, as kube-rbac-proxy serves them."""
 
-    def do_GET(self) -> None:  # noqa: N802 (the library's name)
+    def do_GET(self) -> None:
         allowed = self.headers["Authorization"] == f"Bearer {TOKEN}"
         self.send_response(200 if allowed else 401)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
