@@ -94,9 +94,14 @@ HEALTHY = [
     NODES,
     series("controller_runtime_reconcile_errors_total", "3x600", job=JOB, controller="ipujob"),
     series(
-        "apiserver_admission_webhook_rejection_count", "2x600", name="vipujob.kb.io", error_type="calling_webhook_error"
+        "apiserver_admission_webhook_rejection_count",
+        "2x600",
+        name="vipujob.graphcore.ai",
+        error_type="calling_webhook_error",
     ),
-    series("apiserver_admission_webhook_rejection_count", "0+1x600", name="vipujob.kb.io", error_type="no_error"),
+    series(
+        "apiserver_admission_webhook_rejection_count", "0+1x600", name="vipujob.graphcore.ai", error_type="no_error"
+    ),
     series("probe_ssl_earliest_cert_expiry", f"{100 * 86400}x600", job="ipu-operator-webhook"),
     series("kube_node_status_allocatable", "63x600", node="w1", resource="rdma_a"),
     series("kube_node_status_allocatable", "63x600", node="w2", resource="rdma_a"),
@@ -128,7 +133,7 @@ TROUBLES = {
             series(
                 "apiserver_admission_webhook_rejection_count",
                 "0+1x600",
-                name="vipujob.kb.io",
+                name="vipujob.graphcore.ai",
                 error_type="calling_webhook_error",
             )
         ],
