@@ -77,7 +77,7 @@ molecule: setup ## check, converge, idempotence and verify on fresh hosts
 	@hack/run_tests.py molecule-site molecule-roles
 
 .PHONY: e2e
-e2e: setup ## Bad input, sizes of the fabric, --limit, killed runs
+e2e: setup ## Bad input, sizes of the fabric, --limit, killed runs, workloads
 	@hack/run_tests.py e2e
 
 .PHONY: bench

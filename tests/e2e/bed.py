@@ -93,7 +93,7 @@ class Bed:
 
     def command(self, playbook: str, *arguments: str, inventory: Path | None = None, **variables: Any) -> list[str]:
         extra = {"fabric_artifacts_dir": str(self.artifacts), **variables}
-        names = [f"ipu.fabric.{name}" for name in playbook.split()]
+        names = [name if name.endswith(".yml") else f"ipu.fabric.{name}" for name in playbook.split()]
         return ["ansible-playbook", "-i", str(inventory or self.inventory), "-e", json.dumps(extra), *arguments, *names]
 
     def play(self, playbook: str, *arguments: str, **options: Any) -> Result:

@@ -1,0 +1,130 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The examples of the documentation and their roles, against an API server without controllers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._mpi import mpi_job
+from conftest import ROOT, SCHEMAS, ApiServer, Modules, crds
+
+EXAMPLES = ROOT / "docs" / "examples"
+RECAP = "changed={} "
+
+
+def play(api: ApiServer, playbook: Path, *options: str, **variables: t.Any) -> str:
+    """Run a playbook on this machine and return what it said."""
+    extra = json.dumps({"native_workload_kubeconfig": str(api.kubeconfig), **variables})
+    environment = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache" / "collections"),
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        "ANSIBLE_NOCOLOR": "true",
+    }
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), str(playbook), *options, "-e", extra]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("native-training", {"native_workload_user": "0"}), ("native-inference", {"example_replicas": "3"})],
+)
+def test_native_workloads(api: ApiServer, name: str, given: t.Dict[str, str]) -> None:
+    """Nothing runs here, so what would be applied is judged by a dry run. Variables of the command line are text."""
+    assert RECAP.format(1) in play(api, EXAMPLES / f"{name}.yml", "--check")
+    assert RECAP.format(1) in play(api, EXAMPLES / f"{name}.yml", "--check", **given)
+    assert RECAP.format(0) in play(api, EXAMPLES / f"{name}.yml", native_workload_state="absent")
+
+
+@pytest.mark.usefixtures("schemas")
+def test_mpi(api: ApiServer, run: Modules) -> None:
+    definition = SCHEMAS / "mpi-operator" / "0.8.2" / "kubeflow.org_mpijobs.yaml"
+    run("kube_apply", objects=crds(definition), validation="Warn")
+    assert RECAP.format(2) in play(api, EXAMPLES / "mpi.yml", "--check")
+
+
+def test_teams(api: ApiServer) -> None:
+    assert RECAP.format(1) in play(api, EXAMPLES / "teams.yml")
+    assert RECAP.format(0) in play(api, EXAMPLES / "teams.yml", "--check")
+    quota = api.get("resourcequota", "fabric", "-n", "speech")
+    assert quota["spec"]["hard"] == {"requests.rdma/rdma_shared_device_a": "8", "count/ipujobs.graphcore.ai": "4"}
+    assert api.get("rolebinding", "team", "-n", "vision")["subjects"][0]["name"] == "vision-team"
+
+
+def role(tmp_path: Path, name: str) -> Path:
+    """A playbook of one role."""
+    playbook = tmp_path / f"{name}.yml"
+    content = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "roles": [f"ipu.fabric.{name}"]}]
+    playbook.write_text(json.dumps(content))
+    return playbook
+
+
+def test_metrics_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:
+    playbook = role(tmp_path, "metrics")
+    variables = {
+        "metrics_kubeconfig": str(api.kubeconfig),
+        "metrics_namespace": "default",
+        "metrics_files_dir": str(tmp_path / "files"),
+        "metrics_networks": [{"name": "rdma-net", "resource": "rdma/a", "hosts": ["w1"], "subnet": {"capacity": 8}}],
+    }
+    assert RECAP.format(2) in play(api, playbook, "--check", **variables)
+    assert not (tmp_path / "files").exists()
+    assert RECAP.format(3) in play(api, playbook, **variables)
+    assert RECAP.format(0) in play(api, playbook, **variables)
+    assert "RdmaNodesMissing" in (tmp_path / "files" / "rules.yml").read_text()
+    assert api.get("configmap", "ipu-fabric-dashboard")["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    assert RECAP.format(1) in play(api, playbook, **variables, metrics_state="absent")
+
+
+@pytest.mark.usefixtures("schemas")
+def test_mpi_operator_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:
+    definition = SCHEMAS / "mpi-operator" / "0.8.2" / "kubeflow.org_mpijobs.yaml"
+    container = {"name": "mpi-operator", "image": "mpioperator/mpi-operator:0.8"}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
+    metadata = {"name": "mpi-operator", "namespace": "mpi-operator"}
+    spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mpi-operator"}}
+    manifest = tmp_path / "mpi-operator.yaml"
+    # The namespace is not in it: without controllers it would never go.
+    manifest.write_text(yaml.safe_dump_all([*crds(definition), deployment]))
+    playbook, digest = role(tmp_path, "mpi_operator"), hashlib.sha256(manifest.read_bytes()).hexdigest()
+    variables = {
+        "mpi_operator_kubeconfig": str(api.kubeconfig),
+        "mpi_operator_manifest_url": str(manifest),
+        "mpi_operator_manifest_sha256": digest,
+    }
+    with pytest.raises(AssertionError, match="is not the file that was expected"):
+        play(api, playbook, "--check", **{**variables, "mpi_operator_manifest_sha256": "0" * 64})
+    assert RECAP.format(1) in play(api, playbook, "--check", **variables, mpi_operator_image="site/mpi:1")
+    run("kube_apply", objects=[namespace, *crds(definition), deployment], validation="Warn")
+    counts = dict.fromkeys(
+        ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1
+    )
+    ready = json.dumps({"status": counts})
+    api.kubectl(
+        "patch", "deployment", "mpi-operator", "-n", "mpi-operator", "--subresource=status", "--type=merge", "-p", ready
+    )
+    assert RECAP.format(0) in play(api, playbook, **variables)
+    other = play(api, playbook, "--check", "--diff", **variables, mpi_operator_image="site/mpi:1")
+    assert RECAP.format(1) in other
+    assert "site/mpi:1" in other
+    job = mpi_job({"name": "last", "image": "x", "command": ["true"], "transport": "tcp"})
+    run("kube_apply", objects=[job])
+    assert RECAP.format(2) in play(api, playbook, **variables, mpi_operator_state="absent")
+    assert api.kubectl("get", "crd", "mpijobs.kubeflow.org", check=False).returncode
+    assert RECAP.format(0) in play(api, playbook, **variables, mpi_operator_state="absent")

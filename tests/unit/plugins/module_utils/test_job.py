@@ -1,0 +1,121 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils import _job
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
+PARAMS = {"name": "mnist", "namespace": "ml", "kind": "Job", "log_lines": 5}
+
+
+def job(*conditions, **status):
+    listed = [dict(zip(("type", "status", "reason", "message"), one)) for one in conditions]
+    return {"kind": "Job", "metadata": {"name": "mnist", "namespace": "ml"}, "status": {"conditions": listed, **status}}
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (job(), None),
+        (job(("Suspended", "True")), None),
+        (job(("Failed", "False")), None),
+        (job(("Complete", "True")), (True, "")),
+        (job(("Created", "True"), ("Succeeded", "True", "MPIJobSucceeded", "done")), (True, "MPIJobSucceeded: done")),
+        (
+            job(("FailureTarget", "True"), ("Failed", "True", "BackoffLimitExceeded", "reached")),
+            (False, "BackoffLimitExceeded: reached"),
+        ),
+    ],
+)
+def test_ended(found, verdict):
+    assert _job.ended(found) == verdict
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (job(), "no pod yet"),
+        (job(active=2, failed=1), "2 active, 1 failed"),
+        (job(replicaStatuses={"Launcher": {"active": 1}, "Worker": {"active": 4}}), "1 active"),
+        (job(replicaStatuses={"Launcher": {}}), "no pod yet"),
+    ],
+)
+def test_progress(found, said):
+    assert _job.progress(found) == f"Job ml/mnist goes on: {said}"
+
+
+def pod(name, created, phase="Succeeded", containers=(), inits=()):
+    return {
+        "metadata": {"name": name, "creationTimestamp": created},
+        "status": {"phase": phase, "containerStatuses": list(containers), "initContainerStatuses": list(inits)},
+    }
+
+
+DONE, WAITS = {"terminated": {"exitCode": 1}}, {"waiting": {"reason": "PodInitializing"}}
+
+
+def test_failed_pods_tell_first():
+    pods = [pod("a", "1", "Failed"), pod("b", "3"), pod("c", "2", "Failed")]
+    assert [p["metadata"]["name"] for p in _job.telling(pods)] == ["c", "a", "b"]
+
+
+def test_only_containers_that_started_have_logs():
+    found = pod("a", "1", containers=[{"name": "main", "state": WAITS}], inits=[{"name": "memlock", "state": DONE}])
+    assert _job.containers_with_logs(found) == ["memlock"]
+
+
+class Cluster:
+    """Answers from memory."""
+
+    def __init__(self, found, pods=()):
+        self.found, self.pods, self.asked = found, list(pods), []
+        self.client = types.SimpleNamespace(request=self.request)
+
+    def read(self, obj):
+        return self.found
+
+    def items(self, path, **query):
+        self.asked.append((path, query))
+        return self.pods
+
+    def request(self, verb, path, query_params, **_rest):
+        self.asked.append((path, dict(query_params)))
+        return types.SimpleNamespace(data=b"ulimit \xff too low\n")
+
+
+def watch(cluster, **params):
+    return _job.JobWatch(cluster, {**PARAMS, **params})
+
+
+def test_a_failure_shows_the_log_of_the_pod_that_failed():
+    failed = pod("mnist-1", "1", "Failed", inits=[{"name": "memlock", "state": DONE}])
+    cluster = Cluster(job(("Failed", "True", "BackoffLimitExceeded", "reached")), [failed])
+    with pytest.raises(FabricError) as error:
+        watch(cluster).look()
+    assert error.value.where == "Job ml/mnist"
+    assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/memlock:\nulimit \ufffd too low"
+    assert ("/api/v1/namespaces/ml/pods/mnist-1/log", {"container": "memlock", "tailLines": 5}) in cluster.asked
+
+
+def test_a_pod_that_is_stuck_is_named():
+    stuck = {"name": "main", "image": "x", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no x"}}}
+    _, problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).look()
+    assert [(p.fault, "ImagePullBackOff" in p.text) for p in problems] == [(False, False), (True, True)]
+
+
+def test_a_job_that_is_gone():
+    _, problems = watch(Cluster(None)).look()
+    assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
+
+
+def test_of_an_mpijob_the_launcher_is_asked():
+    cluster = Cluster(job(("Succeeded", "True")))
+    assert watch(cluster, kind="MPIJob").look()[1] == []
+    assert watch(cluster, kind="MPIJob").logs() == {}
+    label = "training.kubeflow.org/job-name=mnist,training.kubeflow.org/job-role=launcher"
+    assert cluster.asked == [("/api/v1/namespaces/ml/pods", {"labelSelector": label})]
