@@ -9,7 +9,7 @@ import ipaddress
 from typing import Any
 
 import pytest
-from bed import Bed
+from bed import HOSTS, Bed
 
 
 def works(bed: Bed, cidr: str, **variables: Any) -> None:
@@ -35,6 +35,20 @@ def test_ipv6(finished: Bed) -> None:
     assert finished.play("plan").code != 0
     assert [error["check"] for error in finished.errors()] == ["vipu-address"]
     works(finished, "fd00:5::/64", fabric_ipu=False)
+
+
+def test_both_families(finished: Bed) -> None:
+    finished.testbed("fabric", "10.5.0.0/24")
+    for number, host in enumerate(HOSTS, 11):
+        finished.on(host, f"ip address replace fd00:5::{number}/64 dev eth1 nodad")
+    try:
+        network = {"name": "rdma-net", "select": {"name": "eth1"}, "families": ["ipv4", "ipv6"]}
+        assert finished.play("plan fabric prove", fabric_networks=[network]).code == 0
+        subnets = finished.plan()["networks"][0]["subnets"]
+        assert [subnet["cidr"] for subnet in subnets] == ["10.5.0.0/24", "fd00:5::/64"]
+    finally:
+        for number, host in enumerate(HOSTS, 11):
+            finished.on(host, f"ip address delete fd00:5::{number}/64 dev eth1")
 
 
 # The last one is what the testbed began with.
