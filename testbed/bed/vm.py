@@ -64,6 +64,7 @@ MASKED = "systemd-networkd-wait-online.service systemd-firstboot.service getty.t
 # Mitigations and audits cost much under emulation, and protect nothing here.
 BOOT = "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0"
 MEMORY_MB = 1024
+DISK = "16G"  # sparse: what is not used takes no room
 BOOT_SECONDS = 300
 
 
@@ -72,7 +73,7 @@ BOOT_SECONDS = 300
 
 def _name() -> tuple[str, str]:
     """Name and key of the built machine in the store."""
-    return "vm", digest(SUITE, KERNEL_SUITE, PACKAGES, FILES, ENABLED, DISABLED, MASKED)
+    return "vm", digest(SUITE, KERNEL_SUITE, PACKAGES, FILES, ENABLED, DISABLED, MASKED, DISK)
 
 
 def stored_name() -> str:
@@ -110,7 +111,7 @@ def _make(target: Path) -> None:
     shutil.copyfile(tree / f"boot/initrd.img-{release}", target / "initrd.img")
     (target / "kernel").write_text(f"{release}\n")
     # A journal would only cost time: what the machine writes is thrown away.
-    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", tree, target / "disk.img", "4G")
+    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", tree, target / "disk.img", DISK)
     shutil.rmtree(tree)
 
 
@@ -135,7 +136,7 @@ def command(place: Path, state: Path, port: int, public_key: str) -> list[str]:
         qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem -smp 1 -m {MEMORY_MB}
         -kernel {place}/vmlinuz -initrd {place}/initrd.img -drive {drive}
         -netdev {forward} -device virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC}
-        -netdev hubport,id=fabric,hubid=1 -device virtio-net-pci,netdev=fabric,mac={FABRIC_MAC}
+        -netdev user,id=fabric,restrict=on,net=10.5.0.0/24 -device virtio-net-pci,netdev=fabric,mac={FABRIC_MAC}
         -device virtio-rng-pci -nodefaults -display none -serial file:{state}/console
         -daemonize -pidfile {state}/pid
     """.split()
