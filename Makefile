@@ -76,6 +76,10 @@ integration: setup ## API modules against a real API server
 molecule: setup ## check, converge, idempotence and verify on fresh hosts
 	@hack/run_tests.py molecule-site molecule-roles
 
+.PHONY: soft-roce
+soft-roce: setup ## Real RDMA between pods, in a VM with Soft-RoCE
+	@hack/run_tests.py soft-roce
+
 .PHONY: e2e
 e2e: setup ## Bad input, sizes of the fabric, --limit, killed runs
 	@hack/run_tests.py e2e

@@ -47,6 +47,7 @@ SUITES = [
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed"),
     Suite("molecule-site", "hack/molecule.sh site", "cluster", "1", "testbed", 30),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock", "molecule", "1", "testbed"),
+    Suite("soft-roce", "hack/molecule.sh soft_roce", "vm", "1", minutes=30),
     Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e", "e2e", "3", "testbed", 80),
     Suite("sanity", "hack/sanity.sh", "sanity"),
     Suite("unit-3.11", "hack/pytest.sh 3.11 {junit} tests/unit", "unit"),
