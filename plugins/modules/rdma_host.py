@@ -72,7 +72,7 @@ seealso:
 EXAMPLES = r"""
 - name: Make the fabric NICs ready
   ipu.fabric.rdma_host:
-    links: "{{ fabric_plan.hosts[inventory_hostname].links.values() }}"
+    links: "{{ fabric_plan.hosts[inventory_hostname].links.values() | list }}"
     mtu: 9000
     qos:
       pfc: [3]
