@@ -60,7 +60,10 @@ ENABLED = "systemd-networkd.service ssh.service"
 DISABLED = (
     "containerd.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
 )
-MASKED = "systemd-networkd-wait-online.service systemd-firstboot.service getty.target serial-getty@ttyS0.service"
+MASKED = (
+    "systemd-networkd-wait-online.service systemd-firstboot.service getty.target serial-getty@ttyS0.service "
+    "modprobe@drm.service modprobe@efi_pstore.service systemd-pstore.service e2scrub_reap.service dev-hugepages.mount"
+)
 # Mitigations and audits cost much under emulation, and protect nothing here.
 BOOT = "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0"
 MEMORY_MB = 1024
