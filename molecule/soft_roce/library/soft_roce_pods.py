@@ -1,4 +1,3 @@
-#!/usr/bin/python
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -38,9 +37,12 @@ ip -n p{n} address add 10.244.0.{n}/24 dev eth0
 ip -n p{n} link set eth0 up
 ip -n p{n} route add default via 10.244.0.254 dev eth0
 ip -n p{n} link set net1 up
+{first}
 ip -n p{n} address add {pod} dev net1
 ip netns exec p{n} rdma link add rxp{n} type rxe netdev net1
 """
+# Takes a place in one pod's GID table, so that the index of the planned address differs from pod to pod.
+OTHER_GID = "ip -n p2 address add 169.254.0.2/16 dev net1 scope link"
 
 
 def pod_addresses(subnet: Facts) -> t.Iterator[str]:
@@ -87,7 +89,8 @@ def main() -> None:
     hosts, dealt = {"h1": "10.6.0.11", "h2": "10.6.0.12"}, pod_addresses(subnet)
     script = SWITCH
     for n, address in enumerate(hosts.values(), 1):
-        script += HOST.format(n=n, host=f"{address}/24", pod=f"{next(dealt)}/24")
+        first = OTHER_GID if n == 2 else ""
+        script += HOST.format(n=n, host=f"{address}/24", pod=f"{next(dealt)}/24", first=first)
     module.run_command(["sh", "-euxc", script], check_rc=True)
 
     plan = plan_for(subnet, hosts)
@@ -108,12 +111,18 @@ def main() -> None:
     # No kubelet here that would count resources.
     checks = [c for judge in judges for c in judge(plan, facts, expect) if c.check != "rdma_resource"]
     checks.append(_verdict.unique_check(plan, plan["networks"][0], pods))
+
+    module.run_command(["ip", "netns", "exec", "p2", "rdma", "link", "delete", "rxp2"], check_rc=True)
+    with ThreadPoolExecutor(4) as pool:
+        _probe.ask_pods(run._replace(pool=pool), pods)
+    broken = [c for c in _verdict.judge_rdma(plan, facts, expect) if c.check != "rdma_resource"]
     rows = [f"{c.status:8} {c.check:16} {c.node or '-'.join(c.pair):6} {c.seen}" for c in checks]
     module.exit_json(
         text="\n".join(rows),
         failed_checks=[c.check for c in checks if c.status == _verdict.FAILED],
         passed_checks=sorted({c.check for c in checks if c.status == _verdict.PASSED}),
-        facts=facts,
+        indexes=[c.seen for c in checks if c.check == "gid"],
+        broken_checks=sorted(f"{c.node} {c.check}" for c in broken if c.status == _verdict.FAILED),
     )
 
 
