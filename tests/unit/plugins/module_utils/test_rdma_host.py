@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils import _rdma_host as plans
 from ansible_collections.ipu.fabric.plugins.module_utils import _rdma_host_apply as edge
 from ansible_collections.ipu.fabric.plugins.module_utils._command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._rdma import Port
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.modules import rdma_host
 
 DEFAULT = "/usr/lib/systemd/network/99-default.link"
 MLNX_QOS = """\
@@ -33,6 +36,12 @@ Configurations:                              Next Boot
         LINK_TYPE_P1                         IB(1)
 *       LINK_TYPE_P2                         ETH(2)
 """
+
+FILES = {
+    plans.MODULES_FILE: "ib_uverbs\nib_umad\nrdma_cm\nrdma_ucm\nmlx5_ib\n",
+    plans.NETNS_FILE: "options ib_core netns_mode=1\n",
+    "/etc/systemd/network/00-fabric-ens1f0.link": "",
+}
 
 
 def link(**more):
@@ -375,3 +384,17 @@ def test_a_mode_that_only_a_reboot_changes(monkeypatch, rc, mode, reboots):
     assert len(result["reboot"]) == reboots
     assert len(module.warnings) == reboots
     assert plans.NETNS_FILE in written
+
+
+@pytest.mark.parametrize("options", [{}, {"qos": {}}, {"qos": {"pfc": [3]}, "rdma": False, "link_type": "ethernet"}])
+def test_a_site_without_wishes_is_left_alone(monkeypatch, capsys, options):
+    """Links come with all keys of the plan; those that do not count are no error."""
+    monkeypatch.setattr(edge, "look", lambda params: seen())
+    monkeypatch.setattr(edge, "read_file", lambda path: {"content": FILES[path], "mode": "0644"})
+    links = [{"netdev": "ens1f0", "altname": "enp129s0f0np0", "address": "10.5.0.11", "mtu": 1500}]
+    monkeypatch.setattr(edge.plans, "link_text", lambda *args: "")
+    with patch_module_args({"links": links, **options}), pytest.raises(SystemExit):
+        rdma_host.main()
+    result = json.loads(capsys.readouterr().out)
+    assert result["changed"] is False
+    assert (result["reboot"], result["notes"]) == ([], [])
