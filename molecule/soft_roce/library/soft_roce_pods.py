@@ -83,6 +83,12 @@ def run_in(_run: t.Any, pod: str, container: str, script: str, timeout: int) -> 
     return _probe.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
 
 
+def traffic(run: t.Any, pods: Facts) -> t.List[Facts]:
+    """Once in 15 runs, on a machine that was ten times overloaded, a client hung: so there is a second try."""
+    tests = _probe.run_traffic(run, pods)
+    return _probe.run_traffic(run, pods) if any(test["rc"] for test in tests) else tests
+
+
 def main() -> None:
     module = AnsibleModule({"subnet": {"type": "dict", "required": True}})
     subnet = module.params["subnet"]
@@ -99,12 +105,12 @@ def main() -> None:
     }
     options = Options("", "the VM", "", 60, 12, 4, False, "", 0)
     _probe.run_in = run_in
-    # One emulated processor plays both ends.
-    _probe.ASK_SECONDS = _probe.PING_SECONDS = _probe.TRAFFIC_SECONDS = 120
+    # One emulated processor plays both ends, while others may use the machine below it.
+    _probe.ASK_SECONDS = _probe.PING_SECONDS = _probe.TRAFFIC_SECONDS = 60
     with ThreadPoolExecutor(4) as pool:
         run = _probe.Run(t.cast(t.Any, None), plan, options, pool)
         _probe.ask_pods(run, pods)
-        seen = {"pods": pods, "pairs": _probe.ping_pairs(run, pods), "traffic": _probe.run_traffic(run, pods)}
+        seen = {"pods": pods, "pairs": _probe.ping_pairs(run, pods), "traffic": traffic(run, pods)}
     facts = {"nodes": {}, "host_traffic": [], "rdma_image": "the VM", **seen}
     expect = _verdict.Expect(ipu=False)
     judges = (_verdict.judge_pods, _verdict.judge_pairs, _verdict.judge_rdma, _verdict.judge_traffic)
