@@ -45,7 +45,7 @@ verify: setup ## The proof alone, from inside pods
 ##@ Tests
 
 .PHONY: test
-test: setup ## lint, sanity, unit, package, integration, molecule's site; ends with `N passed, N failed, N skipped`
+test: setup ## Everything but e2e-long; ends with `N passed, N failed, N skipped`
 	@hack/run_tests.py all
 
 .PHONY: test-fast
@@ -74,11 +74,11 @@ integration: setup ## API modules against a real API server
 
 .PHONY: molecule
 molecule: setup ## check, converge, idempotence and verify on fresh hosts
-	@hack/run_tests.py molecule-site molecule-roles
+	@hack/run_tests.py molecule-site molecule-roles soft-roce
 
 .PHONY: e2e
-e2e: setup ## Bad input, sizes of the fabric, --limit, killed runs, workloads
-	@hack/run_tests.py e2e
+e2e: setup ## Whole runs: finished clusters, rails, jobs, bad input; sizes, upgrades, killed runs
+	@hack/run_tests.py e2e e2e-long
 
 .PHONY: bench
 bench: setup ## Wall time of the Kubernetes part against a plain shell script

@@ -42,12 +42,21 @@ class Suite:
     minutes: int = 20
 
 
+# On the cluster that molecule's site leaves behind, and then on bare hosts.
+E2E = " ".join(
+    f"tests/e2e/test_{name}.py" for name in ("1_finished", "3_rails", "4_ipujobs", "4_workloads", "6_bad_input")
+)
+# On a cluster of their own.
+E2E_LONG = " ".join(f"tests/e2e/test_{name}.py" for name in ("2_fabric_sizes", "5_upgrade", "7_kill"))
+
 SUITES = [
     Suite("testbed", "testbed/testbed build", "cluster", minutes=40),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed"),
-    Suite("molecule-site", "hack/molecule.sh site", "cluster", "1", "testbed", 30),
-    Suite("molecule-roles", "hack/molecule.sh preflight memlock", "molecule", "1", "testbed"),
-    Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e", "e2e", "3", "testbed", 80),
+    Suite("molecule-site", "KEEP=1 hack/molecule.sh site", "cluster", "1", "testbed", 30),
+    Suite("e2e", f"hack/pytest.sh 3.11 {{junit}} {E2E}", "cluster", "1", "molecule-site", 40),
+    Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),
+    Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
+    Suite("e2e-long", f"hack/pytest.sh 3.11 {{junit}} {E2E_LONG}", "long", "3", "testbed", 80),
     Suite("sanity", "hack/sanity.sh", "sanity"),
     Suite("unit-3.11", "hack/pytest.sh 3.11 {junit} tests/unit", "unit"),
     Suite("ansible-lint", "ansible-lint --nocolor", "lint"),

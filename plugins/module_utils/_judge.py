@@ -237,7 +237,7 @@ def _netns(name: str, host: Host, found: Findings) -> None:
             [name],
             "RDMA devices must be shared between network namespaces: the shared device plugin crashes otherwise.",
             "`rdma system` says exclusive",
-            "Write `options ib_core netns_mode=1` to /etc/modprobe.d/ib_core.conf, update the initramfs and reboot.",
+            "Run once with netns-mode in fabric_allow and rdma_host_reboot set: rdma_host then mends it for good.",
         )
 
 

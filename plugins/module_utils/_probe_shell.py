@@ -304,7 +304,8 @@ def traffic_tests(server: str, client: str, port: int = 18515) -> t.List[Traffic
     """The tests, over rdma_cm: it picks the device and the GID from the addresses, so no index is hard-coded."""
     version = ipaddress.ip_address(server).version
     perf = f"-R -F -p {port}" + (" --ipv6-addr" if version == 6 else "")
-    bandwidth, latency = f"ib_write_bw {perf} --report_gbits", f"ib_read_lat {perf}"
+    # A fixed time: the tool's fixed number of writes takes milliseconds on a fast NIC, and minutes on a slow one.
+    bandwidth, latency = f"ib_write_bw {perf} -D 4 --report_gbits", f"ib_read_lat {perf}"
     return [
         Traffic("rping", "rping", f"rping -s -a {server} -C 10", f"rping -c -a {server} -I {client} -C 10 -v -V"),
         Traffic("write_bandwidth", "ib_write_bw", bandwidth, f"{bandwidth} {server}"),

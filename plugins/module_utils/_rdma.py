@@ -127,7 +127,8 @@ def _netdev_of_port(sysfs: str, device: str, number: int) -> str:
     """The netdev of a port: a software device's parent, or by its GID table (RoCE), or by the PCI function of both."""
     base = os.path.join(sysfs, "class/infiniband", device)
     parent = _read(base, "parent")
-    if parent:
+    # The parent may be a pod's, whose devices the host sees in shared mode.
+    if parent and os.path.exists(os.path.join(sysfs, "class/net", parent)):
         return parent
     siblings = _names(base, "device/net")
     gids = os.path.join(base, "ports", str(number), "gid_attrs/ndevs")

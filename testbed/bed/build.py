@@ -33,19 +33,24 @@ class Parts:
     www: Path
 
 
-def requirements() -> None:
-    """Install what this machine lacks."""
-    if not shutil.which("go"):
-        raise ProblemError(
-            "no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.21 or newer"
-        )
-    missing = [package for command, package in NEEDED.items() if not shutil.which(command, path=COMMANDS)]
+def need(commands: dict[str, str]) -> None:
+    """Install the packages of the commands that this machine lacks."""
+    missing = [package for command, package in commands.items() if not shutil.which(command, path=COMMANDS)]
     if missing:
         names = " ".join(sorted(set(missing)))
         say(f"this machine lacks {names}: installing with apt")
         run("apt-get", "update")
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
         run("apt-get", "install", "--yes", "--no-install-recommends", *names.split(), env=quiet)
+
+
+def requirements() -> None:
+    """Have what the build needs."""
+    if not shutil.which("go"):
+        raise ProblemError(
+            "no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.21 or newer"
+        )
+    need(NEEDED)
 
 
 def _www(target: Path, bin_dir: Path, debian: Path) -> None:

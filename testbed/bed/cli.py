@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from . import hosts, inventory, prune
+from . import hosts, inventory, prune, vm
 from .build import build
 from .common import ProblemError, lock, say
 
@@ -36,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     execute = commands.add_parser("exec", help="run a command on a host: exec HOST -- COMMAND")
     execute.add_argument("host", choices=list(hosts.HOSTS))
     execute.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    machine = commands.add_parser("vm", help="a virtual machine whose kernel has RDMA: vm ssh -- COMMAND")
+    machine.add_argument("action", choices=["up", "down", "status", "ssh"])
+    machine.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
     return parser
 
 
@@ -54,9 +57,12 @@ def _start(arguments: argparse.Namespace) -> None:
     say(f"inventory: {inventory.write(testbed, parts)}")
 
 
+def _words(arguments: argparse.Namespace) -> list[str]:
+    return arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+
+
 def _execute(arguments: argparse.Namespace) -> int:
-    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
-    return hosts.testbed().execute(arguments.host, words)
+    return hosts.testbed().execute(arguments.host, _words(arguments))
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
@@ -72,6 +78,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "rails": lambda arguments: hosts.testbed().set_rails(arguments.count),
     "vipu": lambda arguments: hosts.testbed().set_vipu(arguments.mode),
     "exec": _execute,
+    "vm": lambda arguments: vm.act(arguments.action, _words(arguments)),
 }
 
 

@@ -219,19 +219,14 @@ class Testbed:
             time.sleep(0.3)
         raise ProblemError(f"{host} is `{state}` after 180 s: see `testbed exec {host} systemctl list-jobs`")
 
-    def _ssh_key(self) -> None:
-        self.state.mkdir(parents=True, exist_ok=True)
-        if not self.key.with_suffix(".pub").exists():
-            self.key.unlink(missing_ok=True)
-            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", self.key)
-
     # -- commands
 
     def up(self, parts: Parts) -> None:
         """Start whatever does not run."""
         with lock(f"testbed-{self.number}"), step(f"start {self.name}"):
             _raise_inotify_limits()
-            self._ssh_key()
+            self.state.mkdir(parents=True, exist_ok=True)
+            ssh_key(self.key, self.name)
             (self.state / "parts").write_text("\n".join(str(part) for part in vars(parts).values()))
             self._networks()
             missing = [host for host in HOSTS if not self.running(host)]
@@ -301,6 +296,13 @@ class Testbed:
     def execute(self, host: str, command: list[str]) -> int:
         """Run a command on a host, with this terminal."""
         return podman("exec", "--interactive", self.container(host), *command, check=False, stdout=None).returncode
+
+
+def ssh_key(key: Path, name: str) -> None:
+    """Have a key pair there."""
+    if not key.with_suffix(".pub").exists():
+        key.unlink(missing_ok=True)
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key)
 
 
 def _raise_inotify_limits() -> None:

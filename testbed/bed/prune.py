@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+from . import vm
 from .build import Parts
 from .common import CACHE, STORE, lock, output, run, say
 from .programs import GROUPS, group
@@ -12,7 +13,7 @@ from .programs import GROUPS, group
 def prune(current: Parts) -> None:
     """Keep what this checkout needs and what any testbed was started from; drop the rest, when nobody builds."""
     with lock("store"):
-        keep = {path.name for path in vars(current).values()} | {group(name).name for name in GROUPS}
+        keep = {path.name for path in vars(current).values()} | {group(name).name for name in GROUPS} | vm.used()
         for used in (CACHE / "testbed").glob("*/parts"):
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
         for entry in STORE.iterdir():

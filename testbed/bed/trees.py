@@ -73,16 +73,22 @@ def _archive(tree: Path, target: Path, *leave_out: str) -> None:
     run("tar", "--create", "--file", target, "--directory", tree, *same, *left_out, ".")
 
 
-def _grow_host(tree: Path) -> None:
-    """Turn the tools tree into a host that systemd boots."""
+def chroot_apt(tree: Path, *words: str) -> None:
+    """Install packages in a tree, whose daemons don't start there."""
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
-    policy = tree / "usr/sbin/policy-rc.d"  # no daemon starts inside the chroot
+    policy = tree / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
     run("chroot", tree, "apt-get", "update", env=quiet)
-    run("chroot", tree, "apt-get", "install", "--yes", "--no-install-recommends", *HOST.split(), env=quiet)
-    run("chroot", tree, "sh", "-c", "cd /tmp && apt-get download runc && apt-get clean")
+    run("chroot", tree, "apt-get", "install", "--yes", "--no-install-recommends", *words, env=quiet)
+    run("chroot", tree, "apt-get", "clean")
     policy.unlink()
+
+
+def _grow_host(tree: Path) -> None:
+    """Turn the tools tree into a host that systemd boots."""
+    chroot_apt(tree, *HOST.split())
+    run("chroot", tree, "sh", "-c", "cd /tmp && apt-get download runc")
     for name, content in HOST_FILES.items():
         file = tree / name
         file.parent.mkdir(parents=True, exist_ok=True)

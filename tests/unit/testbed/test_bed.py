@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import sys
@@ -15,12 +16,12 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, hosts, images, programs, trees  # noqa: E402 (it is not an installed package)
+from bed import cli, common, hosts, images, programs, trees, vm  # noqa: E402 (it is not an installed package)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in (common, hosts):
+    for module in (common, hosts, vm):
         monkeypatch.setattr(module, "CACHE", tmp_path)
     monkeypatch.setattr(common, "STORE", tmp_path / "store")
     return tmp_path
@@ -133,6 +134,55 @@ def test_versions_are_those_of_the_roles() -> None:
     assert defaults["kubernetes_version"] == programs.KUBERNETES
     flannel = {defaults["kubernetes_flannel_image"], defaults["kubernetes_flannel_cni_image"]}
     assert flannel == {image.reference for image in images.flannel_images(Path(), Path())}
+
+
+def test_the_emulator_is_told_what_this_kernel_bears() -> None:
+    words = vm.command(Path("/store/vm-1"), Path("/state"), 22221, "ssh-ed25519 AAAA me\n")
+    options = dict(zip(words, words[1:], strict=False))
+    assert options["-accel"] == "tcg,thread=single"
+    assert (options["-cpu"], options["-smp"]) == ("Nehalem", "1")
+    assert "snapshot=on" in options["-drive"]  # what is built stays as it is
+    assert "hostfwd=tcp:127.0.0.1:22221-:22" in " ".join(words)
+    assert "hostfwd=tcp::" not in " ".join(words)  # nobody else may come in
+    key = options["-smbios"].rpartition("authorized_keys.root=")[2]
+    assert base64.b64decode(key).decode() == "ssh-ed25519 AAAA me\n"
+
+
+def test_no_machine_takes_the_port_of_another() -> None:
+    assert len({vm.Machine(number).port for number in range(10)}) == 10
+
+
+@pytest.mark.parametrize(
+    ("console", "fault"),
+    [
+        ("[ 1.0] EXT4-fs mounted\nDebian GNU/Linux 13 roce ttyS0\n", ""),
+        (
+            "[ 0.4] Kernel panic - not syncing: Attempted to kill init!\n[ 0.5] CPU: 0",
+            "Kernel panic - not syncing: Atte",
+        ),
+        ("Gave up waiting for root file system device.  Common problems:\n", "Gave up waiting for root"),
+    ],
+)
+def test_a_kernel_that_gave_up(console: str, fault: str) -> None:
+    found = vm.boot_fault(console)
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)
+
+
+def test_a_pid_that_is_somebody_elses() -> None:
+    machine = vm.Machine(1)
+    machine.state.mkdir(parents=True)
+    assert machine.pid() == 0
+    (machine.state / "pid").write_text("1\n")  # init's: the emulator ended, and numbers are dealt anew
+    assert machine.pid() == 0
+    assert machine.status() == "does not run"
+
+
+def test_a_machine_that_runs_keeps_its_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = vm.Machine(3).state
+    state.mkdir(parents=True)
+    (state / "parts").write_text("/store/vm-old\n")
+    assert vm.used() == {"vm-old", vm.stored_name()}
 
 
 def test_debian_mirror_is_an_address() -> None:

@@ -1,0 +1,136 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Only for this scenario: network namespaces that stand for hosts and pods, asked and judged by what verify uses.
+
+A pod is a namespace with a macvlan net1 on its host's NIC, an rxe device on it, and an eth0 with the default route. The
+scripts, parsers and judgements are the product's; only the way into a pod is another: `ip netns exec`, not the API.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils import _probe, _verdict
+from ansible_collections.ipu.fabric.plugins.module_utils._command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import Facts, Options
+
+NETWORK = "rdma-net"
+SWITCH = """
+ip link add fabric type bridge mcast_snooping 0
+ip link set fabric up
+"""
+HOST = """
+ip netns add h{n}
+ip netns add p{n}
+ip link add port{n} type veth peer name fabric0 netns h{n}
+ip link set port{n} master fabric up
+ip -n h{n} link set fabric0 up
+ip -n h{n} address add {host} dev fabric0
+ip -n h{n} link add net1 link fabric0 netns p{n} type macvlan mode bridge
+ip -n p{n} link set lo up
+ip -n p{n} link add eth0 type dummy
+ip -n p{n} address add 10.244.0.{n}/24 dev eth0
+ip -n p{n} link set eth0 up
+ip -n p{n} route add default via 10.244.0.254 dev eth0
+ip -n p{n} link set net1 up
+{first}
+ip -n p{n} address add {pod} dev net1
+ip netns exec p{n} rdma link add rxp{n} type rxe netdev net1
+"""
+# Takes a place in one pod's GID table, so that the index of the planned address differs from pod to pod.
+OTHER_GID = "ip -n p2 address add 169.254.0.2/16 dev net1 scope link"
+
+
+def pod_addresses(subnet: Facts) -> t.Iterator[str]:
+    """The addresses of the plan, as an IPAM deals them."""
+    (first, last), excluded = _verdict.planned_ranges({"subnet": subnet})
+    for number in range(int(first), int(last) + 1):
+        if not any(int(low) <= number <= int(high) for low, high in excluded):
+            yield str(ipaddress.ip_address(number))
+
+
+def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
+    """As fabric_plan has it, for hosts with their addresses."""
+    network = {
+        "name": NETWORK,
+        "master": "fabric0",
+        "mtu": 1500,
+        "rdma": True,
+        "resource": "rdma/soft",
+        "subnet": subnet,
+    }
+    return {
+        "networks": [network],
+        "hosts": {
+            name: {
+                "node": name,
+                "roles": ["worker"],
+                "links": {NETWORK: {"address": address, "mtu": 1500, "device": name.replace("h", "rxp")}},
+            }
+            for name, address in hosts.items()
+        },
+    }
+
+
+def run_in(_run: t.Any, pod: str, container: str, script: str, timeout: int) -> _probe.Output:
+    """In place of the API's exec."""
+    user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"] if container == "user" else []
+    done = run_program(["ip", "netns", "exec", pod, *user, "sh", "-c", script], timeout)
+    return _probe.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
+
+
+def traffic(run: t.Any, pods: Facts) -> t.List[Facts]:
+    """Once in 15 runs, on a machine that was ten times overloaded, a client hung: so there is a second try."""
+    tests = _probe.run_traffic(run, pods)
+    return _probe.run_traffic(run, pods) if any(test["rc"] for test in tests) else tests
+
+
+def main() -> None:
+    module = AnsibleModule({"subnet": {"type": "dict", "required": True}})
+    subnet = module.params["subnet"]
+    hosts, dealt = {"h1": "10.6.0.11", "h2": "10.6.0.12"}, pod_addresses(subnet)
+    script = SWITCH
+    for n, address in enumerate(hosts.values(), 1):
+        first = OTHER_GID if n == 2 else ""
+        script += HOST.format(n=n, host=f"{address}/24", pod=f"{next(dealt)}/24", first=first)
+    module.run_command(["sh", "-euxc", script], check_rc=True)
+
+    plan = plan_for(subnet, hosts)
+    pods: Facts = {
+        name: {"host": name, "pod": name.replace("h", "p"), "networks": [NETWORK], "state": "running"} for name in hosts
+    }
+    options = Options("", "the VM", "", 60, 12, 4, False, "", 0)
+    _probe.run_in = run_in
+    # One emulated processor plays both ends, while others may use the machine below it.
+    _probe.ASK_SECONDS = _probe.PING_SECONDS = _probe.TRAFFIC_SECONDS = 60
+    with ThreadPoolExecutor(4) as pool:
+        run = _probe.Run(t.cast(t.Any, None), plan, options, pool)
+        _probe.ask_pods(run, pods)
+        seen = {"pods": pods, "pairs": _probe.ping_pairs(run, pods), "traffic": traffic(run, pods)}
+    facts = {"nodes": {}, "host_traffic": [], "rdma_image": "the VM", **seen}
+    expect = _verdict.Expect(ipu=False)
+    judges = (_verdict.judge_pods, _verdict.judge_pairs, _verdict.judge_rdma, _verdict.judge_traffic)
+    # No kubelet here that would count resources.
+    checks = [c for judge in judges for c in judge(plan, facts, expect) if c.check != "rdma_resource"]
+    checks.append(_verdict.unique_check(plan, plan["networks"][0], pods))
+
+    module.run_command(["ip", "netns", "exec", "p2", "rdma", "link", "delete", "rxp2"], check_rc=True)
+    with ThreadPoolExecutor(4) as pool:
+        _probe.ask_pods(run._replace(pool=pool), pods)
+    broken = [c for c in _verdict.judge_rdma(plan, facts, expect) if c.check != "rdma_resource"]
+    rows = [f"{c.status:8} {c.check:16} {c.node or '-'.join(c.pair):6} {c.seen}" for c in checks]
+    module.exit_json(
+        text="\n".join(rows),
+        failed_checks=[c.check for c in checks if c.status == _verdict.FAILED],
+        passed_checks=sorted({c.check for c in checks if c.status == _verdict.PASSED}),
+        indexes=[c.seen for c in checks if c.check == "gid"],
+        broken_checks=sorted(f"{c.node} {c.check}" for c in broken if c.status == _verdict.FAILED),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_host
+short_description: Make a host's fabric NICs ready for RDMA in pods
+version_added: 0.1.0
+description:
+  - In one call, for now and for each boot, kernel modules, the RDMA network namespace mode, further names and MTU of
+    the fabric NICs, RoCE v2, PFC, trust and ECN, and the link type of ports.
+  - A further name is kept by a systemd C(.link) file. Only one such file applies to a NIC, so it has all settings of
+    the one that applied before.
+  - Never reboots. What only a reboot brings is in RV(reboot), and a warning.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - iproute2 5.5 or later on the host, for further names.
+  - mlnx_qos, or dcb of iproute2 5.11, for PFC; mlxconfig or mstconfig for the link type. Without them it says so.
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  links:
+    description:
+      - The fabric NICs of this host, as the plan has them. V(netdev), V(altname), V(rdma_netdevs) and V(pci) are read,
+        other keys are not. All may be left out.
+    type: list
+    elements: dict
+    default: []
+  rdma:
+    description: Whether the NICs shall have RDMA. Without it only names and MTU count.
+    type: bool
+    default: true
+  modules:
+    description: Kernel modules to have. Those of the NICs' drivers are added.
+    type: list
+    elements: str
+    default: [ib_uverbs, ib_umad, rdma_cm, rdma_ucm]
+  mtu:
+    description: MTU of the fabric NICs and of what lies below them, V(0) leaves it.
+    type: int
+    default: 0
+  qos:
+    description: Quality of service of the fabric NICs. What is left out stays as it is.
+    type: dict
+    default: {}
+    suboptions:
+      pfc:
+        description: Priorities with priority flow control, V(0) to V(7).
+        type: list
+        elements: int
+      trust:
+        description: What the NIC takes a packet's priority from.
+        type: str
+        choices: [dscp, pcp]
+      ecn:
+        description: Priorities with congestion control by ECN, V(0) to V(7).
+        type: list
+        elements: int
+  link_type:
+    description: What the ports at the V(pci) of O(links) shall be, from the next boot on. Left out, nobody asks.
+    type: str
+    choices: [ethernet, infiniband]
+seealso:
+  - module: ipu.fabric.rdma_info
+"""
+
+EXAMPLES = r"""
+- name: Make the fabric NICs ready
+  ipu.fabric.rdma_host:
+    links: "{{ fabric_plan.hosts[inventory_hostname].links.values() | list }}"
+    mtu: 9000
+    qos:
+      pfc: [3]
+      trust: dscp
+      ecn: [3]
+"""
+
+RETURN = r"""
+reboot:
+  description: Why the host has to be started anew. Empty when it has not.
+  type: list
+  elements: str
+  returned: success
+  sample: ["0000:81:00.0 runs as InfiniBand until the host is started anew."]
+notes:
+  description: What was asked for and can't be had on this host.
+  type: list
+  elements: str
+  returned: success
+  sample: ["eth1: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._rdma_host_apply import run
+from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+
+QOS_OPTIONS = {
+    "pfc": {"type": "list", "elements": "int"},
+    "trust": {"type": "str", "choices": ["dscp", "pcp"]},
+    "ecn": {"type": "list", "elements": "int"},
+}
+
+
+def main() -> None:
+    run_module(
+        {
+            "links": {"type": "list", "elements": "dict", "default": []},
+            "rdma": {"type": "bool", "default": True},
+            "modules": {
+                "type": "list",
+                "elements": "str",
+                "default": ["ib_uverbs", "ib_umad", "rdma_cm", "rdma_ucm"],
+            },
+            "mtu": {"type": "int", "default": 0},
+            "qos": {"type": "dict", "default": {}, "options": QOS_OPTIONS},
+            "link_type": {"type": "str", "choices": ["ethernet", "infiniband"]},
+        },
+        run,
+    )
+
+
+if __name__ == "__main__":
+    main()

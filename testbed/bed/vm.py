@@ -1,0 +1,288 @@
+"""One virtual machine with what a container lacks: a kernel with RDMA (rdma_rxe), cgroup v2, every capability.
+
+Software emulation, because nested KVM hangs on some machines that run tests. The userland is Debian stable; only the
+kernel is newer, from stable's backports, because rdma_rxe serves network namespaces since Linux 7.2 only. Debian keeps
+no old backports, so the kernel cannot be pinned: a built machine stays as it is until its inputs change, and says which
+kernel it has.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .build import need
+from .common import CACHE, ProblemError, digest, lock, output, run, say, step, stored
+from .hosts import ssh_key, testbed
+from .trees import KEYRING, SLIM, chroot_apt, debian_mirror
+
+SUITE, KERNEL_SUITE = "trixie", "trixie-backports"
+NEEDED = {
+    "debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client",
+    "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu seabios",
+}  # fmt: skip
+# What a Debian server has, RDMA's tools, and a container runtime. Nothing of Kubernetes.
+PACKAGES = (
+    "systemd systemd-sysv dbus udev kmod openssh-server python3 iproute2 iputils-ping ethtool procps pciutils netbase "
+    "rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest containerd initramfs-tools zstd"
+)
+MANAGEMENT_MAC, FABRIC_MAC = "52:54:00:5f:00:01", "52:54:00:5f:00:02"
+FABRIC_ADDRESS = "10.5.0.11"
+FILES = {
+    # Most drivers are of no use here, and each would cost time to write, compress and index.
+    "etc/dpkg/dpkg.cfg.d/slim": SLIM
+    + "".join(
+        f"path-exclude={top}/modules/*/kernel/{part}/*\n"
+        for top in ("/lib", "/usr/lib")
+        for part in ("sound", "drivers/gpu", "drivers/media", "drivers/net/wireless", "drivers/staging", "drivers/iio")
+    ),
+    "etc/apt/apt.conf.d/90small": 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n',
+    # The disk and its file system: the rest comes from the disk.
+    "etc/initramfs-tools/initramfs.conf": "MODULES=list\nBUSYBOX=n\nCOMPRESS=zstd\n",
+    "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\next4\n",
+    "etc/systemd/network/20-management.network": f"[Match]\nMACAddress={MANAGEMENT_MAC}\n"
+    "[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nIPv6AcceptRA=no\n",
+    "etc/systemd/network/20-fabric.network": f"[Match]\nMACAddress={FABRIC_MAC}\n"
+    f"[Network]\nAddress={FABRIC_ADDRESS}/24\nIPv6AcceptRA=no\nLinkLocalAddressing=ipv6\n",
+    "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\n",
+    "etc/hostname": "roce\n",
+    "etc/hosts": "127.0.0.1 localhost\n10.0.2.15 roce\n",
+}
+ENABLED = "systemd-networkd.service ssh.service"
+DISABLED = (
+    "containerd.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
+)
+MASKED = (
+    "systemd-networkd-wait-online.service systemd-firstboot.service getty.target serial-getty@ttyS0.service "
+    "modprobe@drm.service modprobe@efi_pstore.service systemd-pstore.service e2scrub_reap.service dev-hugepages.mount"
+)
+# Mitigations and audits cost much under emulation, and protect nothing here.
+BOOT = "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0"
+MEMORY_MB = 1024
+DISK = "16G"  # sparse: what is not used takes no room
+BOOT_SECONDS = 600  # a minute on a quiet machine
+
+
+# ---- the disk -------------------------------------------------------------------------------------------------------
+
+
+def _name() -> tuple[str, str]:
+    """Name and key of the built machine in the store."""
+    return "vm", digest(SUITE, KERNEL_SUITE, PACKAGES, FILES, ENABLED, DISABLED, MASKED, DISK)
+
+
+def stored_name() -> str:
+    return "-".join(_name())
+
+
+def _write(tree: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        file = tree / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+
+def _make(target: Path) -> None:
+    """Fill target with disk.img, vmlinuz, initrd.img, and the kernel's release in `kernel`."""
+    tree, mirror = target / "tree", debian_mirror()
+    first = ("etc/dpkg/dpkg.cfg.d/slim", "etc/apt/apt.conf.d/90small")  # they count from the first package on
+    _write(tree, {name: FILES[name] for name in first})
+    run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", SUITE, tree, mirror)
+    sources = "".join(f"deb {mirror} {suite} main\n" for suite in (SUITE, KERNEL_SUITE))
+    _write(tree, {"etc/apt/sources.list": sources})
+    _write(tree, {name: text for name, text in FILES.items() if name.startswith("etc/initramfs-tools")})
+    chroot_apt(tree, *PACKAGES.split(), "--option=Dpkg::Options::=--force-confold")
+    chroot_apt(tree, "linux-image-amd64", f"--target-release={KERNEL_SUITE}")
+    _write(tree, FILES)
+    run("systemctl", f"--root={tree}", "enable", *ENABLED.split())
+    run("systemctl", f"--root={tree}", "disable", *DISABLED.split())
+    run("systemctl", f"--root={tree}", "mask", *MASKED.split())
+    for own in ("etc/resolv.conf", "etc/apt/sources.list"):  # nothing of the machine that built it stays
+        (tree / own).unlink(missing_ok=True)
+    shutil.rmtree(tree / "var/lib/apt/lists")
+    kernel = next((tree / "boot").glob("vmlinuz-*"))
+    release = kernel.name.removeprefix("vmlinuz-")
+    shutil.copyfile(kernel, target / "vmlinuz")
+    shutil.copyfile(tree / f"boot/initrd.img-{release}", target / "initrd.img")
+    (target / "kernel").write_text(f"{release}\n")
+    # A journal would only cost time: what the machine writes is thrown away.
+    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", tree, target / "disk.img", DISK)
+    shutil.rmtree(tree)
+
+
+def machine() -> Path:
+    """The built machine's directory in the store."""
+    need(NEEDED)
+    with lock("store", shared=True):
+        return stored(*_name(), _make)
+
+
+# ---- running --------------------------------------------------------------------------------------------------------
+
+
+def command(place: Path, state: Path, port: int, public_key: str) -> list[str]:
+    """The emulator's command line. What the machine writes to its disk is lost when it ends.
+
+    One thread and an old processor: with several, or with every feature, Linux 7 panics on QEMU 7.2."""
+    credential = base64.b64encode(public_key.encode()).decode()
+    drive = f"file={place}/disk.img,format=raw,if=virtio,snapshot=on,cache=unsafe"
+    forward = f"user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"
+    words = f"""
+        qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem -smp 1 -m {MEMORY_MB}
+        -kernel {place}/vmlinuz -initrd {place}/initrd.img -drive {drive}
+        -netdev {forward} -device virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC}
+        -netdev user,id=fabric,restrict=on,net=10.5.0.0/24 -device virtio-net-pci,netdev=fabric,mac={FABRIC_MAC}
+        -device virtio-rng-pci -nodefaults -display none -serial file:{state}/console
+        -daemonize -pidfile {state}/pid
+    """.split()
+    smbios = f"type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root={credential}"
+    return [*words, "-append", BOOT, "-smbios", smbios]
+
+
+def boot_fault(console: str) -> str:
+    """Why the kernel gave up, from the serial console; empty when it did not."""
+    found = re.search(r"Kernel panic - not syncing: .*|Gave up waiting for root.*|.*Out of memory: .*", console)
+    return found.group(0).strip() if found else ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that belongs to a TESTBED_ID."""
+
+    number: int
+
+    @property
+    def state(self) -> Path:
+        return CACHE / "vm" / str(self.number)  # not below testbed/: that goes with `testbed down`
+
+    @property
+    def port(self) -> int:
+        return 22220 + self.number
+
+    @property
+    def key(self) -> Path:
+        return self.state / "id_ed25519"
+
+    @property
+    def inventory(self) -> Path:
+        return self.state / "inventory" / "hosts.json"
+
+    def pid(self) -> int:
+        """The emulator's process; 0 when it does not run."""
+        file = self.state / "pid"
+        number = int(file.read_text()) if file.exists() else 0
+        words = Path(f"/proc/{number}/cmdline")
+        return number if number and words.exists() and str(file).encode() in words.read_bytes() else 0
+
+    def ssh(self, *words: str) -> list[str]:
+        quiet = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
+        options = [part for option in quiet for part in ("-o", option)]
+        return ["ssh", "-i", str(self.key), "-p", str(self.port), *options, "root@127.0.0.1", *words]
+
+    def _kernel(self) -> str:
+        return (Path((self.state / "parts").read_text().strip()) / "kernel").read_text().strip()
+
+    def _console(self) -> str:
+        file = self.state / "console"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def _greets(self) -> bool:
+        """Whether ssh answers. The emulator takes connections before anybody listens inside."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + BOOT_SECONDS
+        while not self._greets():
+            fault = boot_fault(self._console()) or ("" if self.pid() else "the emulator ended")
+            if not fault and time.monotonic() > deadline:
+                fault = f"no ssh after {BOOT_SECONDS} s"
+            if fault:
+                tail = "\n".join(self._console().splitlines()[-15:])
+                raise ProblemError(
+                    f"Linux {self._kernel()} does not boot: {fault}. The end of {self.state}/console:\n{tail}\n"
+                    f"If it is the kernel's fault, choose another suite for it: KERNEL_SUITE in {__file__}"
+                )
+            time.sleep(1)
+        output(*self.ssh("systemctl", "is-system-running", "--wait"), check=False)
+
+    def _write_inventory(self) -> None:
+        host = {
+            "ansible_host": "127.0.0.1",
+            "ansible_port": self.port,
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.key),
+            "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
+            "-o LogLevel=ERROR -o ControlPersist=600",
+            "ansible_ssh_pipelining": True,
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "ansible_timeout": 60,
+        }
+        groups = {name: {"hosts": {"roce": {}}} for name in ("kube_control_plane", "kube_node")}
+        self.inventory.parent.mkdir(parents=True, exist_ok=True)
+        self.inventory.write_text(json.dumps({"all": {"hosts": {"roce": host}, "children": groups}}, indent=2))
+
+    # -- commands
+
+    def up(self) -> None:
+        """Boot it, fresh, unless it runs."""
+        place = machine()
+        with lock(f"vm-{self.number}"):
+            if self.pid():
+                return
+            self.state.mkdir(parents=True, exist_ok=True)
+            ssh_key(self.key, f"ipu-fabric-vm-{self.number}")
+            (self.state / "parts").write_text(f"{place}\n")
+            (self.state / "console").unlink(missing_ok=True)
+            with step(f"boot Linux {self._kernel()} under software emulation"):
+                run(*command(place, self.state, self.port, self.key.with_suffix(".pub").read_text()))
+                self._wait()
+            self._write_inventory()
+        say(f"inventory: {self.inventory}")
+
+    def down(self) -> None:
+        """End it, and forget what it wrote."""
+        with lock(f"vm-{self.number}"):
+            number = self.pid()
+            if number:
+                os.kill(number, signal.SIGTERM)
+                while self.pid():
+                    time.sleep(0.1)
+            shutil.rmtree(self.state, ignore_errors=True)
+
+    def status(self) -> str:
+        number = self.pid()
+        return f"Linux {self._kernel()}, process {number}, ssh on 127.0.0.1:{self.port}" if number else "does not run"
+
+    def execute(self, words: list[str]) -> int:
+        if not self.pid():
+            raise ProblemError("the machine does not run: `testbed vm up` first")
+        return run(*self.ssh(*words), check=False, stdout=None).returncode
+
+
+def act(action: str, words: list[str]) -> int | None:
+    """A command of `testbed vm`."""
+    one = Machine(testbed().number)
+    if action == "ssh":
+        return one.execute(words)
+    if action == "status":
+        print(one.status())
+    else:
+        {"up": one.up, "down": one.down}[action]()
+    return None
+
+
+def used() -> set[str]:
+    """Names in the store that this checkout or a running machine uses."""
+    return {stored_name()} | {Path(file.read_text().strip()).name for file in (CACHE / "vm").glob("*/parts")}
