@@ -27,7 +27,7 @@ WEBHOOKS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 ATTEMPTS = 5
 DEAD = (
     "Start the operator (the role ipu.fabric.ipu_operator installs it again) so that it gives the partitions back, or "
-    "remove the jobs by force: their partitions then stay in V-IPU."
+    "remove the jobs by force (ipu_operator_force: true): their partitions then stay in V-IPU."
 )
 
 
@@ -111,7 +111,7 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
             "No IPUJob may be there when its operator is removed.",
             "IPUJobs of the cluster",
             f"{len(jobs)}: {', '.join(names[:20])}{' and more' if names[20:] else ''}",
-            "Wait until they have ended and delete them, or have them deleted.",
+            "Wait until they have ended and delete them, or have them deleted (ipu_operator_delete_jobs: true).",
         )
     alive = any(operator["available"] for operator in installed(cluster))
     if any(map(held, jobs)) and not alive and not force:
