@@ -13,7 +13,7 @@ name: plan_nodes
 short_description: What a plan says of hosts, by node name
 version_added: 0.1.0
 description:
-  - Gives the nodes with RDMA NICs, and the labels that tell which V-IPU controller serves which node.
+  - Gives the nodes with RDMA NICs, and the V-IPU controllers with the nodes that each serves.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
@@ -30,7 +30,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(rdma), a list of node names, and C(labels), the labels by node name.
+  description:
+    - C(rdma), a list of node names, and C(vipu_controllers), each with C(host), C(port), C(label) and C(nodes).
   type: dict
 """
 

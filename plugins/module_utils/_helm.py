@@ -34,6 +34,7 @@ except ImportError:
 # The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
 RENDER_LABEL = "ipu.fabric/render"
 NO_RENDER = "none"
+PEM, PEM_END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 class Release(t.NamedTuple):
@@ -281,11 +282,21 @@ def releases_of(cluster: Cluster, name: str, namespace: str) -> t.List[Release]:
     return [decode_release(secret) for secret in secrets]
 
 
+def first_end(secret: t.Optional[Object]) -> t.Optional[datetime.datetime]:
+    """When the first of the certificates in a Secret runs out; None without one. Charts name their keys freely."""
+    values = ((secret or {}).get("data") or {}).values()
+    texts = [base64.b64decode(value).decode(errors="replace").strip() for value in values]
+    ends = [
+        not_after(text[: text.index(PEM_END) + len(PEM_END)])
+        for text in texts
+        if text.startswith(PEM) and PEM_END in text
+    ]
+    return min(ends) if ends else None
+
+
 def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object]) -> t.Optional[datetime.datetime]:
     """When the certificate that the chart makes runs out; None when there is none to read."""
-    secret = cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}") if renew else None
-    pem = ((secret or {}).get("data") or {}).get(renew["key"] if renew else "")
-    return not_after(base64.b64decode(pem).decode()) if pem else None
+    return first_end(cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}")) if renew else None
 
 
 def namespace_object(params: Object) -> Object:

@@ -209,5 +209,13 @@ def plan_nodes(plan: t.Mapping[str, t.Any]) -> Object:
     """What a plan says of hosts, by the names that the cluster knows them by."""
     hosts = plan["hosts"]
     rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
-    labels = {hosts[host]["node"]: wanted for host, wanted in plan["vipu"]["node_labels"].items()}
-    return {"rdma": rdma, "labels": labels}
+    controllers = [
+        {
+            "host": controller["address"],
+            "port": controller["port"],
+            "label": controller["label"],
+            "nodes": [hosts[host]["node"] for host in controller["serves"]],
+        }
+        for controller in plan["vipu"]["controllers"]
+    ]
+    return {"rdma": rdma, "vipu_controllers": controllers}

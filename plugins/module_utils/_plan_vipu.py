@@ -14,6 +14,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._judge import Hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._vipu import DEFAULT_PORT, split_endpoint
 
 LABEL = "ipunode"
+# A label as the chart takes it: a colon or comma would end it.
+FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=[A-Za-z0-9._-]{0,63}")
 Controller = t.Dict[str, t.Any]
 
 
@@ -29,14 +31,16 @@ def as_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Addres
 
 
 def _fixed(entries: t.Sequence[t.Any], names: t.List[str], found: Findings) -> t.List[Controller]:
-    """The site's own list in place of asking: `host:port`, or {host, port, serves} where there are several."""
+    """The site's own list in place of asking: `host:port`, or {host, port, serves, label} where there are several."""
     controllers: t.List[Controller] = []
     for entry in entries:
         given = dict(entry) if isinstance(entry, dict) else {"host": str(entry)}
         try:
             host, port = split_endpoint(str(given.get("host", "")), int(given.get("port") or DEFAULT_PORT))
             serves = [name for name in names if name in given.get("serves", names)]
-            if (len(entries) > 1 and "serves" not in given) or set(given) - {"host", "port", "serves"}:
+            if (len(entries) > 1 and "serves" not in given) or set(given) - {"host", "port", "serves", "label"}:
+                raise ValueError(entry)
+            if not FORM.fullmatch(str(given.get("label", f"{LABEL}=true"))):
                 raise ValueError(entry)
         except (TypeError, ValueError):
             found.error(
@@ -44,10 +48,12 @@ def _fixed(entries: t.Sequence[t.Any], names: t.List[str], found: Findings) -> t
                 [],
                 "An entry of fabric_vipu_hosts can't be used.",
                 repr(entry),
-                "Write host:port; with more than one, {host: ..., port: ..., serves: [inventory names]}.",
+                "Write host:port; with more than one, {host: ..., port: ..., serves: [inventory names]}; more: "
+                "label: key=value.",
             )
             continue
-        controllers.append({"host": host, "port": port, "address": host, "serves": serves})
+        label = {"label": given["label"]} if "label" in given else {}
+        controllers.append({"host": host, "port": port, "address": host, "serves": serves, **label})
     return controllers
 
 
@@ -107,7 +113,7 @@ def plan_vipu(settings: t.Mapping[str, t.Any], hosts: Hosts, ipv6_pods: bool, fo
         controllers = _asked(hosts, names, found)
     for controller in controllers:
         controller["address"] = settings["resolved"].get(controller["address"], controller["address"])
-        controller["label"] = f"{LABEL}={_label_value(controller, len(controllers) == 1)}"
+        controller.setdefault("label", f"{LABEL}={_label_value(controller, len(controllers) == 1)}")
         _check_address(controller, ipv6_pods, found)
     if len(controllers) == 1:  # a host that could not be asked (allowed, or there would be no plan) has no other choice
         controllers[0]["serves"] = names

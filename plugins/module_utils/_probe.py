@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
     Cluster,
@@ -234,7 +235,7 @@ def releases(cluster: Cluster) -> t.List[Facts]:
 
 
 def ipu_facts(cluster: Cluster) -> Facts:
-    """The IPU operator's Deployments, in whichever namespace, and its V-IPU proxy's health."""
+    """The IPU operator's Deployments, in whichever namespace, its certificate, and its V-IPU proxy's health."""
     found = []
     for name in IPU_DEPLOYMENTS:
         for deployment in cluster.items("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={name}"):
@@ -248,7 +249,12 @@ def ipu_facts(cluster: Cluster) -> Facts:
                 }
             )
     proxy = next((each for each in found if each["name"] == IPU_DEPLOYMENTS[-1]), None)
-    return {"deployments": found, "proxy": proxy_health(cluster, proxy)}
+    namespace = found[0]["namespace"] if found else "ipu-operator"
+    return {
+        "deployments": found,
+        "proxy": proxy_health(cluster, proxy),
+        "certificate": certificate(cluster, namespace),
+    }
 
 
 # Seconds before each question: a proxy whose controller was away for a moment is back after its next readiness probe.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the network operator serves, removed in the order in which nothing is left without its keeper."""
+"""What operators serve, removed in the order in which nothing is left without its keeper."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Found(t.NamedTuple):
 
 
 class Removal:
-    """The network operator's objects in a cluster."""
+    """Objects that go together with what depends on them."""
 
     def __init__(self, cluster: Cluster, timeout: float) -> None:
         self.cluster, self.timeout = cluster, timeout
@@ -88,6 +88,21 @@ class Removal:
             items = self.cluster.items(resource.path()) if resource else []
             found += [{"apiVersion": api_version, "kind": kind, "metadata": item["metadata"]} for item in items]
         return found
+
+    def remove(self, objects: t.Sequence[Object], left: t.Callable[[], t.Sequence[Object]], next_step: str) -> None:
+        """Delete the objects, and wait until nothing is left of them and of what depends on them."""
+        for obj in objects:
+            self.cluster.delete(t.cast(str, self.cluster.path_of(obj)))
+        wait_until(
+            lambda: [f"{describe(obj)} still exists" for obj in left()],
+            self.timeout,
+            "Deleted objects were expected to go.",
+            next_step,
+        )
+
+
+class NetworkRemoval(Removal):
+    """The network operator's objects in a cluster."""
 
     def pods(self) -> t.List[Object]:
         items = self.cluster.items("/api/v1/pods", fieldSelector=RUNNING)
@@ -112,17 +127,6 @@ class Removal:
         """What runs because of the policy."""
         found = [w for kind in ("daemonsets", "deployments") for w in self.cluster.items(f"/apis/apps/v1/{kind}")]
         return [workload for workload in found if owned_by(workload, [POLICY])]
-
-    def remove(self, objects: t.Sequence[Object], left: t.Callable[[], t.Sequence[Object]], next_step: str) -> None:
-        """Delete the objects, and wait until nothing is left of them and of what depends on them."""
-        for obj in objects:
-            self.cluster.delete(t.cast(str, self.cluster.path_of(obj)))
-        wait_until(
-            lambda: [f"{describe(obj)} still exists" for obj in left()],
-            self.timeout,
-            "Deleted objects were expected to go.",
-            next_step,
-        )
 
     def run(self, found: Found) -> None:
         """Pods, networks, pools, policy: each is gone before the next one goes."""
@@ -150,7 +154,7 @@ class Removal:
 def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module network_operator_absent."""
     cluster = connect(module)
-    removal = Removal(cluster, module.params["timeout"])
+    removal = NetworkRemoval(cluster, module.params["timeout"])
     found = removal.look()
     users = ["/".join(name_of(pod)) for pod in found.users]
     if users and not module.params["force"]:

@@ -390,6 +390,8 @@ def pair_checks(pair: Facts, where: Facts) -> t.Iterator[Check]:
 
 # IPU
 
+CERTIFICATE_DAYS = 14
+
 
 def judge_ipu(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     if not expect.ipu:
@@ -405,6 +407,9 @@ def judge_ipu(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
     webhook, proxy = probe["webhook"], probe["ipu"]["proxy"]
     yield result("webhook", webhook["passed"], "a dry-run IPUJob is accepted", webhook["seen"])
     yield result("vipu_proxy", proxy["healthy"], "GET /health: 200", proxy["seen"])
+    end, days = probe["ipu"]["certificate"]["end"], probe["ipu"]["certificate"]["days"]
+    seen = f"{days} days, until {end}" if end else "no certificate in the Secret ipu-operator-admission"
+    yield result("ipu_certificate", bool(end) and days >= CERTIFICATE_DAYS, f"{CERTIFICATE_DAYS} days at least", seen)
 
 
 def vipu_checks(pods: Facts) -> t.Iterator[Check]:

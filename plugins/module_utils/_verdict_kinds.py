@@ -121,6 +121,11 @@ KINDS: t.Dict[str, Kind] = {
         "ipu",
         "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate and restarts the controller.",
     ),
+    "ipu_certificate": Kind(
+        "Webhook's certificate lasts",
+        "ipu",
+        "Run the playbook ipu.fabric.fabric: it renews the certificate in its last 30 days (ipu_operator_renew_days).",
+    ),
     "vipu_proxy": Kind(
         "V-IPU proxy is healthy", "ipu", "See the proxy's log; it must reach the planned V-IPU controllers."
     ),

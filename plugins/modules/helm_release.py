@@ -78,13 +78,9 @@ options:
     type: dict
     suboptions:
       secret:
-        description: Name of the Secret with the certificate.
+        description: Name of the Secret with the certificate. The first of its certificates to end counts.
         type: str
         required: true
-      key:
-        description: Key of the Secret that holds the certificate in PEM form.
-        type: str
-        default: tls.crt
       days:
         description: Days before its end at which the certificate is renewed.
         type: int
@@ -143,7 +139,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._result import run_modu
 
 RENEW = {
     "secret": {"type": "str", "required": True, "no_log": False},
-    "key": {"type": "str", "default": "tls.crt", "no_log": False},
     "days": {"type": "int", "default": 30},
 }
 

@@ -143,6 +143,7 @@ FAULTS: t.Dict[str, Fault] = {
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
     "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
     "the network takes the default route": Fault(probe={"pods/w1/root/default_routes": ["net1"]}),
+    "the certificate of the IPU operator's webhook is about to end": Fault(probe={"ipu/certificate/days": 10}),
     "V-IPU cannot be reached": Fault(
         hosts={"w1/vipu": {}, "w1/errors": [NO_VIPU]},
         probe={"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 1, "seen": "refused"}},

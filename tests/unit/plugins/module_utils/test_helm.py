@@ -96,11 +96,17 @@ def test_not_after():
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ipu-operator-webhook-svc")])
-    for year in (2027, 2051):
+    texts = []
+    for year in (2051, 2027):
         end = datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
         builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - datetime.timedelta(days=365), end)
         pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
         assert _helm.not_after(pem) == end
+        texts.append(base64.b64encode(pem.encode()).decode())
+    # The first that ends counts, whatever its key; keys and other values are none.
+    assert _helm.first_end({"data": {"ca": texts[0], "cert": texts[1], "key": "aGVsbG8="}}) == end
+    assert _helm.first_end({"data": {"key": "/////w=="}}) is None
+    assert _helm.first_end({}) is _helm.first_end(None) is None
 
 
 LOGIN = {

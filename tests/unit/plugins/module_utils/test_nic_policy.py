@@ -241,6 +241,13 @@ def test_plan_nodes():
             "w2.site": {"node": "w2", "links": {"rdma-net": {"rdma_netdevs": []}}},
             "cp": {"node": "cp", "links": {}},
         },
-        "vipu": {"node_labels": {"w1.site": {"vipu": "a"}}},
+        "vipu": {
+            "controllers": [
+                {"host": "v", "address": "10.5.0.20", "port": 8090, "label": "k=a", "serves": ["w1.site", "cp"]}
+            ]
+        },
     }
-    assert _nic_policy.plan_nodes(plan) == {"rdma": ["w1"], "labels": {"w1": {"vipu": "a"}}}
+    assert _nic_policy.plan_nodes(plan) == {
+        "rdma": ["w1"],
+        "vipu_controllers": [{"host": "10.5.0.20", "port": 8090, "label": "k=a", "nodes": ["w1", "cp"]}],
+    }

@@ -197,6 +197,8 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("vipu", {"vipu_hosts": ["10.5.0.20", "10.5.0.21"]}, "serves"),
         ("vipu", {"vipu_hosts": ["10.5.0.20:port"]}, "host:port"),
         ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": []}]}, "w2"),
+        ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "label": "rack"}]}, "key=value"),
+        ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "label": "rack=a,b"}]}, "key=value"),
         ("vipu-address", {"vipu_hosts": ["localhost"]}, "loopback"),
         ("vipu-address", {"vipu_hosts": ["[fd00::20]:8090"]}, "IPv6"),
     ],
@@ -274,6 +276,13 @@ def test_several_controllers_get_labels_that_last(hosts):
 def test_a_fixed_controller_by_name(hosts):
     planned = plan(hosts, vipu_hosts=["vipu.example:8090"], resolved={"vipu.example": "10.5.0.20"})
     assert planned["vipu"]["value"] == "10.5.0.20:8090:ipunode=true"
+
+
+def test_controllers_with_labels_of_their_own(hosts):
+    controllers = [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": ["w2"], "label": "rack=b"}]
+    vipu = plan(hosts, vipu_hosts=controllers)["vipu"]
+    assert vipu["value"] == "10.5.0.20:8090:ipunode=10.5.0.20,10.5.0.21:8090:rack=b"
+    assert vipu["node_labels"] == {"w1": {"ipunode": "10.5.0.20"}, "w2": {"rack": "b"}}
 
 
 def test_without_ipus_vipu_is_not_asked(hosts):

@@ -180,6 +180,7 @@ def probe() -> Facts:
                 {"name": "ipu-operator-vipu-proxy", "namespace": "ipu", "ready": 1, "wanted": 1},
             ],
             "proxy": {"healthy": True, "seen": "GET /health: 200"},
+            "certificate": {"end": "2027-11-21T10:00:00+00:00", "days": 364},
         },
     }
 
@@ -280,6 +281,9 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("ipu/deployments", [], {"ipu_operator": "failed"}, "no Deployment"),
         ("webhook", {"passed": False, "seen": "x509: expired"}, {"webhook": "failed"}, "x509: expired"),
         ("ipu/proxy", {"healthy": False, "seen": "503"}, {"vipu_proxy": "failed"}, "503"),
+        ("ipu/certificate/days", 13, {"ipu_certificate": "failed"}, "13 days, until 2027-11-21"),
+        ("ipu/certificate/days", -1, {"ipu_certificate": "failed"}, "-1 days"),
+        ("ipu/certificate", {"end": "", "days": None}, {"ipu_certificate": "failed"}, "no certificate in the Secret"),
         ("nodes/w1/allocatable/rdma-net/count", 0, {"rdma_resource": "failed"}, "rdma/shared: 0"),
         ("pods/w1/rdma/ports/mlx5_0\\1/state", "DOWN", {"rdma_link": "failed"}, "mlx5_0/1 DOWN"),
         ("pods/w1/rdma/ports/mlx5_0\\1/link_layer", "InfiniBand", {"link_layer": "failed"}, "InfiniBand"),

@@ -1,0 +1,73 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import ipu_node_labels
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
+DOCUMENTATION = r"""
+name: ipu_node_labels
+short_description: The labels by which V-IPU controllers find their nodes
+version_added: 0.1.0
+description:
+  - Gives the nodes and labels for M(ipu.fabric.node_labels), and takes the labels off nodes that a controller serves no
+    more.
+author: ipu.fabric contributors (@ipu-fabric)
+options:
+  _input:
+    description:
+      - The V-IPU controllers that are wanted, each with C(label), a key=value, and C(nodes), names of nodes.
+      - Without C(nodes) the labels are the site's own business, and stay.
+    type: list
+    elements: dict
+    required: true
+  seen:
+    description: What M(ipu.fabric.ipu_operator_info) returned, C(vipu_controllers) and C(labelled) of it.
+    type: dict
+    default: {}
+  absent:
+    description: Whether the operator goes, and all labels with it.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Label the IPU nodes
+  ipu.fabric.node_labels:
+    kubeconfig: artifacts/admin.conf
+    nodes: "{{ controllers | ipu.fabric.ipu_node_labels }}"
+  vars:
+    controllers:
+      - label: vipu-ctrl=vctl1
+        nodes: [ipu1, ipu2]
+"""
+
+RETURN = r"""
+_value:
+  description: The nodes, each with C(name) and C(labels); a label of null has to go.
+  type: list
+  elements: dict
+"""
+
+
+def labels(
+    controllers: t.Sequence[t.Dict[str, t.Any]], seen: t.Optional[t.Mapping[str, t.Any]] = None, absent: bool = False
+) -> t.List[t.Dict[str, t.Any]]:
+    known = seen or {}
+    former, labelled = known.get("vipu_controllers") or [], known.get("labelled") or []
+    try:
+        return ipu_node_labels(controllers, former, labelled, absent)
+    except FabricError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> t.Dict[str, t.Any]:
+        return {"ipu_node_labels": labels}
