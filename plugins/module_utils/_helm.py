@@ -282,10 +282,19 @@ def releases_of(cluster: Cluster, name: str, namespace: str) -> t.List[Release]:
 
 
 def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object]) -> t.Optional[datetime.datetime]:
-    """When the certificate that the chart makes runs out; None when there is none to read."""
+    """When the certificate that the chart makes runs out; None when its Secret is not there yet."""
     secret = cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}") if renew else None
-    pem = ((secret or {}).get("data") or {}).get(renew["key"] if renew else "")
-    return not_after(base64.b64decode(pem).decode()) if pem else None
+    if not (renew and secret):
+        return None
+    data = secret.get("data") or {}
+    if renew["key"] not in data:
+        raise FabricError(
+            f"The certificate in {renew['key']} of a Secret was to be watched, and renewed before it ends.",
+            f"Secret {namespace}/{renew['secret']}",
+            f"its keys are {', '.join(sorted(data)) or 'none'}",
+            "Name the key that holds the certificate.",
+        )
+    return not_after(base64.b64decode(data[renew["key"]]).decode())
 
 
 def namespace_object(params: Object) -> Object:

@@ -120,6 +120,7 @@ EXAMPLES = r"""
       gcr.io/kubebuilder/kube-rbac-proxy:v0.8.0: registry.k8s.io/kubebuilder/kube-rbac-proxy:v0.8.0
     renew:
       secret: ipu-operator-admission
+      key: cert
   delegate_to: localhost
   run_once: true
 """
