@@ -295,8 +295,19 @@ def first_end(secret: t.Optional[Object]) -> t.Optional[datetime.datetime]:
 
 
 def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object]) -> t.Optional[datetime.datetime]:
-    """When the certificate that the chart makes runs out; None when there is none to read."""
-    return first_end(cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}")) if renew else None
+    """When the certificate that the chart makes runs out; None when its Secret is not there yet."""
+    secret = cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}") if renew else None
+    if not (renew and secret):
+        return None
+    end = first_end(secret)
+    if end is None:  # must not read as a certificate that never ends
+        raise FabricError(
+            "The certificate in a Secret was to be watched, and renewed before it ends.",
+            f"Secret {namespace}/{renew['secret']}",
+            f"no certificate under its keys {', '.join(sorted(secret.get('data') or {})) or '(none)'}",
+            "Delete the Secret and run this again, so that the chart makes it anew, or name another one.",
+        )
+    return end
 
 
 def namespace_object(params: Object) -> Object:

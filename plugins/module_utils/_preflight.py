@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -99,12 +100,14 @@ def _socket_owners(root: str, inodes: t.Dict[str, int]) -> t.Dict[int, str]:
     for pid in filter(str.isdigit, os.listdir(os.path.join(root, "proc"))):
         folder = os.path.join(root, "proc", pid, "fd")
         try:
-            links = [os.readlink(os.path.join(folder, number)) for number in os.listdir(folder)]
+            numbers = os.listdir(folder)
         except OSError:  # gone meanwhile, or not ours to see
             continue
-        for link in links:
-            if link.startswith("socket:[") and link[8:-1] in inodes:
-                owners[inodes[link[8:-1]]] = read(os.path.join(root, "proc", pid, "comm")).strip()
+        for number in numbers:
+            with contextlib.suppress(OSError):  # closed meanwhile; the others are still its own
+                link = os.readlink(os.path.join(folder, number))
+                if link.startswith("socket:[") and link[8:-1] in inodes:
+                    owners[inodes[link[8:-1]]] = read(os.path.join(root, "proc", pid, "comm")).strip()
     return owners
 
 

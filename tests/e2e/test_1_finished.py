@@ -20,3 +20,14 @@ def test_nothing_to_change(finished: Bed, arguments: tuple[str, ...]) -> None:
 def test_plan_of_one_host_is_of_the_whole_inventory(finished: Bed, host: str) -> None:
     assert finished.play("plan", "--limit", host).code == 0
     assert sorted(finished.plan()["hosts"]) == ["cp1", "w1"]
+
+
+def test_the_webhook_gets_a_new_certificate_in_time(finished: Bed) -> None:
+    def certificate() -> str:
+        return finished.kubectl("-n ipu-operator get secret ipu-operator-admission")["data"]["cert"]
+
+    before = certificate()
+    result = finished.play("plan fabric", ipu_operator_renew_days=366)
+    assert result.code == 0
+    assert result.changed() == {"cp1": 1}
+    assert certificate() != before

@@ -34,8 +34,10 @@ func main() {
 			version.PluginSupports("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"), "multus stand-in")
 		return
 	}
-	if err := host.InstallSelf("/host/opt/cni/bin/multus"); err != nil {
-		log.Fatal(err)
+	for _, name := range []string{"multus", "passthru"} { // the second one is there and unused, as with the real installer
+		if err := host.InstallSelf("/host/opt/cni/bin/" + name); err != nil {
+			log.Fatal(err)
+		}
 	}
 	configured := false
 	host.Keep(time.Second, func() error {

@@ -5,7 +5,7 @@
 // reconcile, and calls a network ready whatever its IPAM text says.
 //
 // It does not: drive OFED, SR-IOV, InfiniBand, host device networks, NIC features or firmware, drain or upgrade nodes,
-// run webhooks, elect leaders, or wait for driver labels. IPPool's perNodeExclusions and CIDRPool are not there. Since 25.10
+// run webhooks or elect leaders. It labels nodes as if every driver were loaded at once. IPPool's perNodeExclusions and CIDRPool are not there. Since 25.10
 // it leaves whereabouts alone, but does not take its name off whereabouts' objects: they go with the policy.
 package main
 
@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -31,6 +32,10 @@ const (
 	manager    = "network-operator"
 	policyName = "nic-cluster-policy"
 	crdDelay   = 3 * time.Second // the real one took up to 11 s
+
+	mellanoxNIC = "feature.node.kubernetes.io/pci-15b3.present"
+	waitDriver  = "network.nvidia.com/operator.mofed.wait"
+	waitNIC     = "network.nvidia.com/operator.nic-configuration.wait" // since 25.10
 )
 
 var (
@@ -56,7 +61,7 @@ func main() {
 	defer stop()
 	o := &operator{client: client, options: optionsFromEnvironment(), applied: map[string]bool{}}
 	log.Printf("network operator stand-in, %+v", o.options)
-	kube.Run(ctx, client, o.reconcile, policies, macvlans, daemonSets, deploys, namespaces, kube.NADs)
+	kube.Run(ctx, client, o.reconcile, policies, macvlans, daemonSets, deploys, namespaces, kube.Nodes, kube.NADs)
 }
 
 func (o *operator) reconcile(ctx context.Context) error {
@@ -68,6 +73,9 @@ func (o *operator) reconcile(ctx context.Context) error {
 		if err := o.reconcilePolicy(ctx, &list.Items[i]); err != nil {
 			return err
 		}
+	}
+	if err := o.labelNodes(ctx); err != nil {
+		return err
 	}
 	networks, err := o.client.Resource(macvlans).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -106,6 +114,26 @@ func (o *operator) reconcilePolicy(ctx context.Context, policy *kube.Object) err
 		states = append(states, map[string]any{"name": c.state, "state": state})
 	}
 	return o.setStatus(ctx, policies, policy, map[string]any{"state": overall, "appliedStates": states})
+}
+
+// labelNodes tells the device plugin's DaemonSet where it need not wait for anything. Without a policy too, as the real one.
+func (o *operator) labelNodes(ctx context.Context) error {
+	nodes, err := o.client.Resource(kube.Nodes).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		patch := waitLabels(nodes.Items[i].GetLabels(), o.options.release)
+		if patch == "" {
+			continue
+		}
+		_, err := o.client.Resource(kube.Nodes).Patch(ctx, nodes.Items[i].GetName(), types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{FieldManager: manager})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // reconcileComponent deploys one component, or removes it when the policy no longer names it.

@@ -170,6 +170,26 @@ func attachment(network *kube.Object) *kube.Object {
 	return nad
 }
 
+// waitLabels is the patch that gives a node the labels which the real operator would give it: nothing has to be waited for
+// on a node with a Mellanox NIC, and other nodes have no such label. It is empty when the node is as it should be.
+func waitLabels(labels map[string]string, release float64) string {
+	changes := map[string]any{}
+	for _, name := range []string{waitDriver, waitNIC} {
+		value, has := labels[name]
+		switch wanted := labels[mellanoxNIC] == "true" && (name != waitNIC || release >= 25.10); {
+		case wanted && value != "false":
+			changes[name] = "false"
+		case !wanted && has:
+			changes[name] = nil
+		}
+	}
+	if len(changes) == 0 {
+		return ""
+	}
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"labels": changes}})
+	return string(patch)
+}
+
 // workloadReady is true for anything that has no pods. A DaemonSet that wants no pods is never ready.
 func workloadReady(obj *kube.Object) bool {
 	number := func(path ...string) int64 {

@@ -54,6 +54,26 @@ func TestWorkloadReady(t *testing.T) {
 	}
 }
 
+func TestWaitLabels(t *testing.T) {
+	nic := map[string]string{mellanoxNIC: "true"}
+	both := map[string]string{mellanoxNIC: "true", waitDriver: "false", waitNIC: "false"}
+	for _, c := range []struct {
+		labels  map[string]string
+		release float64
+		want    string
+	}{
+		{nil, 26.04, ""},
+		{nic, 26.04, `{"metadata":{"labels":{"` + waitDriver + `":"false","` + waitNIC + `":"false"}}}`},
+		{nic, 25.07, `{"metadata":{"labels":{"` + waitDriver + `":"false"}}}`},
+		{both, 25.10, ""},
+		{map[string]string{waitDriver: "false"}, 26.04, `{"metadata":{"labels":{"` + waitDriver + `":null}}}`},
+	} {
+		if got := waitLabels(c.labels, c.release); got != c.want {
+			t.Errorf("%v, %v: %s, want %s", c.labels, c.release, got, c.want)
+		}
+	}
+}
+
 func TestEveryManifestRenders(t *testing.T) {
 	policy := object(t, "{apiVersion: mellanox.com/v1alpha1, kind: NicClusterPolicy, metadata: {name: nic-cluster-policy}, "+
 		"spec: {global: {repository: registry.example/a, version: v1}, tolerations: [{operator: Exists}]}}")

@@ -22,7 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const stateDir = "/var/lib/cni/nv-ipam"
+const (
+	stateDir = "/var/lib/cni/nv-ipam"
+	logFile  = "/var/log/nv-ipam-cni.log"
+)
 
 // pluginConfig is what the installer tells the plugin of its node.
 type pluginConfig struct {
@@ -52,6 +55,10 @@ func add(args *skel.CmdArgs) error {
 	conf, err := parseNetwork(args)
 	if err != nil {
 		return err
+	}
+	if out, err := os.OpenFile(logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+		fmt.Fprintf(out, "%s ADD %s %s\n", time.Now().UTC().Format(time.RFC3339), args.ContainerID, conf.IPAM.PoolName)
+		_ = out.Close()
 	}
 	result := &types100.Result{CNIVersion: conf.CNIVersion}
 	for _, name := range strings.Split(conf.IPAM.PoolName, ",") { // two for dual stack

@@ -12,6 +12,7 @@ import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils import _helm
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 
 def secret(revision, status, values=None, labels=None):
@@ -89,22 +90,40 @@ def test_chart_crds(values, names):
     assert [crd["metadata"]["name"] for crd in _helm.chart_crds(FILES, values)] == names
 
 
-def test_not_after():
+def certificate(end):
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ipu-operator-webhook-svc")])
-    texts = []
-    for year in (2051, 2027):
-        end = datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
-        builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - datetime.timedelta(days=365), end)
-        pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
-        assert _helm.not_after(pem) == end
-        texts.append(base64.b64encode(pem.encode()).decode())
-    # The first that ends counts, whatever its key; keys and other values are none.
-    assert _helm.first_end({"data": {"ca": texts[0], "cert": texts[1], "key": "aGVsbG8="}}) == end
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - datetime.timedelta(days=365), end)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.mark.parametrize("year", [2027, 2051])
+def test_not_after(year):
+    end = datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
+    assert _helm.not_after(certificate(end).decode()) == end
+
+
+def test_certificate_end():
+    end = datetime.datetime(2027, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
+    found = {"data": {"cert": base64.b64encode(certificate(end)).decode(), "key": ""}}
+    there, none = (types.SimpleNamespace(get={"/api/v1/namespaces/ipu/secrets/tls": s}.get) for s in (found, None))
+    assert _helm.certificate_end(there, "ipu", {"secret": "tls"}) == end
+    assert _helm.certificate_end(there, "ipu", None) is None
+    assert _helm.certificate_end(none, "ipu", {"secret": "tls"}) is None
+    # A Secret without a certificate must not read as one that never ends.
+    empty = types.SimpleNamespace(get={"/api/v1/namespaces/ipu/secrets/tls": {"data": {"key": "aGVsbG8="}}}.get)
+    with pytest.raises(FabricError, match="no certificate under its keys key"):
+        _helm.certificate_end(empty, "ipu", {"secret": "tls"})
+
+
+def test_the_first_certificate_that_ends_counts_whatever_its_key():
+    early, late = (datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc) for year in (2027, 2051))
+    texts = [base64.b64encode(certificate(end)).decode() for end in (late, early)]
+    assert _helm.first_end({"data": {"ca": texts[0], "cert": texts[1], "key": "aGVsbG8="}}) == early
     assert _helm.first_end({"data": {"key": "/////w=="}}) is None
     assert _helm.first_end({}) is _helm.first_end(None) is None
 

@@ -71,6 +71,18 @@ def test_gather(root):
     assert not seen["systemd"]
 
 
+def test_a_process_that_closes_files_still_owns_its_port(root):
+    folder = root / "proc/17/fd"
+    folder.mkdir(parents=True)
+    (root / "proc/17/comm").write_text("kube-apiserver\n")
+    inode = _preflight.parse_listening((root / "proc/net/tcp").read_text())[6443]
+    for number in range(9):  # no links: reading them fails as it does when a file was closed after the listing
+        (folder / str(number)).touch()
+    (folder / "4").unlink()
+    (folder / "4").symlink_to(f"socket:[{inode}]")
+    assert _preflight.busy_ports(str(root), [6443]) == [{"port": 6443, "process": "kube-apiserver"}]
+
+
 @pytest.mark.parametrize(
     ("asked", "read", "arrived", "offset"),
     [
