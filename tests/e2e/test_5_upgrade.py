@@ -71,7 +71,7 @@ def test_steps(finished: Bed) -> None:
     assert address
     refused = fabric(finished, STEPS[-1])
     assert refused.code != 0
-    assert ", ".join(STEPS[1:]) in refused.text
+    assert ", then ".join(STEPS[1:]) in refused.text
     for release in STEPS[1:]:
         assert fabric(finished, release).code == 0
         assert on_the_fabric(finished) == address
