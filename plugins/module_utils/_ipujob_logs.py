@@ -69,7 +69,7 @@ class Log:
         self.part = os.path.join(folder, f".{name}.log.{os.getpid()}") if folder else ""
 
     def add(self, line: str) -> None:
-        stamp, _, text = line.partition(" ")
+        stamp, _space, text = line.partition(" ")
         with self.lock:
             if self.closed or not self.sequel.new(stamp):
                 return
@@ -136,12 +136,13 @@ class Follower(threading.Thread):
             with contextlib.closing(answer):
                 for line in lines_of(answer.stream(amt=65536, decode_content=True)):
                     self.log.add(line)
-        except ApiError as error:
-            if error.status in (401, 403):
+        except (ApiError, TransportError, OSError, ValueError) as error:
+            status = getattr(error, "status", None)
+            if status is None:
+                time.sleep(self.pause)  # the API server restarts: go on where it broke off
+            elif status in (401, 403):
                 self.log.error = message_of(error)
-            return error.status in (401, 403, 404)
-        except (TransportError, OSError, ValueError):
-            time.sleep(self.pause)  # the API server restarts: go on where it broke off
+            return status in (401, 403, 404)
         return False
 
 

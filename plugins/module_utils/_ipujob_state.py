@@ -44,7 +44,7 @@ def own_pods(job: Object, pods: t.Sequence[Object]) -> t.List[Object]:
         owners = [o["uid"] for o in pod["metadata"].get("ownerReferences") or [] if o.get("kind") == "IPUJob"]
         if match and (not owners or job["metadata"].get("uid") in owners):
             found.append((int(match[1] or -1), pod))
-    return [pod for _, pod in sorted(found, key=lambda pair: pair[0])]
+    return [pod for _number, pod in sorted(found, key=lambda pair: pair[0])]
 
 
 def role(pod: Object) -> str:

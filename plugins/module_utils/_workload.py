@@ -111,7 +111,7 @@ def resources(settings: Settings) -> Object:
 
 
 def container(settings: Settings, name: str) -> Object:
-    _, mounts = volumes(settings)
+    _volumes, mounts = volumes(settings)
     found: Object = {"name": name, "image": settings["image"], "securityContext": security(settings)}
     optional = {
         "command": list(settings.get("command") or []),
@@ -139,7 +139,7 @@ def memlock_check(settings: Settings) -> Object:
 
 def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
     """A pod on the network; `name` is its container's."""
-    held, _ = volumes(settings)
+    held, _mounts = volumes(settings)
     spec: Object = {"containers": [container(settings, name)]}
     optional = {
         "restartPolicy": restart,

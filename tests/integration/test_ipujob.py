@@ -165,7 +165,7 @@ def test_logs_are_whole_though_the_pods_are_cleaned_up_at_once(
 def test_a_failure_says_why_now_and_at_the_next_run_until_it_is_made_anew(jobs: Modules, operator: Operator) -> None:
     operator.scripts["fails"] = [runs("Traceback", "ValueError: no IPU"), idle, idle, ends(3)]
     options = {**JOB, "name": "fails", "state": "finished"}
-    for _ in range(2):
+    for _time in range(2):
         with pytest.raises(ModuleFailedError) as error:
             jobs("ipujob", **options)
         result = error.value.result

@@ -82,9 +82,9 @@ def test_promtool_takes_the_files(programs: Path, files: Path) -> None:
     promtool(programs, files, "check", "config", "--syntax-only", "scrape.yml")
 
 
-def series(name: str, values: str, /, **labels: str) -> t.Dict[str, str]:
+def series(metric: str, points: str, /, **labels: str) -> t.Dict[str, str]:
     inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
-    return {"series": f"{name}{{{inside}}}", "values": values}
+    return {"series": f"{metric}{{{inside}}}", "values": points}
 
 
 UP = series("up", "1x600", job=JOB)

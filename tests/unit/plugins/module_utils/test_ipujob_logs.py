@@ -29,7 +29,7 @@ def test_a_log_that_is_read_again_gives_each_line_once(numbers, breaks):
         for when, text in [line for line in read if line in there]:
             if sequel.new(when):
                 seen.append(text)
-    assert seen == [text for _, text in lines]
+    assert seen == [text for _stamp, text in lines]
 
 
 def test_lines_a_little_out_of_order_are_kept():
@@ -102,10 +102,9 @@ class Client:
 
     def request(self, _verb, _path, query_params, **_options):
         self.queries.append(dict(query_params))
-        answer = self.answers.pop(0) if self.answers else Answer([])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if self.answers and isinstance(self.answers[0], Exception):
+            raise self.answers.pop(0)
+        return self.answers.pop(0) if self.answers else Answer([])
 
 
 class Cluster:

@@ -86,7 +86,7 @@ def test_a_refusal_in_the_midst_of_a_wait_is_borne_for_a_while_and_not_at_its_st
     with pytest.raises(FabricError, match="forbidden"):
         a_wait(cluster, clock)[0].look()
     cluster.job = job("Running")
-    waiting, _ = a_wait(cluster, clock)
+    waiting, _said = a_wait(cluster, clock)
     assert waiting.look().phase == "Running"
     cluster.job, clock.now = REFUSED, 29
     assert waiting.look() is None
@@ -97,7 +97,7 @@ def test_a_refusal_in_the_midst_of_a_wait_is_borne_for_a_while_and_not_at_its_st
 
 def test_a_job_that_is_gone_is_looked_for_twice():
     clock, cluster = Clock(), Cluster(job("Running"))
-    waiting, _ = a_wait(cluster, clock)
+    waiting, _said = a_wait(cluster, clock)
     waiting.look()
     cluster.job = None
     assert waiting.look() is None
@@ -136,7 +136,7 @@ def test_progress_has_only_what_changed():
 )
 def test_when_a_wait_ends(word, spec, goal, now, ends):
     clock = Clock()
-    waiting, _ = a_wait(Cluster(job(word, **spec), [operator()]), clock)
+    waiting, _said = a_wait(Cluster(job(word, **spec), [operator()]), clock)
     clock.now = now
     if ends in ("", "done"):
         assert waiting.done(goal) == (ends == "done")

@@ -104,12 +104,12 @@ def test_a_failure_shows_the_log_of_the_pod_that_failed():
 
 def test_a_pod_that_is_stuck_is_named():
     stuck = {"name": "main", "image": "x", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no x"}}}
-    _, problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).look()
+    _state, problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).look()
     assert [(p.fault, "ImagePullBackOff" in p.text) for p in problems] == [(False, False), (True, True)]
 
 
 def test_a_job_that_is_gone():
-    _, problems = watch(Cluster(None)).look()
+    _state, problems = watch(Cluster(None)).look()
     assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
 
 

@@ -45,7 +45,7 @@ def alerts(**settings):
 
 
 def names(**settings):
-    return sorted({name for name, _ in alerts(**settings)})
+    return sorted({name for name, _labels in alerts(**settings)})
 
 
 @pytest.mark.parametrize(
