@@ -59,7 +59,7 @@ def operator(api: ApiServer, cluster: Cluster, schemas: Path) -> t.Iterator[Oper
     metadata = {"name": "loopback"}
     cluster.request("post", "/api/v1/nodes", body={"metadata": metadata, "status": node})
     for namespace in (NAMESPACE, "ipu-operator"):
-        cluster.request("post", "/api/v1/namespaces", body={"metadata": {"name": namespace}})
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     there(cluster)
     thread = Operator(cluster, kubelet)
     thread.start()
@@ -448,6 +448,9 @@ def test_without_the_kind(run: Modules, api: ApiServer, operator: Operator) -> N
     operator.over.set()
     operator.join()
     api.kubectl("delete", "crd", "ipujobs.graphcore.ai")
+    deadline = time.monotonic() + 20  # the server goes on with the kind for a moment
+    while api.kubectl("get", "ipujobs", "-A", check=False).returncode == 0 and time.monotonic() < deadline:
+        time.sleep(0.2)
     assert run("ipujob", check=True, name="early", **JOB)["changed"]
     assert not run("ipujob", name="early", namespace=NAMESPACE, state="absent")["changed"]
     assert run("ipujob_info")["jobs"] == []
