@@ -47,7 +47,7 @@ OTHER_GID = "ip -n p2 address add 169.254.0.2/16 dev net1 scope link"
 
 def pod_addresses(subnet: Facts) -> t.Iterator[str]:
     """The addresses of the plan, as an IPAM deals them."""
-    (first, last), excluded = _verdict.planned_ranges({"subnet": subnet})
+    (first, last), excluded = next(_verdict.planned_ranges({"subnet": subnet}))
     for number in range(int(first), int(last) + 1):
         if not any(int(low) <= number <= int(high) for low, high in excluded):
             yield str(ipaddress.ip_address(number))
