@@ -38,7 +38,7 @@ def rows(page: str) -> t.Iterator[Row]:
 
 
 ROWS = list(rows(PAGE.read_text(encoding="utf-8")))
-TESTED = {"unit", "integration", "testbed", "hardware"}
+TESTED = {"unit", "integration", "testbed", "soft-RoCE", "hardware"}
 
 
 class Fault(t.NamedTuple):
