@@ -6,5 +6,6 @@
 export TESTBED_ID=${TESTBED_ID:-1} ANSIBLE_COLLECTIONS_PATH=$ROOT/.cache/collections PATH=$ROOT/.cache/venv/bin:$PATH
 for scenario in "$@"; do
     say "molecule: $scenario"
+    molecule reset --scenario-name "$scenario" # what it remembers of hosts that somebody else may have removed
     molecule test ${KEEP:+--destroy=never} --scenario-name "$scenario"
 done
