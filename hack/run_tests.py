@@ -48,8 +48,8 @@ E2E = "tests/e2e/test_{1_finished,3_rails,4_ipujobs,4_workloads,6_bad_input}.py"
 E2E_LONG = "tests/e2e/test_{2_fabric_sizes,5_ipujob_life,5_upgrade,7_kill}.py"
 
 SUITES = [
-    Suite("testbed", "testbed/testbed build", "cluster", minutes=40),
-    Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed"),
+    Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
+    Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
     Suite("molecule-site", "KEEP=1 hack/molecule.sh site", "cluster", "1", "testbed", 30),
     Suite("e2e", f"hack/pytest.sh 3.11 {{junit}} {E2E}", "cluster", "1", "molecule-site", 40),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),

@@ -168,3 +168,21 @@ def test_two_controllers(finished: Bed) -> None:
         time.sleep(5)
     assert free(finished) == before + IPUS
     assert finished.play("plan fabric").code == 0
+
+
+def test_an_upgrade_with_a_job_running(finished: Bed) -> None:
+    """From 1.1.0, whose chart lacks the definition, to 1.2.0: the job goes on, and the webhook takes new ones."""
+    assert finished.play("reset", fabric_reset="fabric").code == 0
+    crd = str(ROOT / "testbed/standins/crds/graphcore_ai_ipujobs_1.1.0.yaml")
+    old = finished.play("plan fabric", fabric_ipu_operator_version="1.1.0", ipu_operator_crd_url=crd)
+    assert old.code == 0
+    assert not ipujob(finished, "lasting", "sleep 150")["failed"]
+    before = finished.kubectl("get pod lasting-worker-0")["metadata"]["uid"]
+    assert finished.play("plan fabric").code == 0
+    assert finished.kubectl("get pod lasting-worker-0")["metadata"]["uid"] == before
+    ended = ipujob(finished, "lasting", "sleep 150", state="finished", wait_timeout=300)
+    assert ended["job"]["state"] == "Completed"
+    again = finished.play("plan fabric")
+    assert again.code == 0
+    assert again.changed() == {}
+    absent(finished, "lasting")
