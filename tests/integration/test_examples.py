@@ -93,7 +93,7 @@ def test_metrics_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("schemas")
 def test_mpi_operator_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:
     definition = SCHEMAS / "mpi-operator" / "0.8.2" / "kubeflow.org_mpijobs.yaml"
-    container = {"name": "mpi-operator", "image": "mpioperator/mpi-operator:0.8"}
+    container = {"name": "mpi-operator", "image": "mpioperator/mpi-operator:0.8.2"}
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
     metadata = {"name": "mpi-operator", "namespace": "mpi-operator"}
     spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
