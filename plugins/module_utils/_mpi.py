@@ -22,6 +22,9 @@ LONGEST_NAME = 50
 USER_SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
 INTERFACE = "net1"
 POLICIES = ("Running", "All", "None")
+# Open MPI uses UCX by itself with Mellanox devices only: without "any" it refuses TCP and other devices.
+UCX = ["--mca", "pml", "ucx", "--mca", "osc", "ucx"]
+UCX += ["--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
 
 # Before each rank. The index of a GID differs from pod to pod, and all pods of a node see all GIDs: the right one is
 # RoCE v2 and holds an address of this pod's own network namespace.
@@ -55,10 +58,9 @@ def rank_command(transport: str, command: t.Sequence[str]) -> t.List[str]:
 
 def mpirun(settings: Settings, ranks: int) -> t.List[str]:
     root = [] if settings.get("user") else ["--allow-run-as-root"]
-    ucx = ["--mca", "pml", "ucx", "--mca", "osc", "ucx"]
     own = [str(option) for option in settings.get("mpirun_options") or []]
     command = rank_command(settings["transport"], settings["command"])
-    return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *ucx, *own, *command]
+    return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *UCX, *own, *command]
 
 
 def replica(count: int, template: Object) -> Object:
