@@ -22,11 +22,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
 from ansible_collections.ipu.fabric.plugins.module_utils._ready import Problem, Wait, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
-# By kind: its API, and the labels of the pods whose logs tell how it went.
+# By kind: its API, and the label of its pods.
 KINDS = {
     "Job": ("batch/v1", "job-name={name}"),
-    "MPIJob": ("kubeflow.org/v2beta1", "training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher"),
+    "MPIJob": ("kubeflow.org/v2beta1", "training.kubeflow.org/job-name={name}"),
 }
+ROLE = "training.kubeflow.org/job-role"
 SUCCESS = ("Complete", "Succeeded")
 LOG_TIMEOUT = 60
 
@@ -56,10 +57,27 @@ def containers_with_logs(pod: Object) -> t.List[str]:
     return [e["name"] for e in entries if {"running", "terminated"} & set(e.get("state") or {})]
 
 
+def is_worker(pod: Object) -> bool:
+    """Whether a pod of an MPIJob only does what its launcher says."""
+    return (pod["metadata"].get("labels") or {}).get(ROLE) == "worker"
+
+
+def has_failed(pod: Object) -> bool:
+    return bool(field(pod, "status.phase") == "Failed")
+
+
+def never_starts(pods: t.Sequence[Object]) -> str:
+    """Why the launcher of an MPIJob, which waits until all workers are ready, will not come."""
+    failed = [pod["metadata"]["name"] for pod in pods if is_worker(pod) and has_failed(pod)]
+    waits = failed and all(map(is_worker, pods))
+    return f"{', '.join(sorted(failed))} failed, so the launcher does not start" if waits else ""
+
+
 def telling(pods: t.Sequence[Object]) -> t.List[Object]:
     """Pods in the order in which they tell why a job failed: failed ones first, the newest first."""
+    pods = [pod for pod in pods if not is_worker(pod) or has_failed(pod)]
     newest = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), reverse=True)
-    return sorted(newest, key=lambda pod: field(pod, "status.phase") != "Failed")
+    return sorted(newest, key=lambda pod: not has_failed(pod))
 
 
 class JobWatch:
@@ -75,6 +93,14 @@ class JobWatch:
     def pods(self) -> t.List[Object]:
         path = f"/api/v1/namespaces/{self.params['namespace']}/pods"
         return self.cluster.items(path, labelSelector=self.labels)
+
+    def refusal(self) -> t.List[Problem]:
+        """What the MPI operator holds against a job: it says so in an event and leaves the job alone."""
+        path = f"/api/v1/namespaces/{self.params['namespace']}/events"
+        about = f"involvedObject.kind={self.params['kind']},involvedObject.name={self.params['name']}"
+        events = self.cluster.items(path, fieldSelector=f"{about},reason=ValidationError")
+        newest = sorted(events, key=lambda event: event.get("lastTimestamp") or "")[-1:]
+        return [Problem(f"{event['reason']}: {event['message']}", True) for event in newest]
 
     def tail(self, pod: Object, container: str) -> str:
         path = f"/api/v1/namespaces/{self.params['namespace']}/pods/{pod['metadata']['name']}/log"
@@ -106,7 +132,11 @@ class JobWatch:
             return None, [Problem(f"{describe(self.wanted)} is not there", True)]
         end = ended(job)
         if end is None:
-            stuck = [problem for pod in self.pods() for problem in pod_problems(pod)]
+            pods = self.pods()
+            if never_starts(pods):
+                raise self.failure(never_starts(pods))
+            stuck = [problem for pod in pods for problem in pod_problems(pod)]
+            stuck += [] if pods or self.params["kind"] == "Job" else self.refusal()
             return job, [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]
         if not end[0]:
             raise self.failure(end[1])

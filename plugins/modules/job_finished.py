@@ -12,7 +12,8 @@ version_added: 0.1.0
 description:
   - Waits until a job has succeeded, and returns the end of its logs.
   - A job that failed is an error with its last message and the end of the log of the pod that failed.
-  - Stops early when waiting can't help, and says why. An image that can't be pulled, a job that somebody removed.
+  - Stops early when waiting can't help, and says why. An image that can't be pulled, a job that somebody removed, a
+    worker that failed before its launcher came, an MPIJob that its operator refuses.
   - An API server that restarts during the wait is waited for. Check mode does not wait.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -32,7 +33,7 @@ options:
     type: str
     default: default
   kind:
-    description: Kind of the job. Of an C(MPIJob) the launcher's log is read.
+    description: Kind of the job. Of an C(MPIJob) the logs of the launcher and of workers that failed are read.
     type: str
     choices: [Job, MPIJob]
     default: Job

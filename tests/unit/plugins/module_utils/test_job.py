@@ -56,6 +56,7 @@ def pod(name, created, phase="Succeeded", containers=(), inits=()):
     }
 
 
+ROLES = ("launcher", "worker")
 DONE, WAITS = {"terminated": {"exitCode": 1}}, {"waiting": {"reason": "PodInitializing"}}
 
 
@@ -72,8 +73,8 @@ def test_only_containers_that_started_have_logs():
 class Cluster:
     """Answers from memory."""
 
-    def __init__(self, found, pods=()):
-        self.found, self.pods, self.asked = found, list(pods), []
+    def __init__(self, found, pods=(), events=()):
+        self.found, self.pods, self.events, self.asked = found, list(pods), list(events), []
         self.client = types.SimpleNamespace(request=self.request)
 
     def read(self, obj):
@@ -81,7 +82,7 @@ class Cluster:
 
     def items(self, path, **query):
         self.asked.append((path, query))
-        return self.pods
+        return self.events if path.endswith("/events") else self.pods
 
     def request(self, verb, path, query_params, **_rest):
         self.asked.append((path, dict(query_params)))
@@ -113,9 +114,32 @@ def test_a_job_that_is_gone():
     assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
 
 
-def test_of_an_mpijob_the_launcher_is_asked():
-    cluster = Cluster(job(("Succeeded", "True")))
+def role(found, name):
+    found["metadata"]["labels"] = {"training.kubeflow.org/job-role": name}
+    return found
+
+
+def test_of_an_mpijob_all_pods_are_looked_at_and_the_launcher_is_asked():
+    pods = [role(pod(f"mnist-{name}", "1", containers=[{"name": name, "state": DONE}]), name) for name in ROLES]
+    cluster = Cluster(job(("Succeeded", "True")), pods)
     assert watch(cluster, kind="MPIJob").look()[1] == []
-    assert watch(cluster, kind="MPIJob").logs() == {}
-    label = "training.kubeflow.org/job-name=mnist,training.kubeflow.org/job-role=launcher"
-    assert cluster.asked == [("/api/v1/namespaces/ml/pods", {"labelSelector": label})]
+    assert list(watch(cluster, kind="MPIJob").logs()) == ["mnist-launcher/launcher"]
+    assert ("/api/v1/namespaces/ml/pods", {"labelSelector": "training.kubeflow.org/job-name=mnist"}) in cluster.asked
+
+
+def test_an_mpijob_whose_worker_failed_never_starts():
+    worker = role(pod("mnist-worker-1", "1", "Failed", inits=[{"name": "memlock", "state": DONE}]), "worker")
+    with pytest.raises(FabricError) as error:
+        watch(Cluster(job(("Created", "True")), [worker]), kind="MPIJob").look()
+    assert "mnist-worker-1 failed, so the launcher does not start" in error.value.seen
+    assert "mnist-worker-1/memlock:\nulimit" in error.value.seen
+    launcher = role(pod("mnist-launcher-x", "1", "Running"), "launcher")
+    assert watch(Cluster(job(("Created", "True")), [worker, launcher]), kind="MPIJob").look()[1]
+
+
+def test_what_the_operator_refuses_ends_the_wait():
+    event = {"type": "Warning", "reason": "ValidationError", "message": "bad policy", "lastTimestamp": "2"}
+    cluster = Cluster(job(), events=[event, {**event, "message": "older", "lastTimestamp": "1"}])
+    problems = watch(cluster, kind="MPIJob").look()[1]
+    assert [(p.text, p.fault) for p in problems][1:] == [("ValidationError: bad policy", True)]
+    assert watch(Cluster(job()), kind="MPIJob").look()[1][0].text == "MPIJob ml/mnist goes on: no pod yet"
