@@ -29,6 +29,7 @@ class Parts:
     bin: Path
     standins: Path
     debian: Path
+    mpi: Path
     registry: Path
     www: Path
 
@@ -62,6 +63,9 @@ def _www(target: Path, bin_dir: Path, debian: Path) -> None:
         run(bin_dir / "helm", "package", chart, "--destination", repository)
     for repository in (target / "charts").glob("*"):
         run(bin_dir / "helm", "repo", "index", repository)
+    manifests = target / "mpi-operator"
+    manifests.mkdir()
+    shutil.copy(programs.STANDINS / "manifests/mpi-operator.yaml", manifests)
     archive = target / "helm" / f"helm-v{programs.HELM}-linux-amd64.tar.gz"
     archive.parent.mkdir()
     with tarfile.open(archive, "w:gz", compresslevel=1) as content:
@@ -70,38 +74,41 @@ def _www(target: Path, bin_dir: Path, debian: Path) -> None:
     (archive.parent / f"{archive.name}.sha256sum").write_text(f"{checksum}  {archive.name}\n")
 
 
-def _registry(target: Path, bin_dir: Path, groups: dict[str, Path], standins: Path, debian: Path) -> None:
+def _registry(target: Path, bin_dir: Path, groups: dict[str, Path], standins: Path, trees: dict[str, Path]) -> None:
     """The images that the mirror serves."""
     wanted = [
         *images.kubernetes_images(bin_dir, groups["pause"]),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
         *images.standin_images(standins, groups["cni"]),
     ]
-    images.fill(target, bin_dir / "registry", wanted, debian / "tools.tar")
+    images.fill(target, bin_dir / "registry", wanted, trees)
 
 
 def build() -> Parts:
     """Build what is missing. Safe to run side by side and to kill."""
     requirements()
     with ThreadPoolExecutor(3) as pool:
-        debian_tree = pool.submit(trees.trees)  # waits for the network mostly, so it fits beside the compiler
+        # They wait for the network mostly, so they fit beside the compiler.
+        debian_trees = pool.submit(lambda: (debian := trees.trees(), trees.mpi(debian)))
         # Two groups at a time: the linker uses one core only.
         groups = dict(zip(programs.GROUPS, pool.map(programs.group, programs.GROUPS), strict=True))
         standins = programs.standins()
-        debian = debian_tree.result()
+        debian, mpi = debian_trees.result()
     bin_dir = programs.binaries(groups)
+    served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
         "www",
-        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, programs.STANDINS / "charts"),
+        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, *served),
         lambda target: _www(target, bin_dir, debian),
     )
-    made_of = (bin_dir, groups["pause"], groups["cni"], groups["flannel-cni"], standins, debian)
+    made_of = (bin_dir, groups["pause"], groups["cni"], groups["flannel-cni"], standins, debian, mpi)
+    layers = {"tools": debian / "tools.tar", "mpi": mpi / "mpi.tar"}
     registry = stored(
         "registry",
         digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json"),
-        lambda target: _registry(target, bin_dir, groups, standins, debian),
+        lambda target: _registry(target, bin_dir, groups, standins, layers),
     )
-    parts = Parts(bin_dir, standins, debian, registry, www)
+    parts = Parts(bin_dir, standins, debian, mpi, registry, www)
     for name in ("tools", "host"):
         _podman_image(parts, name)
     return parts

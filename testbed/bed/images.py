@@ -30,7 +30,7 @@ class Image:
     reference: str
     files: dict[str, Path]
     entrypoint: list[str] | None = None
-    tools: bool = False
+    base: str = "scratch"  # or a tree: tools, mpi
 
     @property
     def repository(self) -> str:
@@ -55,7 +55,8 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
         elif name == "etcd":
             images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in ("etcd", "etcdctl")}))
         else:
-            images.append(Image(reference, {f"usr/local/bin/{name}": bin_dir / name}, tools=name == "kube-proxy"))
+            base = "tools" if name == "kube-proxy" else "scratch"
+            images.append(Image(reference, {f"usr/local/bin/{name}": bin_dir / name}, base=base))
     built = {f"coredns:v{programs.COREDNS}", f"etcd:{programs.ETCD}-0"}
     for other in (image.reference for image in images if "/coredns:" in image.reference or "/etcd:" in image.reference):
         if other.rpartition("/")[2] not in built:
@@ -67,8 +68,8 @@ def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
     """flannel's two images; their init containers use `cp`, so both stand on the tools tree."""
     daemon, name = {"opt/bin/flanneld": flannel / "flannel"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"
     return [
-        Image(name, daemon, ["/opt/bin/flanneld"], tools=True),
-        Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1", {"flannel": plugin / "flannel"}, tools=True),
+        Image(name, daemon, ["/opt/bin/flanneld"], base="tools"),
+        Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1", {"flannel": plugin / "flannel"}, base="tools"),
     ]
 
 
@@ -77,14 +78,14 @@ def standin_images(built: Path, plugins: Path) -> list[Image]:
     images = []
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
         files = {f"plugins/{name}": plugins / name for name in entry.get("programs", [])}
-        start = entry.get("entrypoint")
+        start: list[str] | None = entry.get("entrypoint")
         if "package" in entry:
             program = Path(entry["package"]).name
             if not (built / program).exists():
                 raise ProblemError(f"standins/images.json: no program {program} for {entry['image']}")
             files[f"usr/local/bin/{program}"] = built / program
             start = start or [f"/usr/local/bin/{program}"]
-        images.append(Image(entry["image"], files, start, tools=entry.get("base") == "tools"))
+        images.append(Image(entry["image"], files, start, entry["base"]))
     return images
 
 
@@ -178,13 +179,14 @@ def configuration(address: str, storage: Path | str, readonly: bool = False) -> 
     return json.dumps(settings)
 
 
-def fill(target: Path, program: Path, images: list[Image], tools: Path) -> None:
-    """Fill target/storage with the images."""
+def fill(target: Path, program: Path, images: list[Image], trees: dict[str, Path]) -> None:
+    """Fill target/storage with the images; trees are the layers that they stand on."""
     storage, scratch = target / "storage", target / "layer.tar"
     storage.mkdir()
     with Registry(program, storage) as registry:
         for image in images:
             _layer(image.files, scratch)
-            registry.push(image, ([tools] if image.tools else []) + ([scratch] if image.files else []))
+            base = [] if image.base == "scratch" else [trees[image.base]]
+            registry.push(image, base + ([scratch] if image.files else []))
     scratch.unlink()
     (target / "registry.yml").write_text(configuration(":5000", "/srv/storage", readonly=True))

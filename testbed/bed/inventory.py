@@ -37,6 +37,7 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         "kubernetes_version": programs.KUBERNETES,
         "kubernetes_key_sha256": sha256("apt/kubernetes/Release.key"),
         "containerd_key_sha256": sha256("apt/containerd/gpg"),
+        "mpi_operator_sha256": sha256("mpi-operator/mpi-operator.yaml"),
         "helm_archive": archive,
         "helm_sha256": sha256(f"helm/{archive}"),
     }

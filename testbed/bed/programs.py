@@ -87,7 +87,7 @@ def standins() -> Path:
 
 def _is_built(file: Path) -> bool:
     """Whether a file is part of a program: manifests are embedded, tests, charts and texts are not."""
-    outside = file.is_relative_to(STANDINS / "charts") or file.name == "images.json"
+    outside = any(file.is_relative_to(STANDINS / part) for part in ("charts", "manifests", "images.json"))
     return not outside and not file.name.endswith(("_test.go", ".md"))
 
 

@@ -16,10 +16,41 @@ HOST = (
     "systemd systemd-sysv dbus sudo openssh-server ca-certificates curl gpg python3-apt conntrack socat netbase "
     "iptables systemd-timesyncd pciutils less"
 )
+# As the MPI operator's own images have it: ssh that asks nobody, and one for the user with uid 1000.
+MPI = "openmpi-bin python3-mpi4py openssh-server openssh-client libcap2-bin"
+MPI_FILES = {
+    "etc/ssh/ssh_config": "Port 2222\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n",
+    "etc/ssh/sshd_config": "Port 2222\nStrictModes no\n",
+    "home/mpiuser/.sshd_config": """Port 2222
+PidFile /home/mpiuser/sshd.pid
+HostKey /home/mpiuser/.ssh/id_rsa
+StrictModes no
+""",
+    # Every rank adds up its part.
+    "home/mpiuser/pi": """#!/usr/bin/python3
+from mpi4py import MPI
+
+ranks, steps = MPI.COMM_WORLD, 1_000_000
+own = sum(4 / (1 + ((i + 0.5) / steps) ** 2) for i in range(ranks.Get_rank(), steps, ranks.Get_size()))
+total, hosts = ranks.reduce(own / steps), ranks.gather(MPI.Get_processor_name())
+if ranks.Get_rank() == 0:
+    print(f"pi is {total:.10f}, by {ranks.Get_size()} ranks on {' '.join(sorted(hosts))}")
+""",
+}
+MPI_COMMANDS = """
+mkdir -p /run/sshd
+setcap cap_net_bind_service=+ep /usr/sbin/sshd
+useradd --uid 1000 mpiuser
+chown -R mpiuser: /home/mpiuser
+chmod 755 /home/mpiuser/pi
+"""
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Smaller trees install faster: documentation stays out from the first package on.
 SLIM = "".join(f"path-exclude=/usr/share/{name}/*\n" for name in ("doc", "man", "locale", "info"))
+
+# What no archive of a tree needs.
+REST = ("var/cache/apt/*", "var/lib/apt/lists/*", "var/log/*", "usr/share/doc/*", "usr/share/locale/*")
 
 HOST_FILES = {
     # Mounts made in a pod must reach the host and the other way round, as on any host that systemd started itself.
@@ -73,6 +104,13 @@ def _archive(tree: Path, target: Path, *leave_out: str) -> None:
     run("tar", "--create", "--file", target, "--directory", tree, *same, *left_out, ".")
 
 
+def _write(tree: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        file = tree / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+
 def chroot_apt(tree: Path, *words: str) -> None:
     """Install packages in a tree, whose daemons don't start there."""
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
@@ -89,10 +127,7 @@ def _grow_host(tree: Path) -> None:
     """Turn the tools tree into a host that systemd boots."""
     chroot_apt(tree, *HOST.split())
     run("chroot", tree, "sh", "-c", "cd /tmp && apt-get download runc")
-    for name, content in HOST_FILES.items():
-        file = tree / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+    _write(tree, HOST_FILES)
     run("systemctl", f"--root={tree}", "enable", "shared-mounts.service", "fabric-nic.service", "ssh.service")
     run("systemctl", f"--root={tree}", "mask", *UNUSED_UNITS.split())
     for own in ("etc/machine-id", "var/lib/dbus/machine-id", "etc/hostname", "etc/resolv.conf"):
@@ -110,11 +145,26 @@ def trees() -> Path:
         (tree / "etc/dpkg/dpkg.cfg.d/slim").write_text(SLIM)
         options = ("--variant=minbase", f"--keyring={KEYRING}", f"--include={TOOLS.replace(' ', ',')}")
         run("debootstrap", *options, SUITE, tree, debian_mirror())
-        rest = ("var/cache/apt/*", "var/lib/apt/lists/*", "var/log/*", "usr/share/doc/*", "usr/share/locale/*")
-        _archive(tree, target / "tools.tar", *rest, "etc/machine-id")
+        _archive(tree, target / "tools.tar", *REST, "etc/machine-id")
         _grow_host(tree)
         next((tree / "tmp").glob("runc_*.deb")).rename(target / "runc.deb")
-        _archive(tree, target / "host.tar", *rest, "tmp/*")
+        _archive(tree, target / "host.tar", *REST, "tmp/*")
         shutil.rmtree(tree)
 
     return stored("debian", digest(SUITE, TOOLS, HOST, HOST_FILES, UNUSED_UNITS, SLIM), make)
+
+
+def mpi(debian: Path) -> Path:
+    """A directory with mpi.tar, the tools tree with Open MPI."""
+
+    def make(target: Path) -> None:
+        tree = target / "tree"
+        tree.mkdir()
+        run("tar", "--extract", "--file", debian / "tools.tar", "--directory", tree, "--numeric-owner")
+        chroot_apt(tree, *MPI.split())
+        _write(tree, MPI_FILES)
+        run("chroot", tree, "sh", "-ec", MPI_COMMANDS)
+        _archive(tree, target / "mpi.tar", *REST)
+        shutil.rmtree(tree)
+
+    return stored("mpi", digest(debian.name, MPI, MPI_FILES, MPI_COMMANDS), make)

@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/containernetworking/cni v1.3.0
+	golang.org/x/crypto v0.45.0
 	k8s.io/apimachinery v0.35.4
 	k8s.io/client-go v0.35.4
 	sigs.k8s.io/yaml v1.6.0
