@@ -1,11 +1,12 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples of docs/workloads.md on a finished cluster. MPI is not among them: no image of it is to be had here."""
+"""The examples of docs/workloads.md on a finished cluster. No RDMA here: MPI over it is in molecule's soft_roce."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,18 @@ from bed import ROOT, Bed, Result
 IMAGE = "docker.io/library/busybox:1.37"
 ADDRESS = "ip -4 -o addr show net1"
 KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
+PI = "docker.io/mpioperator/mpi-pi:openmpi"
+# Rank 0 sends 8 MiB to rank 1, and says what its pod's net1 sent meanwhile.
+SEND = """
+from mpi4py import MPI
+ranks, block = MPI.COMM_WORLD, bytearray(8 << 20)
+sent = lambda: int(open("/sys/class/net/net1/statistics/tx_bytes").read())
+before = sent()
+ranks.Send(block, dest=1) if ranks.Get_rank() == 0 else ranks.Recv(block, source=0)
+ranks.Barrier()
+if ranks.Get_rank() == 0:
+    print("net1 sent", sent() - before)
+"""
 STATUS = "k8s.v1.cni.cncf.io/network-status"
 
 
@@ -84,6 +97,50 @@ def test_inference_scaled(finished: Bed) -> None:
     assert finished.kubectl("get deployments,services -l app.kubernetes.io/name=mnist-inference")["items"] == []
 
 
+def mpi(bed: Bed, **variables: Any) -> Result:
+    bed.on("cp1", f"{KUBECTL} delete mpijobs --all")
+    return example(bed, "mpi", **{"example_image": PI, "example_transports": ["tcp"], **variables})
+
+
+@pytest.fixture(scope="module")
+def mpi_operator(bed: Bed, unbroken: dict[str, Any]) -> Bed:
+    assert bed.play("workloads", fabric_metrics=False).code == 0
+    again = bed.play("workloads", fabric_metrics=False)
+    assert (again.code, again.changed()) == (0, {})
+    return bed
+
+
+@pytest.mark.parametrize("user", ["0", "1000"])
+def test_mpi_over_tcp(mpi_operator: Bed, user: str) -> None:
+    result = mpi(mpi_operator, native_workload_user=user)
+    assert result.code == 0
+    assert "pi is 3.1415926536, by 2 ranks on compare-tcp-worker-0 compare-tcp-worker-1" in result.text
+    assert mpi_operator.kubectl("get pods -l training.kubeflow.org/job-role=worker")["items"] == []
+
+
+def test_mpi_takes_the_network(mpi_operator: Bed) -> None:
+    result = mpi(mpi_operator, example_program=["python3", "-c", SEND])
+    sent = re.search(r"net1 sent (\d+)", result.text)
+    assert sent
+    assert int(sent[1]) > 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        ({"example_program": ["sh", "-c", "echo out of ideas; exit 3"]}, "out of ideas"),
+        ({"example_transports": ["roce"]}, "no RoCE v2 GID holds an address of this pod"),
+        ({"example_transports": ["roce"], "native_workload_check_memlock": True}, "the launcher does not start"),
+        ({"example_image": "docker.io/library/none:1"}, "this can't become ready by waiting"),
+    ],
+)
+def test_mpi_that_fails_shows_why(mpi_operator: Bed, given: dict[str, Any], seen: str) -> None:
+    result = mpi(mpi_operator, **given)
+    assert result.code != 0
+    assert seen in result.text
+    mpi_operator.on("cp1", f"{KUBECTL} delete mpijobs --all")
+
+
 def test_teams(finished: Bed) -> None:
     assert example(finished, "teams").code == 0
     ask = f"{KUBECTL} auth can-i create ipujobs.graphcore.ai --as x --as-group vision-team -n "
@@ -97,8 +154,8 @@ def test_metrics(finished: Bed) -> None:
     finished.on(
         "cp1", f"{KUBECTL} create namespace monitoring; {KUBECTL} -n monitoring create serviceaccount prometheus"
     )
-    assert finished.play("workloads", fabric_mpi_operator=False).code == 0
-    again = finished.play("workloads", fabric_mpi_operator=False)
+    assert finished.play("workloads").code == 0
+    again = finished.play("workloads")
     assert (again.code, again.changed()) == (0, {})
     ask = f"{KUBECTL} auth can-i get /metrics --as system:serviceaccount:monitoring:prometheus"
     assert finished.on("cp1", ask, check=False).strip() == "yes"
