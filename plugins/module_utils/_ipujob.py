@@ -260,7 +260,21 @@ def differences(before: t.Any, after: t.Any, path: str = "spec") -> t.List[str]:
     return [] if before == after else [path]
 
 
+# A job of the cluster
+
+
+def held(job: Object) -> bool:
+    """Whether the operator still has to give the job's partitions back."""
+    return FINALIZER in (field(job, "metadata.finalizers") or [])
+
+
+def release_patch(job: Object) -> Object:
+    """What takes the operator's finalizer off a job, and nobody else's; a conflict when they changed in between."""
+    others = [each for each in field(job, "metadata.finalizers") or [] if each != FINALIZER]
+    return {"metadata": {"finalizers": others, "resourceVersion": field(job, "metadata.resourceVersion")}}
+
+
 def partitions(job: Object) -> t.List[str]:
-    """Names of the partitions that the operator asks V-IPU for, one an instance."""
+    """Names of the partitions that the operator asks V-IPU for, one an instance; a job can be scaled to none."""
     metadata, instances = job["metadata"], field(job, "spec.jobInstances") or 0
     return [f"p-{metadata['name']}-{metadata['namespace']}-{n}" for n in range(instances)]

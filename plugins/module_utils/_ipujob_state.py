@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import FINALIZER, partitions
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import held, partitions
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Object, field
 from ansible_collections.ipu.fabric.plugins.module_utils._ready import condition_true, container_statuses, pod_problems
 
@@ -183,7 +183,7 @@ def job_view(job: Object, pods: t.Sequence[Object]) -> Object:
         "started": field(job, "status.startTime") or "",
         "ended": field(job, "status.completionTime") or "",
         "deleting": bool(metadata.get("deletionTimestamp")),
-        "held": FINALIZER in (metadata.get("finalizers") or []),
+        "held": held(job),
         "ipus": (spec.get("jobInstances") or 0) * int(spec.get("ipusPerJobInstance") or 0),
         **step(job, state),
         "partitions": partitions(job),

@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as po
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import addon_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import certificate
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
     Cluster,
@@ -174,7 +175,7 @@ def cluster_facts(run: Run) -> Facts:
     """Asked all at once."""
     get, items = run.cluster.get, run.cluster.items
     group = STACKS[stack_name(run.plan)].group
-    groups = [group, "k8s.cni.cncf.io/v1", *(["graphcore.ai/v1alpha1"] if run.options.ipu else [])]
+    groups = [group, "k8s.cni.cncf.io/v1", *([IPUJOB_API] if run.options.ipu else [])]
     policy = run.pool.submit(get, "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy")
     version = run.pool.submit(get, "/version")
     nodes = run.pool.submit(items, "/api/v1/nodes")
@@ -280,12 +281,12 @@ def webhook(run: Run) -> Facts:
     """Whether a dry-run IPUJob passes the operator's webhook."""
     template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
     job = {
-        "apiVersion": "graphcore.ai/v1alpha1",
+        "apiVersion": IPUJOB_API,
         "kind": "IPUJob",
         "metadata": {"name": "probe"},
         "spec": {"jobInstances": 1, "ipusPerJobInstance": "1", "workers": {"template": template}},
     }
-    path = f"/apis/graphcore.ai/v1alpha1/namespaces/{run.namespace}/ipujobs"
+    path = f"/apis/{IPUJOB_API}/namespaces/{run.namespace}/ipujobs"
     try:
         run.cluster.request("post", path, body=job, dryRun="All")
     except (ApiError, TransportError) as error:
