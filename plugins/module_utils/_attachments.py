@@ -9,7 +9,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, wait_until
-from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import NAD, nad_faults
+from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import nad_faults
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD
 
 
 def pending(cluster: Cluster, networks: t.Sequence[Object]) -> t.List[str]:

@@ -10,11 +10,11 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NETWORKS
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 API = "graphcore.ai/v1alpha1"
 FINALIZER = "ipu.finalizers.graphcore.ai"
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
 # Names of pods, ConfigMaps and partitions are made from the job's: a longer one fails long after it was taken.
 MAX_NAME = 36
 MAX_NAMESPACE = 63

@@ -17,11 +17,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     unknown_kind,
     wait_until,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._stacks import macvlan_part
 
 API = "mellanox.com/v1alpha1"
-NAD = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 
 
 def macvlan_object(network: Object) -> Object:

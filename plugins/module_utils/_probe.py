@@ -26,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     message_of,
     refusal,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD_API
 from ansible_collections.ipu.fabric.plugins.module_utils._pools import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     IPU_DEPLOYMENTS,
@@ -175,7 +176,7 @@ def cluster_facts(run: Run) -> Facts:
     """Asked all at once."""
     get, items = run.cluster.get, run.cluster.items
     group = STACKS[stack_name(run.plan)].group
-    groups = [group, "k8s.cni.cncf.io/v1", *([IPUJOB_API] if run.options.ipu else [])]
+    groups = [group, NAD_API, *([IPUJOB_API] if run.options.ipu else [])]
     policy = run.pool.submit(get, "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy")
     version = run.pool.submit(get, "/version")
     nodes = run.pool.submit(items, "/api/v1/nodes")
@@ -203,7 +204,7 @@ def status_of(obj: t.Optional[Facts]) -> t.Optional[Facts]:
 def network_requests(run: Run, network: Facts) -> t.Tuple[Future[t.Any], Future[t.Any]]:
     """The object of the network and its attachment."""
     name, namespace = network["name"], network.get("namespace", "default")
-    attachment = f"/apis/k8s.cni.cncf.io/v1/namespaces/{namespace}/network-attachment-definitions/{name}"
+    attachment = f"/apis/{NAD_API}/namespaces/{namespace}/network-attachment-definitions/{name}"
     return (
         run.pool.submit(run.cluster.get, network_path(run.plan, network)),
         run.pool.submit(run.cluster.get, attachment),
