@@ -9,11 +9,10 @@ import json
 from typing import Any
 
 import pytest
-from bed import ROOT, Bed, Result
+from bed import KUBECTL, ROOT, Bed, Result
 
 IMAGE = "docker.io/library/busybox:1.37"
 ADDRESS = "ip -4 -o addr show net1"
-KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
 STATUS = "k8s.v1.cni.cncf.io/network-status"
 
 
