@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
-from ansible_collections.ipu.fabric.plugins.module_utils._cluster import addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._cluster import POLICY, addon_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
@@ -177,7 +177,7 @@ def cluster_facts(run: Run) -> Facts:
     get, items = run.cluster.get, run.cluster.items
     group = STACKS[stack_name(run.plan)].group
     groups = [group, NAD_API, *([IPUJOB_API] if run.options.ipu else [])]
-    policy = run.pool.submit(get, "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy")
+    policy = run.pool.submit(get, POLICY)
     version = run.pool.submit(get, "/version")
     nodes = run.pool.submit(items, "/api/v1/nodes")
     installed = run.pool.submit(releases, run.cluster)
