@@ -100,7 +100,7 @@ docs: setup ## README of each role from its argument specs
 
 .PHONY: changelog
 changelog: setup ## Fragments and new modules into CHANGELOG.rst
-	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --cummulative-release --refresh-plugins allow-removal
+	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --refresh-plugins allow-removal
 
 .PHONY: clean
 clean: ## Remove the testbeds, artifacts and .cache of this checkout; what is shared between clones stays

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils._gpu_operator import gpu_operator_values
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: gpu_operator_values
@@ -48,15 +47,8 @@ _value:
 """
 
 
-def render(settings: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
-    try:
-        return gpu_operator_values(settings)
-    except FabricError as error:
-        raise AnsibleFilterError(str(error)) from error
-
-
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"gpu_operator_values": render}
+        return {"gpu_operator_values": readable(gpu_operator_values)}

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import ipu_node_labels
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: ipu_node_labels
@@ -60,14 +59,11 @@ def labels(
 ) -> t.List[t.Dict[str, t.Any]]:
     known = seen or {}
     former, labelled = known.get("vipu_controllers") or [], known.get("labelled") or []
-    try:
-        return ipu_node_labels(controllers, former, labelled, absent)
-    except FabricError as error:
-        raise AnsibleFilterError(str(error)) from error
+    return ipu_node_labels(controllers, former, labelled, absent)
 
 
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"ipu_node_labels": labels}
+        return {"ipu_node_labels": readable(labels)}

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import ipu_operator_values
-from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import combined
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._values import combined
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: ipu_operator_values
@@ -52,14 +51,11 @@ _value:
 
 
 def render(settings: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
-    try:
-        return combined(ipu_operator_values(settings), settings.get("values") or {})
-    except FabricError as error:
-        raise AnsibleFilterError(str(error)) from error
+    return combined(ipu_operator_values(settings), settings.get("values") or {})
 
 
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"ipu_operator_values": render}
+        return {"ipu_operator_values": readable(render)}

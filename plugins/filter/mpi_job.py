@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._mpi import mpi_job
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: mpi_job
@@ -59,4 +60,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"mpi_job": mpi_job}
+        return {"mpi_job": readable(mpi_job)}

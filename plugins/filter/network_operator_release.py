@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import network_operator_release
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: network_operator_release
@@ -46,15 +45,8 @@ _value:
 """
 
 
-def render(release: str, installed: str = "") -> t.Dict[str, t.Any]:
-    try:
-        return network_operator_release(release, installed)
-    except FabricError as error:
-        raise AnsibleFilterError(str(error)) from error
-
-
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"network_operator_release": render}
+        return {"network_operator_release": readable(network_operator_release)}

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import network_operator_values
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: network_operator_values
@@ -44,15 +43,8 @@ _value:
 """
 
 
-def render(settings: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
-    try:
-        return network_operator_values(settings)
-    except FabricError as error:
-        raise AnsibleFilterError(str(error)) from error
-
-
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"network_operator_values": render}
+        return {"network_operator_values": readable(network_operator_values)}

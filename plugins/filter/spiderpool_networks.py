@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils import _spiderpool
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
 name: spiderpool_networks
@@ -62,14 +61,11 @@ def render(
     inject: str = "",
     labels: t.Optional[t.Mapping[str, str]] = None,
 ) -> t.Dict[str, t.Any]:
-    try:
-        return _spiderpool.networks(networks, coordinator or {}, inject, labels or {})
-    except FabricError as error:
-        raise AnsibleFilterError(str(error)) from error
+    return _spiderpool.networks(networks, coordinator or {}, inject, labels or {})
 
 
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"spiderpool_networks": render}
+        return {"spiderpool_networks": readable(render)}

@@ -9,17 +9,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, wait_until
-from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import NAD, nad_faults
+from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import nad_faults, nad_of
 
 
 def pending(cluster: Cluster, networks: t.Sequence[Object]) -> t.List[str]:
     """In what the NADs differ from the networks now."""
-    faults: t.List[str] = []
-    for network in networks:
-        metadata = {"name": network["name"], "namespace": network["namespace"]}
-        nad = cluster.read({"apiVersion": NAD[0], "kind": NAD[1], "metadata": metadata})
-        faults += nad_faults(nad, network)
-    return faults
+    return [fault for network in networks for fault in nad_faults(nad_of(cluster, network), network)]
 
 
 def run(module: AnsibleModule) -> t.Dict[str, t.Any]:

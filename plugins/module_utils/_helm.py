@@ -23,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils import _post_render
 from ansible_collections.ipu.fabric.plugins.module_utils._apply import applied, settle
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, field, fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._values import combined
 
 try:
     import yaml
@@ -76,15 +77,6 @@ def split_pending(releases: t.Sequence[Release]) -> t.Tuple[t.Optional[Release],
     return finished, [release for release in ordered if release.pending and release.revision > newest]
 
 
-def merged(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> Object:
-    """Values merged the way helm does: mappings by key, everything else replaced."""
-    result = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = merged(result[key], value) if both else value
-    return result
-
-
 def enabled(dependency: Object, values: Object) -> bool:
     """Whether a subchart is used: the first of its conditions that the values answer decides."""
     for path in (dependency.get("condition") or "").split(","):
@@ -96,7 +88,7 @@ def enabled(dependency: Object, values: Object) -> bool:
 
 def chart_crds(files: t.Mapping[str, str], values: Object) -> t.List[Object]:
     """The CRDs of a chart and of its subcharts in use. `files` are the chart's files by their path inside it."""
-    everything = merged(yaml.safe_load(files.get("values.yaml", "")) or {}, values)
+    everything = combined(yaml.safe_load(files.get("values.yaml", "")) or {}, values)
     chart = yaml.safe_load(files["Chart.yaml"])
     unused = {d["name"] for d in chart.get("dependencies") or [] if not enabled(d, everything)}
     found = []

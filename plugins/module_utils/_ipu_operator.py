@@ -13,12 +13,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import operator_view
 from ansible_collections.ipu.fabric.plugins.module_utils._helm import first_end
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 SECRET = "ipu-operator-admission"
 CONTROLLERS = "ipu-operator-vipu-controllers"
-IPUJOBS = ("graphcore.ai/v1alpha1", "IPUJob")
 # Releases before 1.1.0 had another chart, and their names begin with that of the release.
 MANAGER = "ipu-operator-controller-manager"
 PORT = 8090
@@ -246,10 +246,9 @@ def installed(cluster: Cluster) -> t.List[Object]:
 
 def ipujobs(cluster: Cluster) -> t.List[Object]:
     """The IPUJobs of all namespaces; none while the cluster does not know them."""
-    resource = cluster.resource(*IPUJOBS)
-    api_version, kind = IPUJOBS
+    resource = cluster.resource(API, "IPUJob")
     items = cluster.items(resource.path()) if resource else []
-    return [{**item, "apiVersion": api_version, "kind": kind} for item in items]
+    return [{**item, "apiVersion": API, "kind": "IPUJob"} for item in items]
 
 
 def certificate(cluster: Cluster, namespace: str) -> Object:

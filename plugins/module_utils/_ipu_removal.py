@@ -9,19 +9,18 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import installed, ipujobs
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import held, partitions, release_patch
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
     Object,
     connect,
     describe,
-    field,
     refusal,
     wait_until,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._removal import Removal, name_of
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
 
-FINALIZER = "ipu.finalizers.graphcore.ai"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 WEBHOOKS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 ATTEMPTS = 5
@@ -29,16 +28,6 @@ DEAD = (
     "Start the operator (the role ipu.fabric.ipu_operator installs it again) so that it gives the partitions back, or "
     "remove the jobs by force (ipu_operator_force: true): their partitions then stay in V-IPU."
 )
-
-
-def held(job: Object) -> bool:
-    return FINALIZER in (job["metadata"].get("finalizers") or [])
-
-
-def partitions(job: Object) -> t.List[str]:
-    """The names of a job's partitions in V-IPU."""
-    namespace, name = name_of(job)
-    return [f"p-{name}-{namespace}-{instance}" for instance in range(field(job, "spec.jobInstances") or 1)]
 
 
 def asks_about_jobs(configuration: Object) -> bool:
@@ -91,11 +80,8 @@ class JobRemoval(Removal):
             current = self.cluster.get(path)
             if current is None or not held(current):
                 return
-            metadata = current["metadata"]
-            others = [each for each in metadata["finalizers"] if each != FINALIZER]
-            change = {"finalizers": others, "resourceVersion": metadata["resourceVersion"]}
             try:
-                self.cluster.patch(path, {"metadata": change})
+                self.cluster.patch(path, release_patch(current))
             except ApiError as error:
                 if error.status not in (404, 409) or attempt == ATTEMPTS:
                     raise refusal(error, "take the finalizer off", describe(job)) from error

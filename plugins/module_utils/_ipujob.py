@@ -10,11 +10,11 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NETWORKS
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 API = "graphcore.ai/v1alpha1"
 FINALIZER = "ipu.finalizers.graphcore.ai"
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
 # Names of pods, ConfigMaps and partitions are made from the job's: a longer one fails long after it was taken.
 MAX_NAME = 36
 MAX_NAMESPACE = 63
@@ -260,7 +260,21 @@ def differences(before: t.Any, after: t.Any, path: str = "spec") -> t.List[str]:
     return [] if before == after else [path]
 
 
+# A job of the cluster
+
+
+def held(job: Object) -> bool:
+    """Whether the operator still has to give the job's partitions back."""
+    return FINALIZER in (field(job, "metadata.finalizers") or [])
+
+
+def release_patch(job: Object) -> Object:
+    """What takes the operator's finalizer off a job, and nobody else's; a conflict when they changed in between."""
+    others = [each for each in field(job, "metadata.finalizers") or [] if each != FINALIZER]
+    return {"metadata": {"finalizers": others, "resourceVersion": field(job, "metadata.resourceVersion")}}
+
+
 def partitions(job: Object) -> t.List[str]:
-    """Names of the partitions that the operator asks V-IPU for, one an instance."""
+    """Names of the partitions that the operator asks V-IPU for, one an instance; a job can be scaled to none."""
     metadata, instances = job["metadata"], field(job, "spec.jobInstances") or 0
     return [f"p-{metadata['name']}-{metadata['namespace']}-{n}" for n in range(instances)]

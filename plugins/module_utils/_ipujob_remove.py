@@ -9,7 +9,7 @@ import contextlib
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import FINALIZER, partitions
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import FINALIZER, held, partitions, release_patch
 from ansible_collections.ipu.fabric.plugins.module_utils._ipujob_wait import PATIENCE, Stay, operator_fault
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
@@ -37,16 +37,16 @@ def remove(cluster: Cluster, path: str, job: Object, params: Object) -> t.List[s
         left = cluster.get(path)
         if left is None or field(left, "metadata.uid") != uid:
             return []
-        waited, held = time.monotonic() - start, FINALIZER in (field(left, "metadata.finalizers") or [])
+        waited = time.monotonic() - start
         if not asked or waited - asked >= ASK_OPERATOR:
             asked, reason = waited or 0.1, operator_fault(cluster)
         late = waited >= params["wait_timeout"]
         # An operator that restarts is back in a moment: only one that stays away counts as gone.
         gone = alone.long(bool(reason), min(PATIENCE, params["wait_timeout"]))
-        if held and params["force"] and (gone or late):
+        if held(left) and params["force"] and (gone or late):
             release(cluster, path, left, where)
             return partitions(job)
-        if held and gone:
+        if held(left) and gone:
             raise FabricError(
                 "A job was to be removed; only the IPU operator can give its partitions back.",
                 where,
@@ -67,9 +67,7 @@ def remove(cluster: Cluster, path: str, job: Object, params: Object) -> t.List[s
 
 def release(cluster: Cluster, path: str, job: Object, where: str) -> None:
     """Remove the operator's finalizer, and nobody else's."""
-    kept = [f for f in field(job, "metadata.finalizers") or [] if f != FINALIZER]
-    # The version makes it a conflict when somebody has changed the finalizers in between.
-    body = {"metadata": {"finalizers": kept or None, "resourceVersion": field(job, "metadata.resourceVersion")}}
+    body = release_patch(job)
     try:
         cluster.patch(path, body)
     except ApiError as error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import FINALIZER, partitions
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import held, partitions
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Object, field
-from ansible_collections.ipu.fabric.plugins.module_utils._ready import condition_true, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._ready import condition_true, container_statuses, pod_problems
 
 ENDED = ("Completed", "Succeeded")
 FAILED = ("Failed", "Error")
@@ -96,11 +96,7 @@ def all_instances_run(job: Object) -> bool:
 
 def starting(pod: Object) -> t.List[str]:
     """Containers that wait for something, in the kubelet's words."""
-    status = pod.get("status") or {}
-    waiting = [
-        (container["name"], field(container, "state.waiting") or {})
-        for container in (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or [])
-    ]
+    waiting = [(each["name"], field(each, "state.waiting") or {}) for each in container_statuses(pod)]
     name = pod["metadata"]["name"]
     return [f"pod {name}, container {c}: {w['reason']}" for c, w in waiting if w.get("reason")]
 
@@ -154,8 +150,8 @@ def step_line(entry: Object) -> str:
 
 def exits(pod: Object) -> t.List[Object]:
     """Containers of a pod that have ended: name, exit code and reason."""
-    status, found = pod.get("status") or {}, []
-    for container in (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or []):
+    found = []
+    for container in container_statuses(pod):
         ended = field(container, "state.terminated")
         if ended:
             reason = ended.get("reason") or ""
@@ -187,7 +183,7 @@ def job_view(job: Object, pods: t.Sequence[Object]) -> Object:
         "started": field(job, "status.startTime") or "",
         "ended": field(job, "status.completionTime") or "",
         "deleting": bool(metadata.get("deletionTimestamp")),
-        "held": FINALIZER in (metadata.get("finalizers") or []),
+        "held": held(job),
         "ipus": (spec.get("jobInstances") or 0) * int(spec.get("ipusPerJobInstance") or 0),
         **step(job, state),
         "partitions": partitions(job),

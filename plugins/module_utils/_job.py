@@ -19,7 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     message_of,
     persist,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._ready import Problem, Wait, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._ready import Problem, Wait, container_statuses, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 # By kind: its API, and the label of its pods.
@@ -51,10 +51,8 @@ def progress(job: Object) -> str:
 
 
 def containers_with_logs(pod: Object) -> t.List[str]:
-    """The containers of a pod that have started: init containers first."""
-    status = pod.get("status") or {}
-    entries = (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or [])
-    return [e["name"] for e in entries if {"running", "terminated"} & set(e.get("state") or {})]
+    """The containers of a pod that have started."""
+    return [e["name"] for e in container_statuses(pod) if {"running", "terminated"} & set(e.get("state") or {})]
 
 
 def is_worker(pod: Object) -> bool:

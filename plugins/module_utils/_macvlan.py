@@ -17,11 +17,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     unknown_kind,
     wait_until,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._stacks import macvlan_part
 
 API = "mellanox.com/v1alpha1"
-NAD = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 
 
 def macvlan_object(network: Object) -> Object:
@@ -74,6 +74,11 @@ def nad_faults(nad: t.Optional[Object], network: Object) -> t.List[str]:
     return differing
 
 
+def nad_of(cluster: Cluster, network: Object) -> t.Optional[Object]:
+    metadata = {"name": network["name"], "namespace": network["namespace"]}
+    return cluster.read({"apiVersion": NAD[0], "kind": NAD[1], "metadata": metadata})
+
+
 class Networks:
     """The networks of a cluster."""
 
@@ -82,10 +87,6 @@ class Networks:
 
     def current(self, network: Object) -> t.Optional[Object]:
         return self.cluster.read(macvlan_object(network))
-
-    def nad(self, network: Object) -> t.Optional[Object]:
-        metadata = {"name": network["name"], "namespace": network["namespace"]}
-        return self.cluster.read({"apiVersion": NAD[0], "kind": NAD[1], "metadata": metadata})
 
     def apply(self, network: Object) -> None:
         """Apply strictly. In check mode the server judges it, as far as it knows the kind already."""
@@ -108,7 +109,7 @@ class Networks:
 
     def unready(self, network: Object) -> t.List[str]:
         """Why the network is not usable yet. `ready` proves nothing: the operator says it of broken IPAM as well."""
-        faults = nad_faults(self.nad(network), network)
+        faults = nad_faults(nad_of(self.cluster, network), network)
         status = (self.current(network) or {}).get("status") or {}
         if faults and status.get("reason"):
             faults.append(f"MacvlanNetwork {network['name']} is {status.get('state')}: {status['reason']}")
@@ -119,7 +120,7 @@ class Networks:
         left = []
         if self.current(network) is not None:
             left.append(f"MacvlanNetwork {network['name']} still exists")
-        owners = field(self.nad(network), "metadata.ownerReferences") or []
+        owners = field(nad_of(self.cluster, network), "metadata.ownerReferences") or []
         if any(owner.get("kind") == "MacvlanNetwork" for owner in owners):
             left.append(f"its NetworkAttachmentDefinition {network['namespace']}/{network['name']} still exists")
         return left

@@ -16,6 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._releases import (
     show,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._values import combined
 
 Object = t.Dict[str, t.Any]
 
@@ -195,14 +196,6 @@ def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t
             }
         )
     return objects
-
-
-def combined(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> Object:
-    result = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = combined(result[key], value) if both else value
-    return result
 
 
 def plan_nodes(plan: t.Mapping[str, t.Any]) -> Object:

@@ -13,15 +13,15 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster, Object, connect, field
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD_API, NETWORK_STATUS
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import Run, Runs, merge, parse_run, size, subtract
 
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
-NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
 PAGE = 500  # pods a request: all pods of a large cluster in one answer hurt the API server
 WHEREABOUTS = "/apis/whereabouts.cni.cncf.io/v1alpha1"
-ATTACHMENTS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
+ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
 NV_IPAM = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
 SPIDERPOOL = "/apis/spiderpool.spidernet.io/v2beta1"
 # Spiderpool keeps the addresses of their pods while a pod is away.

@@ -16,8 +16,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
-from ansible_collections.ipu.fabric.plugins.module_utils._cluster import addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._cluster import POLICY, addon_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import certificate
+from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     ApiError,
     Cluster,
@@ -25,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     message_of,
     refusal,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD_API
 from ansible_collections.ipu.fabric.plugins.module_utils._pools import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     IPU_DEPLOYMENTS,
@@ -174,8 +176,8 @@ def cluster_facts(run: Run) -> Facts:
     """Asked all at once."""
     get, items = run.cluster.get, run.cluster.items
     group = STACKS[stack_name(run.plan)].group
-    groups = [group, "k8s.cni.cncf.io/v1", *(["graphcore.ai/v1alpha1"] if run.options.ipu else [])]
-    policy = run.pool.submit(get, "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy")
+    groups = [group, NAD_API, *([IPUJOB_API] if run.options.ipu else [])]
+    policy = run.pool.submit(get, POLICY)
     version = run.pool.submit(get, "/version")
     nodes = run.pool.submit(items, "/api/v1/nodes")
     installed = run.pool.submit(releases, run.cluster)
@@ -202,7 +204,7 @@ def status_of(obj: t.Optional[Facts]) -> t.Optional[Facts]:
 def network_requests(run: Run, network: Facts) -> t.Tuple[Future[t.Any], Future[t.Any]]:
     """The object of the network and its attachment."""
     name, namespace = network["name"], network.get("namespace", "default")
-    attachment = f"/apis/k8s.cni.cncf.io/v1/namespaces/{namespace}/network-attachment-definitions/{name}"
+    attachment = f"/apis/{NAD_API}/namespaces/{namespace}/network-attachment-definitions/{name}"
     return (
         run.pool.submit(run.cluster.get, network_path(run.plan, network)),
         run.pool.submit(run.cluster.get, attachment),
@@ -280,12 +282,12 @@ def webhook(run: Run) -> Facts:
     """Whether a dry-run IPUJob passes the operator's webhook."""
     template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
     job = {
-        "apiVersion": "graphcore.ai/v1alpha1",
+        "apiVersion": IPUJOB_API,
         "kind": "IPUJob",
         "metadata": {"name": "probe"},
         "spec": {"jobInstances": 1, "ipusPerJobInstance": "1", "workers": {"template": template}},
     }
-    path = f"/apis/graphcore.ai/v1alpha1/namespaces/{run.namespace}/ipujobs"
+    path = f"/apis/{IPUJOB_API}/namespaces/{run.namespace}/ipujobs"
     try:
         run.cluster.request("post", path, body=job, dryRun="All")
     except (ApiError, TransportError) as error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NETWORK_STATUS, NETWORKS
+
 LABEL = "fabric.ipu/verify"
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
-NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
 PSA = "pod-security.kubernetes.io/enforce"
 # A container in one of these states does not get out of it while we wait.
 HOPELESS = (

@@ -102,14 +102,19 @@ def container_problem(container: Object) -> t.Optional[Problem]:
     return None
 
 
+def container_statuses(pod: Object) -> t.List[Object]:
+    """What the kubelet says of a pod's containers: init containers first."""
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+
+
 def pod_problems(pod: Object) -> t.List[Problem]:
-    status, name = pod.get("status") or {}, pod["metadata"]["name"]
-    found = []
-    for container in (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or []):
+    name, found = pod["metadata"]["name"], []
+    for container in container_statuses(pod):
         problem = container_problem(container)
         if problem:
             found.append(Problem(f"pod {name}, {problem.text}", problem.fault))
-    for condition in status.get("conditions") or []:
+    for condition in field(pod, "status.conditions") or []:
         if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
             found.append(Problem(f"pod {name} is on no node yet: {condition.get('message', '')}"))
     return found

@@ -9,6 +9,7 @@ import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils import _multus
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     Cluster,
     Object,
@@ -21,11 +22,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricEr
 
 MELLANOX = "mellanox.com/v1alpha1"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
-NADS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
 POOLS = ("IPPool", "CIDRPool")
 POLICY = "NicClusterPolicy"
-ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network")
+ANNOTATIONS = (_multus.NETWORKS, "v1.multus-cni.io/default-network")
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 Name = t.Tuple[str, str]
 
@@ -110,10 +110,10 @@ class NetworkRemoval(Removal):
 
     def attachments(self) -> t.List[Object]:
         """The NetworkAttachmentDefinitions that the operator made."""
-        return [nad for nad in self.listed(*NADS) if owned_by(nad, NETWORKS)]
+        return [nad for nad in self.listed(*_multus.NAD) if owned_by(nad, NETWORKS)]
 
     def look(self) -> Found:
-        nads = self.listed(*NADS)
+        nads = self.listed(*_multus.NAD)
         names = {name_of(nad) for nad in nads if owned_by(nad, NETWORKS)}
         return Found(
             [pod for pod in self.pods() if networks_of(pod) & names],

@@ -11,9 +11,10 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import UPDATE_INTERVAL, combined, namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import UPDATE_INTERVAL, namespaces
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import Runs, merge, parse_run, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._values import combined
 
 Object = t.Dict[str, t.Any]
 

@@ -17,7 +17,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import (
     link_of,
     mtu_of,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._probe_shell import gid_of
 from ansible_collections.ipu.fabric.plugins.module_utils._stacks import (
     STACKS,
     has_own_routes,
@@ -26,42 +25,30 @@ from ansible_collections.ipu.fabric.plugins.module_utils._stacks import (
     route_seen,
     stack_name,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import broken_chain, judge_addons, judge_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import judge_addons, judge_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import (
     FAILED,
     KINDS,
+    NO_IPU,
+    NODE_POD,
     PASSED,
     SKIPPED,
+    TWO_NODES,
     Check,
+    Expect,
     result,
     skip,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_rdma import judge_rdma, judge_traffic
 
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
-NODE_POD = "the probe pod of this node does not run"
-TWO_NODES = "needs pods with an address on two nodes"
-NO_RDMA = "planned without RDMA"
-NO_IPU = "IPU checks are off"
-
-HARDWARE = tuple(name for name, kind in KINDS.items() if kind.area == "rdma" and name != "host_traffic")
 PER_POD = ("multus", "interface", "address", "default_route", "mtu")
 
 
 def per_pod(network: Facts) -> t.Tuple[str, ...]:
     """The checks of one network in one pod."""
     return (*PER_POD, "policy_routes") if has_own_routes(network) else PER_POD
-
-
-class Expect(t.NamedTuple):
-    """What the site asks for beyond the plan."""
-
-    memlock: str = "unlimited"
-    rdma_bandwidth: float = 0
-    rdma_latency: float = 0
-    host_traffic: float = 0
-    ipu: bool = True
-    ipu_partition: str = ""
 
 
 def judge(plan: Facts, probe: Facts, expect: Expect) -> t.List[Check]:
@@ -440,116 +427,3 @@ def label_checks(plan: Facts, nodes: Facts) -> t.Iterator[Check]:
         ]
         expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
         yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)
-
-
-# RDMA hardware
-
-
-def judge_rdma(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
-    checks = ("rdma_resource", "rdma_link", "link_layer", "rdma_files", "gid")
-    for network in plan.get("networks", []):
-        name = network["name"]
-        if not network.get("rdma"):
-            yield from (skip(check, NO_RDMA, network=name) for check in HARDWARE)
-            continue
-        for node, pod in sorted(probe["pods"].items()):
-            if name not in pod["networks"]:
-                continue
-            where = {"node": node, "network": name}
-            held = (
-                probe["nodes"].get(node, {}).get("allocatable", {}).get(name, {"resource": "RDMA resource", "count": 0})
-            )
-            link = plan["hosts"][pod["host"]]["links"][name]
-            seen = "{resource}: {count}".format(**held)
-            if not held["count"]:
-                seen += f"; {broken_chain(link, pod.get('rdma') or {})}"
-            yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
-            if pod["state"] != "running" or "rdma" not in pod:
-                yield from (skip(c, NODE_POD, **where) for c in checks[1:])
-            else:
-                yield from device_checks(pod["rdma"], link.get("device") or "", addresses_of(pod, name), where)
-
-
-def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t.Dict[str, str]) -> t.Iterator[Check]:
-    ports = {name: port for name, port in rdma["ports"].items() if not device or name.startswith(f"{device}/")}
-    label = device or "an RDMA device"
-    states = ", ".join(f"{name} {port.get('state', 'no state')}" for name, port in sorted(ports.items()))
-    active = any(port.get("state") == "ACTIVE" for port in ports.values())
-    yield result("rdma_link", active, f"{label} ACTIVE", states or f"no port of {label} in the pod", **where)
-    layers = sorted({port.get("link_layer", "not known") for port in ports.values()})
-    yield result("link_layer", layers == ["Ethernet"], "Ethernet", ", ".join(layers) or f"no port of {label}", **where)
-    files = rdma["files"]
-    good = "rdma_cm" in files and any(name.startswith("uverbs") for name in files)
-    yield result("rdma_files", good, "uverbs*, rdma_cm", ", ".join(files) or "no /dev/infiniband", **where)
-    yield gid_check(rdma["gids"], addresses, where)
-
-
-def gid_check(gids: t.Sequence[Facts], addresses: t.Sequence[str], where: t.Dict[str, str]) -> Check:
-    """The GID is found by the address and its type: its index differs from pod to pod."""
-    if not addresses:
-        return skip("gid", "the pod has no address on this network", **where)
-    wanted = {gid_of(address) for address in addresses}
-    mine = [gid for gid in gids if gid["gid"] in wanted]
-    found = next((gid for gid in mine if gid["type"] == "RoCE v2"), None)
-    expected = f"RoCE v2 GID of {', '.join(addresses)}"
-    if found:
-        return result("gid", True, expected, "{device} port {port} index {index}".format(**found), **where)
-    types = ", ".join(sorted({gid["type"] or "no type" for gid in mine}))
-    return result("gid", False, expected, f"only as {types}" if mine else "no GID of this address", **where)
-
-
-def judge_traffic(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
-    image = probe.get("rdma_image", "")
-    for network in plan.get("networks", []):
-        if not network.get("rdma"):
-            continue  # judge_rdma() says why
-        seen = [test for test in probe["traffic"] if test["network"] == network["name"]]
-        if not seen:
-            yield from (
-                skip(c, TWO_NODES, network=network["name"]) for c in ("rping", "write_bandwidth", "read_latency")
-            )
-        for test in seen:
-            yield traffic_check(test, image, expect)
-    yield from host_traffic_checks(plan, probe, expect)
-
-
-def traffic_check(test: Facts, image: str, expect: Expect) -> Check:
-    check, where = test["check"], {"network": test["network"], "pair": (test["from"], test["to"])}
-    if test["missing"]:
-        return skip(check, f"{test['tool']} is not in the image {image}", **where)
-    if test.get("blocked"):
-        return skip(check, "rping failed between these pods", **where)
-    value, unit = test["value"], test["unit"]
-    expected, good = {
-        "rping": ("10 pings", (value or 0) >= 10),
-        "write_bandwidth": (f">= {expect.rdma_bandwidth:g} Gb/s", value is not None and value >= expect.rdma_bandwidth),
-        "read_latency": (
-            f"<= {expect.rdma_latency:g} us" if expect.rdma_latency else "a figure",
-            value is not None and (not expect.rdma_latency or value <= expect.rdma_latency),
-        ),
-    }[check]
-    if test["rc"] != 0 or value is None:
-        return result(check, False, expected, test["seen"], **where)
-    return result(check, good, expected, f"{value:g} {unit}", value=value, unit=unit, **where)
-
-
-def host_traffic_checks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
-    reason = "no IPU node has a running pod with RDMA"
-    if not expect.ipu:
-        reason = NO_IPU
-    elif not any(network.get("rdma") for network in plan.get("networks", [])):
-        reason = NO_RDMA
-    elif not expect.ipu_partition:
-        reason = "no V-IPU partition was given for it (verify_ipu_partition)"
-    if not probe["host_traffic"]:
-        yield skip("host_traffic", reason)
-    for test in probe["host_traffic"]:
-        where = {"node": test["node"]}
-        if test["missing"]:
-            yield skip("host_traffic", f"gc-hosttraffictest is not in the image {probe.get('rdma_image', '')}", **where)
-            continue
-        value = test["value"]
-        good = test["rc"] == 0 and value is not None and value >= expect.host_traffic
-        seen = test["seen"] if value is None or test["rc"] else f"{value:.1f} Gb/s in the slowest direction"
-        expected = f">= {expect.host_traffic:g} Gb/s"
-        yield result("host_traffic", good, expected, seen, value=value, unit="Gb/s", **where)

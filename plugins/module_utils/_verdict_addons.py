@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of what networks rest on: multus and Node Feature Discovery, pools of addresses, RDMA resources. Pure."""
+"""Checks of what networks rest on: multus and Node Feature Discovery, pools of addresses. Pure."""
 
 from __future__ import annotations
 
@@ -91,19 +91,3 @@ def exhausted(pool: Facts, nodes: t.Sequence[str]) -> str:
     without = [node for node in nodes if node not in free]
     texts = [f"exhausted on {', '.join(full)}" if full else "", f"no block for {', '.join(without)}" if without else ""]
     return "; ".join(filter(None, texts))
-
-
-def broken_chain(link: Facts, rdma: Facts) -> str:
-    """Where the way from the NIC's name to the resource ends: NIC, RDMA device, its device files, the plugin."""
-    nic, device, classes = link.get("netdev", "the NIC"), link.get("device") or "", rdma.get("classes")
-    if not device:
-        return f"{nic} has no infiniband/ below its PCI device"
-    if not classes:
-        return f"{nic} is {device}; what the node has can't be seen"
-    if f"infiniband/{device}" not in classes:
-        return f"the node has no {device} (of {nic}) in /sys/class/infiniband"
-    wanted = {"infiniband_verbs/uverbs": "ib_uverbs", "infiniband_mad/umad": "ib_umad", "misc/rdma_cm": "rdma_ucm"}
-    missing = [module for start, module in wanted.items() if not any(name.startswith(start) for name in classes)]
-    if missing:
-        return f"{nic} is {device}, but the module {', '.join(missing)} is not loaded"
-    return f"{nic} is {device} with all its device files: the device plugin does not select it"

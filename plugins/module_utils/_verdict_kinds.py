@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check: what it is called, where it belongs, and what to do when it fails; and what one looks like."""
+"""Every check: what it is called, where it belongs, what is asked of it, and what to do when it fails."""
 
 from __future__ import annotations
 
@@ -163,6 +163,22 @@ KINDS: t.Dict[str, Kind] = {
 }
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+# Why a check is skipped.
+NODE_POD = "the probe pod of this node does not run"
+TWO_NODES = "needs pods with an address on two nodes"
+NO_IPU = "IPU checks are off"
+
+
+class Expect(t.NamedTuple):
+    """What the site asks for beyond the plan."""
+
+    memlock: str = "unlimited"
+    rdma_bandwidth: float = 0
+    rdma_latency: float = 0
+    host_traffic: float = 0
+    ipu: bool = True
+    ipu_partition: str = ""
 
 
 class Check(t.NamedTuple):

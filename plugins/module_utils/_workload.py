@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NETWORKS
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 
 Object = t.Dict[str, t.Any]
 Settings = t.Mapping[str, t.Any]
 
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
 NAME_LABEL = "app.kubernetes.io/name"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 # The name becomes a label's value, and so may not be longer.

@@ -138,8 +138,8 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_report as report
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import Expect, counts, judge, summary
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import FAILED, Check
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict import counts, judge, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import FAILED, Check, Expect
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:

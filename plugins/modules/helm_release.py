@@ -20,12 +20,11 @@ description:
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 requirements:
   - helm 3, from 3.17
-  - kubernetes >= 24.2.0
-  - PyYAML >= 3.11
 options:
   name:
     description: Name of the release.

@@ -14,11 +14,9 @@ description:
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
-requirements:
-  - kubernetes >= 24.2.0
-  - PyYAML >= 3.11
 options:
   namespace:
     description: Namespace of the operator.

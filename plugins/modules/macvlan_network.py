@@ -16,11 +16,9 @@ description:
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
-requirements:
-  - kubernetes >= 24.2.0
-  - PyYAML >= 3.11
 options:
   name:
     description: Name of the network and of its NAD. Give this, or O(networks).

@@ -19,6 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTS = ("cp1", "w1")
+KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"  # on a control plane
 CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache/ipu-fabric")
 # Where a role may leave something behind on a host, and what tests change there themselves.
 WATCHED = "/etc /usr /opt /var/lib/dpkg /var/lib/kubelet /var/lib/etcd"
@@ -166,7 +167,7 @@ class Bed:
         return {host: self.on(host, command, check=False) for host in HOSTS}
 
     def kubectl(self, *words: str) -> Any:
-        command = "kubectl --kubeconfig /etc/kubernetes/admin.conf -o json " + " ".join(words)
+        command = f"{KUBECTL} -o json {' '.join(words)}"
         return json.loads(self.on("cp1", command))
 
     def state(self) -> dict[str, Any]:

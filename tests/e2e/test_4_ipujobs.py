@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bed import Bed
+from bed import KUBECTL, Bed
 
 
 def logs(bed: Bed) -> dict[str, str]:
@@ -49,7 +49,6 @@ def test_interactive(finished: Bed) -> None:
     result = finished.example("interactive", seconds=120)
     assert result.code == 0
     assert "kubectl exec -it --namespace default session-launcher -- bash" in result.text
-    kubectl = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
     inside = "sh -c 'echo $IPUOF_VIPU_API_PARTITION_ID'"
-    assert finished.on("cp1", f"{kubectl} exec session-launcher -- {inside}") == "p-session-default-0\n"
-    finished.on("cp1", f"{kubectl} delete ipujob session --timeout=60s")
+    assert finished.on("cp1", f"{KUBECTL} exec session-launcher -- {inside}") == "p-session-default-0\n"
+    finished.on("cp1", f"{KUBECTL} delete ipujob session --timeout=60s")

@@ -10,11 +10,10 @@ import re
 from typing import Any
 
 import pytest
-from bed import ROOT, Bed, Result
+from bed import KUBECTL, ROOT, Bed, Result
 
 IMAGE = "docker.io/library/busybox:1.37"
 ADDRESS = "ip -4 -o addr show net1"
-KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
 PI = "docker.io/mpioperator/mpi-pi:openmpi"
 # Rank 0 sends 8 MiB to rank 1, and says what its pod's net1 sent meanwhile.
 SEND = """

@@ -14,9 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from bed import HOSTS, ROOT, Bed
+from bed import HOSTS, KUBECTL, ROOT, Bed
 
-KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
 IMAGE = "docker.io/library/busybox:1.37"
 IPUS = 32  # of each V-IPU controller
 AT_ONCE = 4  # modules that run at the same time

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bed import HOSTS, Bed, Result
+from bed import HOSTS, KUBECTL, Bed, Result
 
 STEPS = ("25.7.0", "25.10.0", "26.1.2", "26.4.1")
 POD = """
@@ -19,7 +19,6 @@ spec:
   containers: [{name: pause, image: "registry.k8s.io/pause:3.10.1"}]
 """
 LEFT = "ls -d /etc/cni/net.d/00-multus.conf /etc/cni/net.d/*.d /opt/cni/bin/multus* /opt/cni/bin/nv-ipam 2>/dev/null"
-KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
 
 
 def fabric(bed: Bed, release: str, **variables: Any) -> Result:

@@ -12,7 +12,8 @@ import time
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import Expect, judge
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict import judge
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import Expect
 from conftest import ApiServer, ModuleFailedError, Modules
 
 LABEL = "fabric.ipu/verify"

@@ -14,6 +14,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "plugins/modules").glob("*.py"))
+FILTERS = sorted({path.stem for path in (ROOT / "plugins/filter").glob("*.*")})
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
 TABLE_OF_CONTENTS = 60  # lines that tasks/main.yml of a role may have
@@ -70,9 +71,11 @@ def test_role_main_is_a_table_of_contents(role):
     assert len((ROOT / f"roles/{role}/tasks/main.yml").read_text(encoding="utf-8").splitlines()) <= TABLE_OF_CONTENTS
 
 
-def test_changelog_lists_every_module():
-    modules = [module["name"] for module in load("changelogs/changelog.yaml")["releases"]["0.1.0"]["modules"]]
-    assert modules == MODULES, "run: make changelog"
+def test_changelog_lists_every_module_filter_and_role():
+    release = load("changelogs/changelog.yaml")["releases"]["0.1.0"]
+    listed = [release["modules"], release["plugins"]["filter"], release["objects"]["role"]]
+    names = [[entry["name"] for entry in entries] for entries in listed]
+    assert names == [MODULES, FILTERS, ROLES], "run: make changelog"
 
 
 def test_galaxy_and_changelog_name_one_version():

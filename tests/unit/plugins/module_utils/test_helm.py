@@ -13,6 +13,7 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils import _helm
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._values import combined
 
 
 def secret(revision, status, values=None, labels=None):
@@ -60,8 +61,8 @@ def test_split_pending(statuses, finished, pending):
         ({"a": {"b": 1}}, {"a": None}, {"a": None}),
     ],
 )
-def test_merged(base, over, result):
-    assert _helm.merged(base, over) == result
+def test_combined(base, over, result):
+    assert combined(base, over) == result
 
 
 CRD = "kind: CustomResourceDefinition\nmetadata: {{name: {}}}\n"

@@ -258,3 +258,23 @@ def test_clean_pod_policy_all_wins(policy, clean, warned):
 def test_partitions():
     job = _ipujob.build_job(params(job_instances=2))
     assert _ipujob.partitions(job) == ["p-mnist-default-0", "p-mnist-default-1"]
+
+
+def test_a_job_that_is_scaled_to_none_has_no_partition():
+    metadata = {"name": "mnist", "namespace": "default"}
+    assert _ipujob.partitions({"metadata": metadata, "spec": {"jobInstances": 0}}) == []
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "held", "others"),
+    [
+        ({}, False, []),
+        ({"finalizers": ["example.org/x"]}, False, ["example.org/x"]),
+        ({"finalizers": ["ipu.finalizers.graphcore.ai"]}, True, []),
+        ({"finalizers": ["example.org/x", "ipu.finalizers.graphcore.ai"]}, True, ["example.org/x"]),
+    ],
+)
+def test_only_the_operators_finalizer_is_taken_off(finalizers, held, others):
+    job = {"metadata": {"name": "mnist", "resourceVersion": "7", **finalizers}}
+    assert _ipujob.held(job) is held
+    assert _ipujob.release_patch(job) == {"metadata": {"finalizers": others, "resourceVersion": "7"}}

@@ -25,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as 
 from ansible_collections.ipu.fabric.plugins.module_utils import _verdict as verdict
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_rdma import traffic_check
 
 Facts = t.Dict[str, t.Any]
 LINK = {"ifname": "net1", "mtu": 1500, "linkinfo": {"info_kind": "macvlan"}}
@@ -277,7 +278,7 @@ def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.
     planned, pods = rails(True)
     with ThreadPoolExecutor(16) as pool:
         traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
-    checks = [verdict.traffic_check(test, "tools", verdict.Expect()) for test in traffic]
+    checks = [traffic_check(test, "tools", verdict.Expect()) for test in traffic]
     assert {(check.check, check.status) for check in checks} == {
         ("rping", "failed"),
         ("write_bandwidth", "skipped"),

@@ -1,0 +1,17 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Values of charts, and other data of that shape."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+def combined(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
+    """Values merged the way helm does: mappings by key, everything else replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = combined(result[key], value) if both else value
+    return result

@@ -1,0 +1,25 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How filters end."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+
+
+def readable(function: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
+    """The filter that says in a play what its FabricError says. ansible-core 2.18 shows other errors as a crash."""
+
+    @functools.wraps(function)
+    def result(*args: t.Any, **settings: t.Any) -> t.Any:
+        try:
+            return function(*args, **settings)
+        except FabricError as error:
+            raise AnsibleFilterError(str(error)) from error
+
+    return result
