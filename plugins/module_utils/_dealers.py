@@ -72,7 +72,8 @@ def pool_addresses(spec: Object) -> Addresses:
     """What an IPPool (subnet) or a CIDRPool (cidr) of nv-ipam may give out."""
     block = ipaddress.ip_network(spec.get("subnet") or spec["cidr"], strict=False)
     taken = [parse_run(f"{e['startIP']}-{e['endIP']}", "exclusions")[1] for e in spec.get("exclusions") or ()]
-    return {block.version: subtract((int(block[0]), int(block[-1])), taken)}
+    ends = (0, -1) if block.version == 6 or block.num_addresses < 4 else (1, -2)
+    return {block.version: subtract((int(block[ends[0]]), int(block[ends[1]])), taken)}
 
 
 def ranges(ipam: Object) -> t.List[Object]:

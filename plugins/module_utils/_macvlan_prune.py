@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     describe,
     field,
     refusal,
+    wait_until,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import API, NAD, nad_faults, readable_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._pools import (
@@ -59,6 +60,7 @@ class LeftOver(t.NamedTuple):
     attachments: t.List[Object]  # that go with the networks
     pools: t.List[Object]
     users: t.Dict[str, t.List[str]]  # the networks that a pod asks for, by namespace/name of the pod
+    leaving: t.List[str]  # pods that use them as well, and are being deleted
     dead: t.List[Dead]
 
     @property
@@ -216,7 +218,7 @@ def look(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> 
     networks = unplanned_networks(cluster.items(_dealers.MACVLANS), planned)
     pools = unplanned_pools(_dealers.listed_pools(cluster), planned, pool_namespace)
     if not networks and not pools:
-        return LeftOver([], [], [], {}, [])
+        return LeftOver([], [], [], {}, [], [])
     nads = [{**item, "apiVersion": NAD[0], "kind": NAD[1]} for item in cluster.items(ATTACHMENTS)]
     former = [as_network(network) for network in networks]
     along = [nad for nad in nads if goes_along(nad, former)]
@@ -236,7 +238,10 @@ def look(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> 
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []
     pods = list(running_pods(cluster))
     dead = dead_entries(held, reservations, cidrs, {"/".join(name_of(pod)) for pod in pods})
-    return LeftOver(networks, along, pools, users(pods, doomed, names), dead)
+    leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
+    staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    going = sorted(users(leaving, doomed, names))
+    return LeftOver(networks, along, pools, users(staying, doomed, names), going, dead)
 
 
 def refuse_users(found: LeftOver) -> None:
@@ -250,6 +255,25 @@ def refuse_users(found: LeftOver) -> None:
         f"{len(found.users)} pods use them: {', '.join(shown)}" + (f" and {more} more" if more else ""),
         "Stop what made these pods and run again, or plan the network again. Nothing was changed.",
     )
+
+
+def settled(look_again: t.Callable[[], LeftOver], found: LeftOver, timeout: float) -> LeftOver:
+    """What is left over once the pods that are being deleted have given back their addresses."""
+
+    def pending() -> t.List[str]:
+        nonlocal found
+        if found.leaving:
+            found = look_again()
+            refuse_users(found)
+        return [f"Pod {pod} still exists" for pod in found.leaving]
+
+    wait_until(
+        pending,
+        timeout,
+        "Pods on networks that are to be removed are being deleted, and were expected to go.",
+        "Look at these pods: their nodes may not answer. Nothing was changed.",
+    )
+    return found
 
 
 def refuse_conflicts(found: LeftOver, planned: t.Sequence[Object]) -> None:
@@ -280,7 +304,11 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module macvlan_prune."""
     planned, prune = module.params["networks"], module.params["prune"]
     cluster = connect(module)
-    found = look(cluster, planned, module.params["pool_namespace"])
+
+    def look_again() -> LeftOver:
+        return look(cluster, planned, module.params["pool_namespace"])
+
+    found = look_again()
     if not prune:
         refuse_conflicts(found, planned)
         if found.objects:
@@ -291,6 +319,7 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         return outcome({}, {}, left_over=found.names, removed=[])
     refuse_users(found)
     if found.objects and not module.check_mode:
+        found = settled(look_again, found, module.params["timeout"])
         remove(cluster, found, module.params["timeout"])
     before: Object = {describe(obj): obj.get("spec") for obj in [*found.networks, *found.attachments, *found.pools]}
     if found.dead:

@@ -15,7 +15,8 @@ description:
   - Two pools with the same addresses give one address to two pods. With O(prune=false) the module fails when a
     left-over shares addresses with a network of O(networks), and warns of one that does not.
   - With O(prune=true) left-overs are removed, with the NetworkAttachmentDefinitions (NAD) that the operator made of
-    them. While pods that have not ended use them the module fails, and changes nothing.
+    them. While pods that have not ended use them the module fails, and changes nothing; those that are being deleted
+    are waited for.
   - whereabouts keeps addresses of pods that are gone until its reconciler runs; those in the ranges of removed networks
     are freed.
   - A cluster that does not know the kinds yet has no left-overs.
