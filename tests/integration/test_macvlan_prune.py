@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ApiServer, ModuleFailedError, Modules, crds
+from test_examples import play
+from test_macvlan_network import Operator
 
 Object = t.Dict[str, t.Any]
 FILES = (
@@ -279,3 +281,38 @@ def test_whereabouts_keeps_no_address_for_pods_that_are_gone(run: Modules, api: 
     left = api.get("overlappingrangeipreservations", "-A")["items"]
     assert {item["metadata"]["name"] for item in left} == {"10.5.0.129", "10.6.0.130"}
     assert not run("macvlan_prune", networks=[new], prune=True)["changed"]
+
+
+@pytest.mark.usefixtures("clean")
+def test_the_role_renames_a_network_in_one_run(api: ApiServer, tmp_path: Path) -> None:
+    def playbook(name: str, tasks_from: str = "main") -> Path:
+        imported = {"name": "ipu.fabric.macvlan", "tasks_from": tasks_from}
+        task = {"name": "The role", "ansible.builtin.import_role": imported}
+        path = tmp_path / f"{name}.yml"
+        path.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]))
+        return path
+
+    def apply(path: Path, network: Object, *options: str, **more: t.Any) -> str:
+        planned = {"master": "eth1", "mode": "bridge", "mtu": 1500, **network}
+        given = {"macvlan_kubeconfig": str(api.kubeconfig), "macvlan_networks": [planned], **more}
+        return play(api, path, *options, **given)
+
+    role, check = playbook("role"), playbook("check", "check")
+    operator = Operator(api)
+    operator.start()
+    try:
+        assert "changed=2 " in apply(role, OLD)
+        assert "changed=0 " in apply(role, OLD)
+        for refused in (role, check):
+            with pytest.raises(AssertionError, match="IPPool nvidia-network-operator/old shares 127 addresses"):
+                apply(refused, NEW)
+        assert everything(api) == OLDS
+        assert "changed=0 " in apply(check, NEW, macvlan_prune=True)
+        assert "changed=3 " in apply(role, NEW, "--check", "--diff", macvlan_prune=True)
+        assert everything(api) == OLDS
+        assert "changed=3 " in apply(role, NEW, macvlan_prune=True)
+        assert everything(api) == {name.replace("old", "new") for name in OLDS}
+        assert "changed=0 " in apply(role, NEW, macvlan_prune=True)
+    finally:
+        operator.ended.set()
+        operator.join()
