@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import json
 import typing as t
@@ -288,6 +289,10 @@ def refuse_conflicts(found: LeftOver, planned: t.Sequence[Object]) -> None:
         )
 
 
+def existing(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[Object]:
+    return [obj for obj in objects if cluster.read(obj) is not None]
+
+
 def remove(cluster: Cluster, found: LeftOver, timeout: float) -> None:
     """Each is gone before the next one goes: no network may ask a pool that is not there."""
     removal = Removal(cluster, timeout)
@@ -295,7 +300,7 @@ def remove(cluster: Cluster, found: LeftOver, timeout: float) -> None:
     for group in (found.networks, found.attachments, found.pools):
         removal.remove(
             group,
-            lambda group=group: [obj for obj in group if cluster.read(obj) is not None],  # type: ignore[misc]
+            functools.partial(existing, cluster, group),
             "Look at the finalizers of what is left with kubectl get -o yaml.",
         )
 

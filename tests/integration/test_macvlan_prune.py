@@ -11,6 +11,10 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._dealers import dealers
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import judge_overlaps
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from conftest import ApiServer, ModuleFailedError, Modules, crds
 from test_examples import play
 from test_macvlan_network import Operator
@@ -233,6 +237,21 @@ def test_what_others_made_stays(run: Modules, api: ApiServer) -> None:
     create(api, attachment({**OLD, "namespace": "default"}))
     assert set(run("macvlan_prune", networks=[NEW], prune=True)["removed"]) == OLDS
     assert everything(api) == before | {"NetworkAttachmentDefinition default/old"}
+
+
+@pytest.mark.usefixtures("clean")
+def test_verify_sees_whoever_deals_the_same_addresses(run: Modules, api: ApiServer) -> None:
+    lab = {"name": "lab", "namespace": "jobs", "ipam": {"type": "host-local", "subnet": "10.5.0.0/24"}}
+    for network in (OLD, NEW):
+        make(run, api, network)
+    create(api, attachment(lab), attachment({**NEW, "name": "copy"}))
+    found = dealers(Cluster(get_api_client(kubeconfig=str(api.kubeconfig)).client))
+    (check,) = judge_overlaps({"networks": [{**NEW, "subnet": {"cidr": "10.5.0.0/24"}}]}, {"dealers": found})
+    assert check.status == "failed"
+    assert check.seen.split("; ") == [
+        f"IPPool {OPERATOR}/old (nv-ipam, left over): 127 addresses, 10.5.0.128 to 10.5.0.254",
+        "NetworkAttachmentDefinition jobs/lab (host-local, not ours): 127 addresses, 10.5.0.128 to 10.5.0.254",
+    ]
 
 
 @pytest.mark.usefixtures("clean")
