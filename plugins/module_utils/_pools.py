@@ -149,21 +149,25 @@ def sorted_by_address(orphans: t.Iterable[Object]) -> t.List[Object]:
 # ---- whereabouts ----------------------------------------------------------------------------------------------------
 
 
+def ipams(attachment: Object) -> t.List[Object]:
+    """The IPAM settings in an attachment's CNI configuration, which may be a chain of plugins."""
+    try:
+        config = json.loads(field(attachment, "spec.config") or "{}")
+        return [plugin.get("ipam") or {} for plugin in (config, *config.get("plugins", ()))]
+    except (ValueError, AttributeError, TypeError):
+        return []  # such a network never gave out an address
+
+
 def ranges_of(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Object]]:
     """The IPAM settings of all whereabouts networks, by their CIDR: a pool itself knows no bounds and no excludes."""
     found: t.Dict[Network, t.List[Object]] = {}
-    for attachment in attachments:
-        try:
-            config = json.loads(field(attachment, "spec.config") or "{}")
-            for plugin in (config, *config.get("plugins", ())):
-                ipam = plugin.get("ipam") or {}
-                if ipam.get("type") == "whereabouts":
-                    for entry in (ipam, *ipam.get("ipRanges", ())):
-                        if entry.get("range"):
-                            settings = bounds(entry)
-                            found.setdefault(settings["cidr"], []).append(settings)
-        except (ValueError, AttributeError, FabricError):
-            continue  # such a network never gave out an address
+    for ipam in (ipam for attachment in attachments for ipam in ipams(attachment)):
+        with contextlib.suppress(ValueError, AttributeError, FabricError):  # it never gave out an address either
+            if ipam.get("type") == "whereabouts":
+                for entry in (ipam, *ipam.get("ipRanges", ())):
+                    if entry.get("range"):
+                        settings = bounds(entry)
+                        found.setdefault(settings["cidr"], []).append(settings)
     return found
 
 
@@ -344,17 +348,20 @@ def spider_pools(pools: t.Sequence[Object], endpoints: t.Sequence[Object], pods:
 # ---- the module -----------------------------------------------------------------------------------------------------
 
 
-def live_pods(cluster: Cluster) -> t.Dict[str, Pod]:
+def running_pods(cluster: Cluster) -> t.Iterator[Object]:
     """Every pod that has not ended, page by page."""
-    found: t.Dict[str, Pod] = {}
     token = None
     while True:
         selector = "status.phase!=Succeeded,status.phase!=Failed"
         page = cluster.get("/api/v1/pods", fieldSelector=selector, limit=PAGE, **{"continue": token}) or {}
-        found.update(read_pod(pod) for pod in page.get("items") or ())
+        yield from page.get("items") or ()
         token = field(page, "metadata.continue")
         if not token:
-            return found
+            return
+
+
+def live_pods(cluster: Cluster) -> t.Dict[str, Pod]:
+    return dict(read_pod(pod) for pod in running_pods(cluster))
 
 
 def look(cluster: Cluster) -> t.List[Object]:

@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_pod as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils import _probe_shell as shell
 from ansible_collections.ipu.fabric.plugins.module_utils._cluster import POLICY, addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._dealers import dealers
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
@@ -182,6 +183,7 @@ def cluster_facts(run: Run) -> Facts:
     nodes = run.pool.submit(items, "/api/v1/nodes")
     installed = run.pool.submit(releases, run.cluster)
     addons = run.pool.submit(addon_facts, run.cluster)
+    dealing = run.pool.submit(dealers, run.cluster)
     operator = run.pool.submit(ipu_facts, run.cluster) if run.options.ipu else None
     kinds = [run.pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: network_requests(run, network) for network in run.networks}
@@ -191,6 +193,7 @@ def cluster_facts(run: Run) -> Facts:
         "policy": status_of(policy.result()),
         "releases": installed.result(),
         "addons": addons.result(),
+        "dealers": dealing.result(),
         "kinds": [kind["kind"] for seen in kinds for kind in (seen.result() or {}).get("resources", [])],
         "networks": {name: network_facts(*requests) for name, requests in networks.items()},
         "ipu": operator.result() if operator else {},

@@ -25,7 +25,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._stacks import (
     route_seen,
     stack_name,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import judge_addons, judge_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import (
+    judge_addons,
+    judge_overlaps,
+    judge_pools,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import (
     FAILED,
     KINDS,
@@ -60,6 +64,7 @@ def judge(plan: Facts, probe: Facts, expect: Expect) -> t.List[Check]:
         lambda plan, probe, _expect: judge_addons(plan, probe),
         judge_networks,
         lambda plan, probe, _expect: judge_pools(plan, probe),
+        lambda plan, probe, _expect: judge_overlaps(plan, probe),
         judge_pods,
         judge_limits,
         judge_pairs,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils import _dealers
 from ansible_collections.ipu.fabric.plugins.module_utils._pools import TWO_PODS
 from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import Facts, targets
 from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import Check, result, skip
@@ -91,3 +92,29 @@ def exhausted(pool: Facts, nodes: t.Sequence[str]) -> str:
     without = [node for node in nodes if node not in free]
     texts = [f"exhausted on {', '.join(full)}" if full else "", f"no block for {', '.join(without)}" if without else ""]
     return "; ".join(filter(None, texts))
+
+
+def judge_overlaps(plan: Facts, probe: Facts) -> t.Iterator[Check]:
+    """Whether anybody but the plan's own networks and pools deals a network's addresses."""
+    networks = plan.get("networks", [])
+    own = {("NetworkAttachmentDefinition", n.get("namespace") or "default", n["name"]) for n in networks}
+    pools = {pool for network in networks for pool in _dealers.planned_pools(network)}
+    others = [
+        each
+        for each in probe.get("dealers") or []
+        if (each["kind"], each["namespace"], each["name"]) not in own and (each["kind"], each["name"]) not in pools
+    ]
+    for network in networks:
+        if not network.get("subnet"):
+            yield skip("pool_overlap", "the plan has no subnet for this network", network=network["name"])
+            continue
+        mine, stores = _dealers.planned_addresses(network), set(_dealers.stores(network.get("ipam") or {}))
+        seen = []
+        for each in others:
+            both = _dealers.shared(mine, _dealers.from_texts(each["ranges"]))
+            # A site's own attachment may deal from the same store of whereabouts: one pool, and no address twice.
+            if both and (each["ours"] or not stores & set(each["stores"])):
+                maker = "left over" if each["ours"] else "not ours"
+                seen.append(f"{each['what']} ({each['ipam']}, {maker}): {_dealers.told(both)}")
+        text = "; ".join(seen) or "no other pool or range has them"
+        yield result("pool_overlap", not seen, "addresses that nobody else deals", text, network=network["name"])

@@ -82,6 +82,11 @@ KINDS: t.Dict[str, Kind] = {
         "network",
         "Plan more addresses for the network: a larger `share`, fewer `reserved` ones or a larger subnet.",
     ),
+    "pool_overlap": Kind(
+        "Nobody else deals addresses",
+        "network",
+        "What is left over goes with fabric_prune_networks: true; of two makers' pools one has to move (key share).",
+    ),
     "default_route": Kind(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
     ),

@@ -114,6 +114,10 @@ probe:
       description: Address pools before the pods were made, as RV(ipu.fabric.ip_pool_info#module:pools).
       type: list
       elements: dict
+    dealers:
+      description: Pools, and networks with ranges of their own, each with C(what), C(ours), C(ipam) and its C(ranges).
+      type: list
+      elements: dict
     addons:
       description: DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
       type: dict
