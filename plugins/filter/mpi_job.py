@@ -16,6 +16,7 @@ version_added: 0.1.0
 description:
   - Gives an MPIJob of C(kubeflow.org/v2beta1) for Open MPI with UCX. With C(transport) V(roce) each rank finds device
     and GID index by the address that its pod has on the network. With V(tcp) the same program runs on the same network.
+  - Open MPI 4.1 and 5 both work, and find the workers.
   - Only the first fabric network of a pod, C(net1), is used, with IPv4 addresses.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -27,7 +28,7 @@ options:
         its run policy.
       - C(namespace), C(network), C(rdma_resource), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),
         C(resources), C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in the filter
-        P(ipu.fabric.native_workload#filter).
+        P(ipu.fabric.native_workload#filter). The variables reach the ranks too.
       - C(launcher_resources) are the launcher's requests and limits.
       - Images for a C(user) other than 0 follow those of the MPI operator, with sshd's settings in C(/home/mpiuser).
     type: dict

@@ -11,6 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._workload import (
     Object,
     Settings,
     checked_name,
+    environment,
     pod_template,
     wrong,
 )
@@ -22,9 +23,13 @@ LONGEST_NAME = 50
 USER_SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
 INTERFACE = "net1"
 POLICIES = ("Running", "All", "None")
-# Open MPI uses UCX by itself with Mellanox devices only: without "any" it refuses TCP and other devices.
-UCX = ["--mca", "pml", "ucx", "--mca", "osc", "ucx"]
-UCX += ["--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
+# The operator tells this to Open MPI 4 only. Version 5 would start all ranks in the launcher, and call that a success.
+OPEN_MPI_5 = {
+    "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
+    "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
+}
+# By itself Open MPI takes UCX for InfiniBand's transports only: with TCP every rank would end at its start.
+UCX = {"pml": "ucx", "osc": "ucx", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
 
 # Before each rank. The index of a GID differs from pod to pod, and all pods of a node see all GIDs: the right one is
 # RoCE v2 and holds an address of this pod's own network namespace.
@@ -58,9 +63,12 @@ def rank_command(transport: str, command: t.Sequence[str]) -> t.List[str]:
 
 def mpirun(settings: Settings, ranks: int) -> t.List[str]:
     root = [] if settings.get("user") else ["--allow-run-as-root"]
+    # A rank is started by sshd, which hands on nothing of its container's environment.
+    names = [word for variable in environment(settings) for word in ("-x", variable["name"])]
+    ucx = [word for option, value in UCX.items() for word in ("--mca", option, value)]
     own = [str(option) for option in settings.get("mpirun_options") or []]
     command = rank_command(settings["transport"], settings["command"])
-    return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *UCX, *own, *command]
+    return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *ucx, *names, *own, *command]
 
 
 def replica(count: int, template: Object) -> Object:
@@ -91,6 +99,7 @@ def mpi_job(settings: Settings) -> Object:
     # The launcher is on the network too: mpirun's own connections may then take any interface.
     launcher = {**worker, "rdma_resource": "", "check_memlock": False, "command": mpirun(settings, workers * slots)}
     launcher["resources"] = settings.get("launcher_resources") or {}
+    launcher["env"] = {**OPEN_MPI_5, **(settings.get("env") or {})}
     policy: Object = {"cleanPodPolicy": settings.get("clean_pod_policy", "Running")}
     policy["backoffLimit"] = settings.get("backoff_limit", 0)
     policy["suspend"] = bool(settings.get("suspend"))

@@ -29,10 +29,11 @@ NEEDED = {
     "debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client",
     "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu seabios",
 }  # fmt: skip
-# What a Debian server has, RDMA's tools, and a container runtime. Nothing of Kubernetes.
+# What a Debian server has, RDMA's tools, MPI, and a container runtime. Nothing of Kubernetes.
 PACKAGES = (
     "systemd systemd-sysv dbus udev kmod openssh-server python3 iproute2 iputils-ping ethtool procps pciutils netbase "
-    "rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest containerd initramfs-tools zstd"
+    "rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest openmpi-bin python3-mpi4py "
+    "containerd initramfs-tools zstd"
 )
 MANAGEMENT_MAC, FABRIC_MAC = "52:54:00:5f:00:01", "52:54:00:5f:00:02"
 FABRIC_ADDRESS = "10.5.0.11"
@@ -43,6 +44,10 @@ FILES = {
         f"path-exclude={top}/modules/*/kernel/{part}/*\n"
         for top in ("/lib", "/usr/lib")
         for part in ("sound", "drivers/gpu", "drivers/media", "drivers/net/wireless", "drivers/staging", "drivers/iio")
+    )
+    # These come along for UCX's module for AMD's GPUs. Without them UCX does without the module.
+    + "".join(
+        f"path-exclude=/usr/lib/*/{name}.so*\n" for name in ("libLLVM-*", "libamd_comgr", "libamdhip64", "libz3")
     ),
     "etc/apt/apt.conf.d/90small": 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n',
     # The disk and its file system: the rest comes from the disk.

@@ -98,6 +98,33 @@ def test_as_a_normal_user():
     assert "--allow-run-as-root" not in launcher["containers"][0]["command"]
 
 
+def test_every_open_mpi_finds_the_workers():
+    launcher, worker = pods(env={"EPOCHS": 3})
+    found = {one["name"]: one["value"] for one in launcher["containers"][0]["env"]}
+    assert found == {**_mpi.OPEN_MPI_5, "EPOCHS": "3"}
+    assert worker["containers"][0]["env"] == [{"name": "EPOCHS", "value": "3"}]
+    own = pods(env={"PRTE_MCA_prte_default_hostfile": "/own"})[0]["containers"][0]["env"]
+    assert {"name": "PRTE_MCA_prte_default_hostfile", "value": "/own"} in own
+
+
+@pytest.mark.parametrize("transport", ["roce", "tcp"])
+def test_open_mpi_takes_ucx_for_any_transport(transport):
+    command = start(transport=transport)
+    for option, value in (("pml", "ucx"), ("opal_common_ucx_tls", "any"), ("opal_common_ucx_devices", "any")):
+        at = command.index(option)
+        assert command[at - 1 : at + 2] == ["--mca", option, value]
+
+
+def test_ranks_have_the_variables_of_the_job():
+    vipu = {"host": "10.5.0.2", "partition": "training"}
+    command = start(env={"EPOCHS": 3}, vipu=vipu)
+    names = [command[at + 1] for at, word in enumerate(command) if word == "-x"]
+    assert names == ["IPUOF_VIPU_API_HOST", "IPUOF_VIPU_API_PORT", "IPUOF_VIPU_API_PARTITION_ID", "EPOCHS"]
+    launcher = {one["name"] for one in pods(env={"EPOCHS": 3}, vipu=vipu)[0]["containers"][0]["env"]}
+    assert set(names) <= launcher
+    assert "-x" not in start()
+
+
 def test_own_options_of_mpirun_come_before_the_program():
     command = start(mpirun_options=["--map-by", "slot", "-x", "LD_LIBRARY_PATH"])
     assert command.index("--map-by") < command.index("sh")
