@@ -18,7 +18,6 @@ def _parser() -> argparse.ArgumentParser:
     simple = {
         "up": "build what is missing, start what does not run: mirror, fabric, hosts",
         "down": "remove this testbed; what is built stays",
-        "reset": "fresh hosts; the mirror stays",
         "status": "what runs, and where",
         "inventory": "print the path of the inventory",
         "build": "only build",
@@ -27,6 +26,10 @@ def _parser() -> argparse.ArgumentParser:
     }
     for name, text in simple.items():
         commands.add_parser(name, help=text)
+    reset = commands.add_parser("reset", help="fresh hosts, or only those that are named; the mirror stays")
+    reset.add_argument("hosts", nargs="*", metavar="HOST")
+    planes = commands.add_parser("control-planes", help="1, or 3 behind a load balancer; makes all hosts anew")
+    planes.add_argument("count", type=int, choices=(1, 3))
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
     fabric.add_argument("cidr")
     rails = commands.add_parser("rails", help="give the hosts so many fabric NICs, each on a network of its own")
@@ -34,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     vipu = commands.add_parser("vipu", help="choose how the vipu command answers")
     vipu.add_argument("mode", choices=hosts.VIPU_MODES)
     execute = commands.add_parser("exec", help="run a command on a host: exec HOST -- COMMAND")
-    execute.add_argument("host", choices=list(hosts.HOSTS))
+    execute.add_argument("host", choices=[*hosts.HOSTS, *hosts.MORE_CONTROL_PLANES])
     execute.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
     machine = commands.add_parser("vm", help="a virtual machine whose kernel has RDMA: vm ssh -- COMMAND")
     machine.add_argument("action", choices=["up", "down", "status", "ssh"])
@@ -53,7 +56,12 @@ def _start(arguments: argparse.Namespace) -> None:
     testbed = hosts.testbed()
     with lock("store", shared=True):  # until the testbed has written down what it uses
         parts = build()
-        testbed.reset(parts) if arguments.command == "reset" else testbed.up(parts)
+        if arguments.command == "control-planes":
+            testbed.set_control_planes(arguments.count)
+        if arguments.command == "up":
+            testbed.up(parts)
+        else:
+            testbed.reset(parts, *getattr(arguments, "hosts", []))
     say(f"inventory: {inventory.write(testbed, parts)}")
 
 
@@ -70,6 +78,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "bin": _build,
     "up": _start,
     "reset": _start,
+    "control-planes": _start,
     "down": lambda _: hosts.testbed().down(),
     "status": lambda _: print(hosts.testbed().status()),
     "inventory": lambda _: print(inventory.path(hosts.testbed())),

@@ -17,7 +17,8 @@ from .build import Parts, image_name
 from .common import CACHE, ProblemError, lock, output, run, say, step
 
 HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
-MIRROR, REGISTRY = 2, 3
+MORE_CONTROL_PLANES = {"cp2": 13, "cp3": 14}
+MIRROR, REGISTRY, BALANCER = 2, 3, 4
 GATEWAY, VIPU = 1, 20
 VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
 DEFAULT_FABRIC = "10.5.0.0/24"
@@ -26,6 +27,18 @@ VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overla
 # Podman lays systemd's hierarchy of the whole machine over the host's own: with it, the systemd and the kubelet of each
 # host find the processes of all the others in their slices, and try for ever to end them.
 INIT = "umount /sys/fs/cgroup/systemd/release_agent /sys/fs/cgroup/systemd; exec /sbin/init"
+# A control plane is in while its API server says that it is ready.
+BALANCER_CONFIG = """
+defaults
+  mode tcp
+  timeout connect 2s
+  timeout client 1h
+  timeout server 1h
+listen api
+  bind :6443
+  option httpchk GET /readyz
+  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions check check-ssl verify none
+"""
 LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # more than that this machine may forbid
 
 
@@ -65,6 +78,20 @@ class Testbed:
         return str(self.fabric[int(str(number), 16) if self.fabric.version == 6 else number])
 
     @property
+    def hosts(self) -> dict[str, int]:
+        """Name and last part of the addresses of each host."""
+        return HOSTS | (MORE_CONTROL_PLANES if (self.state / "control-planes").exists() else {})
+
+    @property
+    def control_planes(self) -> list[str]:
+        return [host for host in self.hosts if host.startswith("cp")]
+
+    @property
+    def endpoint(self) -> str:
+        """Of the API: the load balancer, when there is one."""
+        return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 else ""
+
+    @property
     def rails(self) -> int:
         kept = self.state / "rails"
         return int(kept.read_text()) if kept.exists() else 1
@@ -98,7 +125,9 @@ class Testbed:
         where = {"mirror": self.management(MIRROR), "registry": self.management(REGISTRY)}
         where["fabric"] = f"gateway {self.on_fabric(GATEWAY)}, V-IPU {self.on_fabric(VIPU)}"
         rails = f", {self.rails - 1} more rails" if self.rails > 1 else ""
-        where |= {host: f"{self.management(number)}, {self.on_fabric(number)}{rails}" for host, number in HOSTS.items()}
+        where |= {
+            host: f"{self.management(number)}, {self.on_fabric(number)}{rails}" for host, number in self.hosts.items()
+        }
         rows += [f"  {role:9} {found.get(role, {}).get('State', 'missing'):9} {text}" for role, text in where.items()]
         return "\n".join(rows)
 
@@ -140,6 +169,20 @@ class Testbed:
         self._side_container("fabric", parts, parts.standins.name, options, ["vipu-server"])
         self._address_fabric_container()
 
+    def _balancer(self, parts: Parts) -> None:
+        """In front of several control planes, as a site has one."""
+        if not self.endpoint:
+            return
+        servers = [f"  server {host} {self.management(self.hosts[host])}:6443" for host in self.control_planes]
+        config = self.state / "haproxy.cfg"
+        config.write_text("\n".join([BALANCER_CONFIG.strip(), *servers, ""]))
+        options = [
+            "--network",
+            f"{self.name}-management:ip={self.management(BALANCER)}",
+            f"--volume={config}:/haproxy.cfg:ro",
+        ]
+        self._side_container("balancer", parts, parts.debian.name, options, ["haproxy", "-f", "/haproxy.cfg"])
+
     def _address_fabric_container(self) -> None:
         lines = ["ip address flush dev eth0 scope global"]
         for number in (GATEWAY, VIPU):
@@ -156,7 +199,7 @@ class Testbed:
         tree = self.state / "hosts" / host
         shutil.rmtree(tree, ignore_errors=True)
         files = {
-            "etc/testbed/fabric": f"{self.on_fabric(HOSTS[host])}/{self.fabric.prefixlen}\n",
+            "etc/testbed/fabric": f"{self.on_fabric(self.hosts[host])}/{self.fabric.prefixlen}\n",
             "etc/vipu-standin/mode": "json\n",
             "etc/vipu-standin/address": f"{self.on_fabric(VIPU)}\n",
             "root/.ssh/authorized_keys": self.key.with_suffix(".pub").read_text(),
@@ -174,8 +217,8 @@ class Testbed:
 
     def _start_host(self, host: str, parts: Parts) -> None:
         podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(host))
-        number = HOSTS[host]
-        names = [f"--add-host={name}:{self.management(other)}" for name, other in HOSTS.items()]
+        number = self.hosts[host]
+        names = [f"--add-host={name}:{self.management(other)}" for name, other in self.hosts.items()]
         names.append(f"--add-host=vipu-server:{self.on_fabric(VIPU)}")
         eth0 = f"interface_name=eth0,mac={self.mac(0, number)},ip={self.management(number)}"
         eth1 = f"interface_name=eth1,mac={self.mac(1, number)}"
@@ -200,11 +243,11 @@ class Testbed:
                     podman("network", "disconnect", "--force", network, self.container(host))
                 continue
             if network not in json.loads(present):
-                mac = f"--mac-address={self.mac(rail, HOSTS[host])}"
+                mac = f"--mac-address={self.mac(rail, self.hosts[host])}"
                 podman("network", "connect", mac, network, self.container(host))
             self._shell(
                 host,
-                f"ip address replace {self.on_rail(rail, HOSTS[host])} dev eth{rail}",
+                f"ip address replace {self.on_rail(rail, self.hosts[host])} dev eth{rail}",
                 f"ip link set eth{rail} up",
             )
 
@@ -229,19 +272,19 @@ class Testbed:
             ssh_key(self.key, self.name)
             (self.state / "parts").write_text("\n".join(str(part) for part in vars(parts).values()))
             self._networks()
-            missing = [host for host in HOSTS if not self.running(host)]
+            missing = [host for host in self.hosts if not self.running(host)]
             with ThreadPoolExecutor() as pool:
                 jobs = [pool.submit(self._start_host, host, parts) for host in missing]
-                jobs += [pool.submit(self._mirror, parts), pool.submit(self._fabric, parts)]
+                jobs += [pool.submit(side, parts) for side in (self._mirror, self._fabric, self._balancer)]
             for job in jobs:
                 job.result()
-            for host in HOSTS:
+            for host in self.hosts:
                 self._wait_for(host)
 
-    def reset(self, parts: Parts) -> None:
-        """Fresh hosts; the mirror stays."""
+    def reset(self, parts: Parts, *hosts: str) -> None:
+        """Fresh hosts, all of them if none is named; the mirror stays."""
         with lock(f"testbed-{self.number}"):
-            self._remove(*HOSTS)
+            self._remove(*(hosts or self.hosts))
         self.up(parts)
 
     def down(self) -> None:
@@ -267,7 +310,7 @@ class Testbed:
             raise ProblemError(f"{network} is too small: V-IPU has the address with number {VIPU}; take /27 or larger")
         (self.state / "fabric").write_text(f"{network}\n")
         self._address_fabric_container()
-        for host, number in HOSTS.items():
+        for host, number in self.hosts.items():
             self._shell(
                 host,
                 f"echo {self.on_fabric(number)}/{network.prefixlen} > /etc/testbed/fabric",
@@ -282,15 +325,23 @@ class Testbed:
         """Give the hosts so many fabric NICs, each on a network of its own."""
         (self.state / "rails").write_text(f"{count}\n")
         self._networks()
-        for host in HOSTS:
+        for host in self.hosts:
             self._connect_rails(host)
+
+    def set_control_planes(self, count: int) -> None:
+        """One, or three behind a load balancer; the next start makes those that are missing."""
+        with lock(f"testbed-{self.number}"):
+            self._remove("balancer", *MORE_CONTROL_PLANES)
+            self.state.mkdir(parents=True, exist_ok=True)
+            kept = self.state / "control-planes"
+            kept.write_text(f"{count}\n") if count > 1 else kept.unlink(missing_ok=True)
 
     def set_vipu(self, mode: str) -> None:
         """Choose how the `vipu` command answers; `missing` takes the command away."""
         command, aside = "/usr/local/bin/vipu", "/etc/vipu-standin/vipu"
         move = f"mv {command} {aside}" if mode == "missing" else f"mv {aside} {command}"
         source = command if mode == "missing" else aside
-        for host in HOSTS:
+        for host in self.hosts:
             self._shell(host, f"echo {mode} > /etc/vipu-standin/mode", f"if [ -e {source} ]; then {move}; fi")
 
     def execute(self, host: str, command: list[str]) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import string
 from pathlib import Path
 
 from . import programs
 from .build import Parts
 from .common import SOURCE, ProblemError
-from .hosts import HOSTS, MIRROR, REGISTRY, Testbed
+from .hosts import MIRROR, REGISTRY, Testbed
 
 
 def _place(testbed: Testbed) -> Path:
@@ -30,7 +31,12 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         return hashlib.sha256((parts.www / path).read_bytes()).hexdigest()
 
     archive = f"helm-v{programs.HELM}-linux-amd64.tar.gz"
-    values = {f"{host}_address": testbed.management(number) for host, number in HOSTS.items()} | {
+    addresses = {host: {"ansible_host": testbed.management(number)} for host, number in testbed.hosts.items()}
+    values = {
+        "control_planes": json.dumps({host: addresses[host] for host in testbed.control_planes}),
+        "etcd": json.dumps(dict.fromkeys(testbed.control_planes)),
+        "workers": json.dumps({host: addresses[host] for host in addresses if host not in testbed.control_planes}),
+        "endpoint": testbed.endpoint,
         "ssh_key": testbed.key,
         "mirror": f"http://{testbed.management(MIRROR)}",
         "registry": f"http://{testbed.management(REGISTRY)}:5000",

@@ -10,7 +10,7 @@ from pathlib import Path
 from .common import ProblemError, digest, run, stored
 
 SUITE = "bookworm"
-TOOLS = "bash iproute2 iptables nftables iputils-ping netcat-openbsd python3 ethtool procps kmod"
+TOOLS = "bash iproute2 iptables nftables iputils-ping netcat-openbsd python3 ethtool procps kmod haproxy"
 # What a freshly installed Debian server has; nothing of Kubernetes. python3-apt is what Ansible's apt modules need.
 HOST = (
     "systemd systemd-sysv dbus sudo openssh-server ca-certificates curl gpg python3-apt conntrack socat netbase "
