@@ -42,7 +42,7 @@ class Expected(t.NamedTuple):
 
 def judge(hosts: Hosts, expected: Expected, found: Findings) -> None:
     """Every check of single hosts and between hosts. Hosts that could not be looked at are a finding of their own."""
-    seen = {name: host for name, host in hosts.items() if host.get("host")}
+    seen = {name: host for name, host in hosts.items() if host.get("host") and not host.get("recalled")}
     for name, host in hosts.items():
         _unobserved(name, host, found)
     for name, host in seen.items():
@@ -60,14 +60,19 @@ def judge(hosts: Hosts, expected: Expected, found: Findings) -> None:
 
 def _unobserved(name: str, host: Host, found: Findings) -> None:
     errors = [error for error in host.get("errors", ()) if error["source"] != "vipu"]
-    for error in errors:
-        found.error("unobserved", [name], error["what"], f"{error['seen']} (at {error['where']})", error["next_step"])
-    if not host.get("host") and not errors:
+    if host.get("recalled"):
+        known = f"; planned as it was seen at {host['recalled']}"
+    else:
+        known = "" if host.get("host") else "; its addresses are not known, so pods may get them"
+    for error in errors if not known else errors[:1]:  # one says it all of a host that is down
+        seen = f"{error['seen']} (at {error['where']}){known}"
+        found.error("unobserved", [name], error["what"], seen, error["next_step"])
+    if (not host.get("host") or host.get("recalled")) and not errors:
         found.error(
             "unobserved",
             [name],
             "The host could not be looked at.",
-            "it left the play before it answered: its own message is above",
+            f"it left the play before it answered: its own message is above{known}",
             "Make it reachable by SSH with Python 3 and privileges, or take it out of the inventory.",
         )
 

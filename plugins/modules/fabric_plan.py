@@ -14,6 +14,9 @@ author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Decides which NIC, addresses, releases and V-IPU controllers are used, and finds what is impossible and why.
   - Runs on the controller and asks no host. The same input gives the same plan.
+  - A host that could not be looked at is planned as observations.json of the last run has it, so that it keeps its
+    place in the pools, and its addresses. That it was not seen is an error all the same, unless O(allow) has
+    V(unobserved).
   - Counts as changed when what is decided differs from the plan.json of the last run. Findings alone do not count.
   - Does not fail because of findings. The caller reads them in RV(plan.findings).
 extends_documentation_fragment:
@@ -36,7 +39,7 @@ options:
     default: plan
   artifacts_dir:
     description:
-      - Folder for plan.json and plan.html. It is made if it is not there.
+      - Folder for plan.json, plan.html, and observations.json, what the hosts said. It is made if it is not there.
       - Empty writes nothing.
     type: path
     default: ""
@@ -217,6 +220,7 @@ errors:
   type: int
 """
 
+import datetime
 import json
 import os
 import socket
@@ -226,6 +230,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils import (
     _plan,
+    _plan_recall,
     _plan_report,
     _plan_vipu,
     _preflight,
@@ -233,6 +238,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils import (
     _vipu,
 )
 
+SEEN = "observations.json"
 ARGUMENT_SPEC: t.Dict[str, t.Any] = {
     "hosts": {"type": "dict", "required": True},
     "scope": {"type": "str", "choices": ["plan", "preflight"], "default": "plan"},
@@ -291,10 +297,14 @@ def decisions(text: str) -> t.Any:
         return None
 
 
-def keep(module: AnsibleModule, plan: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
-    """Put the plan into the artifacts folder."""
+def keep(module: AnsibleModule, plan: t.Dict[str, t.Any], seen: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
+    """Put the plan, and what it was made of, into the artifacts folder."""
     folder = module.params["artifacts_dir"]
-    files = {"plan.json": json.dumps(plan, indent=2) + "\n", "plan.html": _plan_report.as_html(plan)}
+    files = {
+        "plan.json": json.dumps(plan, indent=2) + "\n",
+        "plan.html": _plan_report.as_html(plan),
+        SEEN: json.dumps(seen) + "\n",
+    }
     before = {name: _preflight.read(os.path.join(folder, name)) for name in files}
     if not module.check_mode:
         try:
@@ -312,12 +322,16 @@ def keep(module: AnsibleModule, plan: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
 def make(module: AnsibleModule) -> t.Dict[str, t.Any]:
     settings = {**module.params, "resolved": resolve_vipu(module.params["vipu_hosts"])}
     hosts = settings.pop("hosts")
+    folder = settings["artifacts_dir"]
+    last = _plan_recall.read(_preflight.read(os.path.join(folder, SEEN)) if folder else "")
     if settings["scope"] == "preflight":
         plan, title, kept = _plan.build_preflight(settings, hosts), "Preflight", {"changed": False}
     else:
-        plan, title, kept = _plan.build_plan(settings, hosts), "Plan", {"changed": False}
-        if settings["artifacts_dir"] and not any(item["check"] == "artifacts-dir" for item in plan["findings"]):
-            kept = keep(module, plan)
+        plan = _plan.build_plan(settings, _plan_recall.recall(hosts, last))
+        title, kept = "Plan", {"changed": False}
+        if folder and not any(item["check"] == "artifacts-dir" for item in plan["findings"]):
+            now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+            kept = keep(module, plan, _plan_recall.keep(hosts, last, now))
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
     return {**kept, "plan": plan, "text": _plan_report.as_text(plan, title), "errors": errors}
 

@@ -29,38 +29,39 @@ def module(folder, check_mode=False):
 def test_written_once(tmp_path):
     folder = tmp_path / "site" / "artifacts"
     folder.parent.mkdir()
-    first = fabric_plan.keep(module(folder), PLAN)
+    first = fabric_plan.keep(module(folder), PLAN, {})
     assert first["changed"]
     assert first["diff"] == {"before": None, "after": {"schema": 1, "hosts": {}}}
     assert json.loads((folder / "plan.json").read_text()) == PLAN
+    assert json.loads((folder / "observations.json").read_text()) == {}
     assert "<html" in (folder / "plan.html").read_text()
     assert os.stat(folder / "plan.json").st_mode & 0o777 == 0o644
-    assert not fabric_plan.keep(module(folder), PLAN)["changed"]
+    assert not fabric_plan.keep(module(folder), PLAN, {})["changed"]
 
 
 def test_findings_alone_are_no_change(tmp_path):
     folder = tmp_path / "artifacts"
-    fabric_plan.keep(module(folder), PLAN)
+    fabric_plan.keep(module(folder), PLAN, {})
     found = {"level": "warning", "check": "swap", "hosts": [], "what": "Swap is on.", "seen": "", "next": ""}
-    assert not fabric_plan.keep(module(folder), {**PLAN, "findings": [found]})["changed"]
+    assert not fabric_plan.keep(module(folder), {**PLAN, "findings": [found]}, {})["changed"]
     assert "Swap is on." in (folder / "plan.html").read_text()
 
 
 def test_what_is_no_plan_is_written_anew(tmp_path):
     (tmp_path / "plan.json").write_text("[]")
-    assert fabric_plan.keep(module(tmp_path), PLAN)["changed"]
+    assert fabric_plan.keep(module(tmp_path), PLAN, {})["changed"]
 
 
 def test_check_mode_writes_nothing(tmp_path):
     folder = tmp_path / "artifacts"
-    assert fabric_plan.keep(module(folder, check_mode=True), PLAN)["changed"]
+    assert fabric_plan.keep(module(folder, check_mode=True), PLAN, {})["changed"]
     assert not folder.exists()
 
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "artifacts").write_text("")
     with pytest.raises(FabricError, match="fabric_artifacts_dir"):
-        fabric_plan.keep(module(tmp_path / "artifacts"), PLAN)
+        fabric_plan.keep(module(tmp_path / "artifacts"), PLAN, {})
 
 
 def test_resolve_vipu(monkeypatch):
