@@ -45,7 +45,7 @@ class Suite:
 # On the cluster that molecule's site leaves behind, and then on bare hosts.
 E2E = "tests/e2e/test_{1_finished,3_rails,4_ipujobs,4_workloads,6_bad_input}.py"
 # On a cluster of their own.
-E2E_LONG = "tests/e2e/test_{2_fabric_sizes,5_ipujob_life,5_upgrade,7_kill}.py"
+E2E_LONG = "tests/e2e/test_{2_fabric_sizes,5_ipujob_life,5_upgrade,7_kill,8_control_planes}.py"
 
 SUITES = [
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Three control planes behind a load balancer: made from bare hosts; the first of them down, and made anew."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bed import KUBECTL, Bed
+
+PLANES = ["cp1", "cp2", "cp3"]
+PKI = "/etc/kubernetes/pki/etcd"
+MEMBERS = (
+    f"{KUBECTL} -n kube-system exec etcd-cp2 -- etcdctl --cacert {PKI}/ca.crt --cert {PKI}/server.crt "
+    f"--key {PKI}/server.key member list --write-out=json"
+)
+
+
+def ready(bed: Bed) -> list[str]:
+    """The nodes that are Ready, as the second control plane says."""
+    nodes: list[dict[str, Any]] = json.loads(bed.on("cp2", f"{KUBECTL} get nodes -o json"))["items"]
+    return [
+        node["metadata"]["name"]
+        for node in nodes
+        if any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"])
+    ]
+
+
+def members(bed: Bed) -> list[str]:
+    return sorted(member["name"] for member in json.loads(bed.on("cp2", MEMBERS))["members"])
+
+
+@pytest.fixture(scope="module")
+def three(bed: Bed) -> Iterator[Bed]:
+    bed.testbed("control-planes", "3")
+    yield bed
+    bed.testbed("control-planes", "1")
+
+
+def test_from_bare_hosts(three: Bed) -> None:
+    assert three.play("site").code == 0
+    assert sorted(ready(three)) == [*PLANES, "w1"]
+    assert members(three) == PLANES
+    again = three.play("site")
+    assert (again.code, again.changed()) == (0, {})
+
+
+def test_the_first_is_down(three: Bed) -> None:
+    """Nothing that belongs to it is taken away, and nobody else's run ends early."""
+    subprocess.run(["podman", "stop", "--time=0", f"ipu-fabric-{three.number}-cp1"], check=True)
+    refused = three.play("site")
+    assert refused.code != 0
+    assert [finding["check"] for finding in three.errors()] == ["unobserved"]
+    rest = three.play("plan kubernetes fabric", "--limit", "!cp1", fabric_allow=["cgroup-v2", "unobserved"])
+    assert (rest.code, rest.changed()) == (0, {})
+    assert "planned as it was seen at" in " ".join(rest.text.split())
+
+
+def test_a_worker_is_made_anew(three: Bed) -> None:
+    three.testbed("reset", "w1")
+    assert three.play("site").code == 0
+    assert sorted(ready(three)) == [*PLANES, "w1"]
+
+
+def test_the_first_is_made_anew(three: Bed) -> None:
+    """It joins the cluster that is there: were it to begin another, both would answer behind one address."""
+    three.testbed("reset", "cp1")
+    assert three.play("site").code == 0
+    assert sorted(ready(three)) == [*PLANES, "w1"]
+    assert members(three) == PLANES
+    again = three.play("site")
+    assert (again.code, again.changed()) == (0, {})
