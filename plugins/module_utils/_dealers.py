@@ -10,7 +10,8 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import MANAGER, Cluster, Object, describe, field
-from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import API, NAD
+from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import API
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._pools import ATTACHMENTS, bounds, ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._subnet import Runs, merge, parse_run, size, subtract

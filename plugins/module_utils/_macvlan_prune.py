@@ -23,7 +23,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import (
     refusal,
     wait_until,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import API, NAD, nad_faults, readable_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import API, nad_faults, readable_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._pools import (
     ATTACHMENTS,
     WHEREABOUTS,

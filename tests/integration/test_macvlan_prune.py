@@ -31,7 +31,7 @@ FILES = (
 OPERATOR = "nvidia-network-operator"
 ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 NV_IPAM, WHEREABOUTS = "nv-ipam.nvidia.com/v1alpha1", "whereabouts.cni.cncf.io/v1alpha1"
-LOWER = [{"startIP": "10.5.0.0", "endIP": "10.5.0.127"}]
+LOWER = ({"startIP": "10.5.0.0", "endIP": "10.5.0.127"},)
 RANGE = {"type": "whereabouts", "range": "10.5.0.0/24", "range_start": "10.5.0.128", "range_end": "10.5.0.254"}
 
 

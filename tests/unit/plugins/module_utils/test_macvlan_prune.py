@@ -20,8 +20,8 @@ RANGE = {"type": "whereabouts", "range": "10.5.0.0/24"}
 CIDRS = {ipaddress.ip_network("10.5.0.0/24"), ipaddress.ip_network("fd00:5::/64")}
 
 
-def macvlan(name: str = "old", ipam: t.Any = RANGE, ours: bool = True) -> Object:
-    text = ipam if isinstance(ipam, str) else json.dumps(ipam)
+def macvlan(name: str = "old", ipam: t.Any = None, ours: bool = True) -> Object:
+    text = ipam if isinstance(ipam, str) else json.dumps(RANGE if ipam is None else ipam)
     spec = {"networkNamespace": "jobs", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": text}
     metadata = {"name": name, "managedFields": APPLIED if ours else []}
     return {"kind": "MacvlanNetwork", "metadata": metadata, "spec": spec}
