@@ -33,9 +33,8 @@ class Operator(threading.Thread):
     def reconcile(self) -> None:
         networks = {item["metadata"]["name"]: item for item in self.api.get("macvlannetworks")["items"]}
         nads = self.api.get("network-attachment-definitions", "-A")["items"]
-        for nad in nads:
-            if nad["metadata"]["name"] not in networks:
-                self.api.kubectl("delete", "network-attachment-definition", nad["metadata"]["name"])
+        for place in [nad["metadata"] for nad in nads if nad["metadata"]["name"] not in networks]:
+            self.api.kubectl("delete", "network-attachment-definition", place["name"], "-n", place["namespace"])
         for network in networks.values():
             self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self.nad(network)))
 
