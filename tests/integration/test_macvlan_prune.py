@@ -121,11 +121,10 @@ def test_a_fresh_cluster_has_no_left_overs(run: Modules) -> None:
 @pytest.fixture(scope="module")
 def kinds(api: ApiServer, schemas: Path) -> t.Iterator[None]:
     definitions = crds(*(schemas / name for name in FILES))
-    Modules(api.kubeconfig)("kube_apply", objects=definitions, validation="Warn")
-    create(api, *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (OPERATOR, "jobs")))
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (OPERATOR, "jobs")]
+    Modules(api.kubeconfig)("kube_apply", objects=definitions + namespaces, validation="Warn")
     yield
     api.kubectl("delete", "--ignore-not-found", "crd", *(each["metadata"]["name"] for each in definitions))
-    api.kubectl("delete", "namespace", OPERATOR, "jobs", "--wait=false")
 
 
 @pytest.fixture
