@@ -77,7 +77,7 @@ molecule: setup ## check, converge, idempotence and verify on fresh hosts
 	@hack/run_tests.py molecule-site molecule-roles soft-roce
 
 .PHONY: e2e
-e2e: setup ## Whole runs: finished clusters, rails, jobs, bad input; sizes, upgrades, killed runs
+e2e: setup ## Whole runs: finished clusters, rails, jobs, bad input; sizes, upgrades, killed runs, three control planes
 	@hack/run_tests.py e2e e2e-long
 
 .PHONY: bench
