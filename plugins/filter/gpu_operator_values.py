@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._gpu_operator import gpu_operator_values
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.gpu_operator import gpu_operator_values
 
 DOCUMENTATION = r"""
 name: gpu_operator_values

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import ipu_node_labels
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import ipu_node_labels
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""

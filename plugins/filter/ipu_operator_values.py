@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import ipu_operator_values
-from ansible_collections.ipu.fabric.plugins.module_utils._values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import ipu_operator_values
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""

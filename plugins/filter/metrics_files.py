@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._metrics import files
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.prometheus import files
 
 DOCUMENTATION = r"""
 name: metrics_files

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._mpi import mpi_job
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 
 DOCUMENTATION = r"""
 name: mpi_job

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._workload import native_workload
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.workload import native_workload
 
 DOCUMENTATION = r"""
 name: native_workload

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import nic_cluster_policy
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import nic_cluster_policy
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""

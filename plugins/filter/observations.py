@@ -9,8 +9,8 @@ import ipaddress
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._preflight import clock_offset
-from ansible_collections.ipu.fabric.plugins.module_utils._vipu import split_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node", "etcd")
 MEMBERS = GROUPS[:3]

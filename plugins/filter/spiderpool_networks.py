@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils import _spiderpool
+from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
@@ -61,7 +61,7 @@ def render(
     inject: str = "",
     labels: t.Optional[t.Mapping[str, str]] = None,
 ) -> t.Dict[str, t.Any]:
-    return _spiderpool.networks(networks, coordinator or {}, inject, labels or {})
+    return spiderpool.networks(networks, coordinator or {}, inject, labels or {})
 
 
 class FilterModule:

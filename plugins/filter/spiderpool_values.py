@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._spiderpool import values
+from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import values
 
 DOCUMENTATION = r"""
 name: spiderpool_values

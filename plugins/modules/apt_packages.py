@@ -78,8 +78,8 @@ versions:
   sample: {"containerd.io": "2.2.1-1~debian.12~bookworm"}
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._apt import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import run
 
 PACKAGE_OPTIONS = {
     "name": {"type": "str", "required": True},

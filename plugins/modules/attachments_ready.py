@@ -87,9 +87,9 @@ pending:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._attachments import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._network.attachments import run
 
 NETWORK = {
     "name": {"type": "str", "required": True},

@@ -88,9 +88,9 @@ policy_in_chart:
   sample: false
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._cluster import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import run
 
 
 def main() -> None:

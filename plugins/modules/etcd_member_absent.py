@@ -39,8 +39,8 @@ EXAMPLES = r"""
 
 RETURN = r"""#"""
 
-from ansible_collections.ipu.fabric.plugins.module_utils._etcd import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import run
 
 
 def main() -> None:

@@ -228,15 +228,12 @@ import tempfile
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils import (
-    _plan,
-    _plan_recall,
-    _plan_report,
-    _plan_vipu,
-    _preflight,
-    _result,
-    _vipu,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._common import result
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._host import vipu as vipu_cli
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import observation_cache, vipu_controllers
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 
 SEEN = "observations.json"
 ARGUMENT_SPEC: t.Dict[str, t.Any] = {
@@ -272,8 +269,8 @@ def resolve_vipu(entries: t.Sequence[t.Any]) -> t.Dict[str, str]:
     for entry in entries:
         host = str(entry.get("host", "")) if isinstance(entry, dict) else str(entry)
         try:
-            name = _vipu.split_endpoint(host)[0]
-            if _plan_vipu.as_address(name) is None:
+            name = vipu_cli.split_endpoint(host)[0]
+            if vipu_controllers.as_address(name) is None:
                 found[name] = str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0])
         except (OSError, ValueError):  # the plan says what is wrong with it
             continue
@@ -302,42 +299,42 @@ def keep(module: AnsibleModule, plan: t.Dict[str, t.Any], seen: t.Mapping[str, t
     folder = module.params["artifacts_dir"]
     files = {
         "plan.json": json.dumps(plan, indent=2) + "\n",
-        "plan.html": _plan_report.as_html(plan),
+        "plan.html": plan_report.as_html(plan),
         SEEN: json.dumps(seen) + "\n",
     }
-    before = {name: _preflight.read(os.path.join(folder, name)) for name in files}
+    before = {name: host_facts.read(os.path.join(folder, name)) for name in files}
     if not module.check_mode:
         try:
             os.makedirs(folder, mode=0o755, exist_ok=True)
         except OSError as error:
-            raise _result.FabricError(
+            raise result.FabricError(
                 "The folder for the plan can't be made.", folder, str(error), "Set fabric_artifacts_dir to another one."
             ) from error
         for name, text in files.items():
             if before[name] != text:
                 write(module, os.path.join(folder, name), text)
-    return _result.outcome(decisions(before["plan.json"]), decisions(files["plan.json"]))
+    return result.outcome(decisions(before["plan.json"]), decisions(files["plan.json"]))
 
 
 def make(module: AnsibleModule) -> t.Dict[str, t.Any]:
     settings = {**module.params, "resolved": resolve_vipu(module.params["vipu_hosts"])}
     hosts = settings.pop("hosts")
     folder = settings["artifacts_dir"]
-    last = _plan_recall.read(_preflight.read(os.path.join(folder, SEEN)) if folder else "")
+    last = observation_cache.read(host_facts.read(os.path.join(folder, SEEN)) if folder else "")
     if settings["scope"] == "preflight":
-        plan, title, kept = _plan.build_preflight(settings, hosts), "Preflight", {"changed": False}
+        plan, title, kept = planner.build_preflight(settings, hosts), "Preflight", {"changed": False}
     else:
-        plan = _plan.build_plan(settings, _plan_recall.recall(hosts, last))
+        plan = planner.build_plan(settings, observation_cache.recall(hosts, last))
         title, kept = "Plan", {"changed": False}
         if folder and not any(item["check"] == "artifacts-dir" for item in plan["findings"]):
             now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-            kept = keep(module, plan, _plan_recall.keep(hosts, last, now))
+            kept = keep(module, plan, observation_cache.keep(hosts, last, now))
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
-    return {**kept, "plan": plan, "text": _plan_report.as_text(plan, title), "errors": errors}
+    return {**kept, "plan": plan, "text": plan_report.as_text(plan, title), "errors": errors}
 
 
 def main() -> None:
-    _result.run_module(ARGUMENT_SPEC, make)
+    result.run_module(ARGUMENT_SPEC, make)
 
 
 if __name__ == "__main__":

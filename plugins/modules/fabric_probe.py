@@ -130,10 +130,10 @@ probe:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._probe import probe
-from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import Options
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.probe import probe
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:

@@ -136,10 +136,10 @@ import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils import _verdict_report as report
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import counts, judge, summary
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import FAILED, Check, Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import report
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, Check, Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, judge, summary
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:

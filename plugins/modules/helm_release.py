@@ -132,9 +132,9 @@ certificate_end:
   sample: "2027-11-21T10:00:00+00:00"
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._helm import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import run
 
 RENEW = {
     "secret": {"type": "str", "required": True, "no_log": False},

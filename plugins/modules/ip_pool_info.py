@@ -111,9 +111,9 @@ pools:
       elements: dict
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._pools import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
 def main() -> None:

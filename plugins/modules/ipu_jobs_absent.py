@@ -64,9 +64,9 @@ partitions:
   sample: [p-resnet-training-0]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu_removal import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.purge import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
 def main() -> None:

@@ -91,9 +91,9 @@ jobs:
   sample: [training/resnet]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu_operator import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
 def main() -> None:

@@ -74,9 +74,9 @@ sizes:
   sample: [{size: 2, partitions: 14, fits: true, message: ""}, {size: 64, partitions: 0, fits: false, message: ""}]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob_info import run_stats
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import run_stats
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
 def main() -> None:

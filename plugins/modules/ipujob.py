@@ -309,9 +309,9 @@ partitions_left:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob_run import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_reconcile import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 LAUNCHER = {
     "command": {"type": "list", "elements": "str", "required": True},

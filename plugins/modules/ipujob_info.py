@@ -71,9 +71,9 @@ jobs:
     [p-mnist-default-0]}]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob_info import run_info
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import run_info
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
 def main() -> None:

@@ -85,9 +85,9 @@ logs:
   sample: {"mnist-x7k2p/main": "accuracy 0.98"}
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._job import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.jobs import run
 
 
 def main() -> None:

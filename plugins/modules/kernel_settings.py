@@ -51,8 +51,8 @@ EXAMPLES = r"""
 RETURN = r"""
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kernel import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import run
 
 
 def main() -> None:

@@ -84,9 +84,9 @@ updated:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._apply import run
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
 def main() -> None:

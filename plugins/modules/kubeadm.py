@@ -102,8 +102,8 @@ action:
   sample: nothing
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import run
 
 DISCOVERY_OPTIONS = {
     "endpoint": {"type": "str", "required": True},

@@ -72,8 +72,8 @@ discovery:
       type: str
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import make_discovery
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import make_discovery
 
 
 def main() -> None:

@@ -113,8 +113,8 @@ node:
     taints: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._node import observe
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import observe
 
 
 def main() -> None:

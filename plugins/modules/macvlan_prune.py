@@ -83,9 +83,9 @@ removed:
   sample: [MacvlanNetwork rail-7, NetworkAttachmentDefinition default/rail-7, IPPool nvidia-network-operator/rail-7]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._macvlan_prune import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._network.prune import run
 
 
 def main() -> None:

@@ -66,8 +66,8 @@ units:
   sample: [containerd]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._memlock import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.memlock import run
 
 RUNTIMES = ["containerd", "docker", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "crio"]
 

@@ -71,9 +71,9 @@ attachments:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._removal import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import run
 
 
 def main() -> None:

@@ -96,9 +96,9 @@ nodes:
   sample: [poplar-01]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._nodes import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.node_labels import run
 
 TAINT = {
     "key": {"type": "str", "required": True, "no_log": False},

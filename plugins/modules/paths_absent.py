@@ -48,8 +48,8 @@ kept:
   sample: [/opt/cni/bin/bridge (kubernetes-cni)]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._paths import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.paths import run
 
 
 def main() -> None:

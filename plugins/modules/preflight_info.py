@@ -149,7 +149,8 @@ host:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils import _preflight, _result
+from ansible_collections.ipu.fabric.plugins.module_utils._common import result
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
 
 ARGUMENT_SPEC: t.Dict[str, t.Any] = {
     "ports": {"type": "list", "elements": "int", "default": [2379, 2380, 6443, 10250, 10256, 10257, 10259]},
@@ -161,11 +162,11 @@ ARGUMENT_SPEC: t.Dict[str, t.Any] = {
 
 
 def observe(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    return {"changed": False, "host": _preflight.gather(**module.params)}
+    return {"changed": False, "host": host_facts.gather(**module.params)}
 
 
 def main() -> None:
-    _result.run_module(ARGUMENT_SPEC, observe)
+    result.run_module(ARGUMENT_SPEC, observe)
 
 
 if __name__ == "__main__":

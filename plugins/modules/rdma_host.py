@@ -95,8 +95,8 @@ notes:
   sample: ["eth1: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._rdma_host_apply import run
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.rdma_apply import run
 
 QOS_OPTIONS = {
     "pfc": {"type": "list", "elements": "int"},

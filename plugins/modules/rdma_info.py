@@ -154,8 +154,8 @@ rdma:
       sample: true
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._rdma import observe
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import observe
 
 
 def main() -> None:

@@ -188,8 +188,8 @@ warnings:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
 
 
 def run(module: AnsibleModule) -> t.Dict[str, t.Any]:

@@ -96,8 +96,8 @@ restarted:
   sample: [containerd]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._units import run
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import run
 
 FILE_OPTIONS = {
     "path": {"type": "path", "required": True},

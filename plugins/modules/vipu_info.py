@@ -90,8 +90,8 @@ source:
   sample: json
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._vipu import vipu_info
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import vipu_info
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import functools
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 
 
 def readable(function: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:

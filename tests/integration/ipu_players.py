@@ -14,9 +14,9 @@ import typing as t
 import urllib.parse
 from pathlib import Path
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipujob import FINALIZER
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import ApiError, Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import FINALIZER
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster
 
 Object = t.Dict[str, t.Any]
 NAMESPACE = "jobs"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._mpi import mpi_job
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from conftest import ROOT, SCHEMAS, ApiServer, Modules, crds
 
 EXAMPLES = ROOT / "docs" / "examples"

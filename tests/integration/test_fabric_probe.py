@@ -12,8 +12,8 @@ import time
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict import judge
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import judge
 from conftest import ApiServer, ModuleFailedError, Modules
 
 LABEL = "fabric.ipu/verify"

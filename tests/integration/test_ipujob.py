@@ -17,8 +17,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils import _ipujob_remove, _ipujob_wait
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_removal, job_wait
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from conftest import ROOT, ApiServer, ModuleFailedError, Modules, crds
 from ipu_players import (
@@ -98,9 +98,9 @@ def gone(operator: Operator) -> t.Iterator[None]:
 @pytest.fixture
 def jobs(run: Modules, operator: Operator, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Modules]:
     """Faults count soon, and nothing stays behind."""
-    monkeypatch.setattr(_ipujob_wait, "PATIENCE", 2)
-    monkeypatch.setattr(_ipujob_remove, "PATIENCE", 2)
-    monkeypatch.setattr(_ipujob_wait, "ASK_OPERATOR", 1)
+    monkeypatch.setattr(job_wait, "PATIENCE", 2)
+    monkeypatch.setattr(job_removal, "PATIENCE", 2)
+    monkeypatch.setattr(job_wait, "ASK_OPERATOR", 1)
     yield run
     operator.cluster.delete(JOBS)
     deadline = time.monotonic() + 20

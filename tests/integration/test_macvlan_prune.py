@@ -11,9 +11,9 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._dealers import dealers
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_addons import judge_overlaps
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import dealers
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.addon_checks import judge_overlaps
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from conftest import ApiServer, ModuleFailedError, Modules, crds
 from test_examples import play

@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._mpi import mpi_job
-from ansible_collections.ipu.fabric.plugins.module_utils._workload import native_workload
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.workload import native_workload
 from conftest import ROOT, SCHEMAS, ApiServer, ModuleFailedError, Modules, crds
 
 RDMA = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a"}

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils import _metrics
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render import prometheus
 from conftest import ROOT, Modules, free_port
 
 TOKEN = "scraper"
@@ -38,7 +38,7 @@ SETTINGS: t.Dict[str, t.Any] = {
     "blackbox": "blackbox:9115",
     "blackbox_module": "tcp_tls",
 }
-JOB = _metrics.SERVICE
+JOB = prometheus.SERVICE
 RDMA_PODS = "kube_pod_container_resource_requests"
 
 
@@ -56,7 +56,7 @@ def programs() -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in _metrics.files(SETTINGS).items():
+    for name, text in prometheus.files(SETTINGS).items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -70,7 +70,7 @@ def promtool(programs: Path, folder: Path, *command: str) -> str:
 
 
 def test_objects(run: Modules) -> None:
-    objects = _metrics.metrics_objects(SETTINGS)
+    objects = prometheus.metrics_objects(SETTINGS)
     run("kube_apply", objects=objects)
     assert not run("kube_apply", objects=objects)["changed"]
     assert "monitoring.coreos.com" not in run("cluster_info")["api_groups"]
@@ -189,7 +189,7 @@ TROUBLES = {
 
 def test_rules_call_when_they_have_to(programs: Path, files: Path) -> None:
     """promtool runs the rules on made-up series; only names are compared."""
-    everything = sorted({rule["alert"] for g in _metrics.rules(SETTINGS)["groups"] for rule in g["rules"]})
+    everything = sorted({rule["alert"] for g in prometheus.rules(SETTINGS)["groups"] for rule in g["rules"]})
     tests = []
     for name, (instead, expected) in TROUBLES.items():
         given = {one["series"]: one["values"] for one in HEALTHY + instead}
@@ -272,7 +272,7 @@ def test_a_real_prometheus(programs: Path, files: Path, exporter: str, token: st
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yml"],
-        "scrape_configs": _metrics.scrape_configs(settings),
+        "scrape_configs": prometheus.scrape_configs(settings),
     }
     (files / "prometheus.yml").write_text(json.dumps(config))
     promtool(programs, files, "check", "config", "prometheus.yml")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._macvlan import macvlan_object
-from ansible_collections.ipu.fabric.plugins.module_utils._nic_policy import (
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
     able,
     macvlan_objects,
     nic_cluster_policy,

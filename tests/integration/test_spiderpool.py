@@ -11,7 +11,7 @@ import typing as t
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils import _spiderpool
+from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool as spiderpool_objects
 from conftest import ROOT, SCHEMAS, ApiServer, ModuleFailedError, Modules, Result, crds
 
 COORDINATOR = {"mode": "auto", "tunePodRoutes": True, "podRPFilter": 0}
@@ -51,7 +51,7 @@ def rails(count: int = 8) -> t.List[Result]:
 
 
 def rendered(inject: str = "rdma-network") -> t.Dict[str, t.List[Result]]:
-    return _spiderpool.networks(rails(), COORDINATOR, inject, {})
+    return spiderpool_objects.networks(rails(), COORDINATOR, inject, {})
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_attachments(spiderpool: Modules) -> None:
 def test_every_value_is_the_charts() -> None:
     """A name that the chart does not know would be taken for a wish and do nothing."""
     chart = yaml.safe_load((SCHEMAS / "spiderpool" / release() / "values.yaml").read_text())
-    values = _spiderpool.values(
+    values = spiderpool_objects.values(
         {
             "rdma_resources": [{"resourceName": "rail_0", "resourcePrefix": "rdma", "selectors": {"ifNames": ["a"]}}],
             "multus": True,

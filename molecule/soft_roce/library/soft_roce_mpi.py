@@ -16,8 +16,8 @@ import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._mpi import mpi_job
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 
 BYTES = 1 << 21  # each way
 # mpirun's own end, however slow the machine; what hangs is killed.

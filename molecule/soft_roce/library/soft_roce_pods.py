@@ -15,9 +15,10 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils import _probe, _verdict
-from ansible_collections.ipu.fabric.plugins.module_utils._command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._probe_pod import Facts, Options
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe as prober
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Facts, Options
 
 NETWORK = "rdma-net"
 SWITCH = """
@@ -53,7 +54,7 @@ OTHER_GID = "ip -n p2 address {} 169.254.0.2/16 dev net1"
 
 def pod_addresses(subnet: Facts) -> t.Iterator[str]:
     """The addresses of the plan, as an IPAM deals them."""
-    (first, last), excluded = next(_verdict.planned_ranges({"subnet": subnet}))
+    (first, last), excluded = next(verify_checks.planned_ranges({"subnet": subnet}))
     for number in range(int(first), int(last) + 1):
         if not any(int(low) <= number <= int(high) for low, high in excluded):
             yield str(ipaddress.ip_address(number))
@@ -82,17 +83,17 @@ def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
     }
 
 
-def run_in(_run: t.Any, pod: str, container: str, script: str, timeout: int) -> _probe.Output:
+def run_in(_run: t.Any, pod: str, container: str, script: str, timeout: int) -> prober.Output:
     """In place of the API's exec."""
     user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"] if container == "user" else []
     done = run_program(["ip", "netns", "exec", pod, *user, "sh", "-c", script], timeout)
-    return _probe.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
+    return prober.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
 
 
 def traffic(run: t.Any, pods: Facts) -> t.List[Facts]:
     """Once in 15 runs, on a machine that was ten times overloaded, a client hung: so there is a second try."""
-    tests = _probe.run_traffic(run, pods)
-    return _probe.run_traffic(run, pods) if any(test["rc"] for test in tests) else tests
+    tests = prober.run_traffic(run, pods)
+    return prober.run_traffic(run, pods) if any(test["rc"] for test in tests) else tests
 
 
 def make_pods(module: AnsibleModule, subnet: Facts, hosts: t.Mapping[str, str]) -> None:
@@ -118,25 +119,30 @@ def main() -> None:
         name: {"host": name, "pod": name.replace("h", "p"), "networks": [NETWORK], "state": "running"} for name in hosts
     }
     options = Options("", "the VM", "", 60, 12, 4, False, "", 0)
-    _probe.run_in = run_in
+    prober.run_in = run_in
     # One emulated processor plays both ends, while others may use the machine below it.
-    _probe.ASK_SECONDS = _probe.PING_SECONDS = _probe.TRAFFIC_SECONDS = 60
+    prober.ASK_SECONDS = prober.PING_SECONDS = prober.TRAFFIC_SECONDS = 60
     facts: Facts = {"nodes": {}, "host_traffic": [], "rdma_image": "the VM", "pods": pods, "pairs": [], "traffic": []}
     with ThreadPoolExecutor(4) as pool:
-        run = _probe.Run(t.cast(t.Any, None), plan, options, pool)
-        _probe.ask_pods(run, pods)
+        run = prober.Run(t.cast(t.Any, None), plan, options, pool)
+        prober.ask_pods(run, pods)
         if not broken:
-            facts.update(pairs=_probe.ping_pairs(run, pods), traffic=traffic(run, pods))
-    expect = _verdict.Expect(ipu=False)
-    judges = (_verdict.judge_pods, _verdict.judge_pairs, _verdict.judge_rdma, _verdict.judge_traffic)
+            facts.update(pairs=prober.ping_pairs(run, pods), traffic=traffic(run, pods))
+    expect = verify_checks.Expect(ipu=False)
+    judges = (
+        verify_checks.judge_pods,
+        verify_checks.judge_pairs,
+        verify_checks.judge_rdma,
+        verify_checks.judge_traffic,
+    )
     # No kubelet here that would count resources.
     checks = [c for judge in judges for c in judge(plan, facts, expect) if c.check != "rdma_resource"]
-    checks.append(_verdict.unique_check(plan, plan["networks"][0], pods))
+    checks.append(verify_checks.unique_check(plan, plan["networks"][0], pods))
     rows = [f"{c.status:8} {c.check:16} {c.node or '-'.join(c.pair):6} {c.seen}" for c in checks]
     module.exit_json(
         text="\n".join(rows),
-        failed_checks=sorted(f"{c.node} {c.check}" for c in checks if c.status == _verdict.FAILED),
-        passed_checks=sorted({c.check for c in checks if c.status == _verdict.PASSED}),
+        failed_checks=sorted(f"{c.node} {c.check}" for c in checks if c.status == verify_checks.FAILED),
+        passed_checks=sorted({c.check for c in checks if c.status == verify_checks.PASSED}),
         indexes=[c.seen for c in checks if c.check == "gid"],
     )
 

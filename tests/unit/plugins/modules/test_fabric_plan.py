@@ -11,7 +11,7 @@ import shutil
 import types
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
 
 PLAN = {"schema": 1, "hosts": {}, "findings": []}

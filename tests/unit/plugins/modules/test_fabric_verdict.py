@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.ipu.fabric.plugins.module_utils._verdict_kinds import KINDS
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import KINDS
 from ansible_collections.ipu.fabric.plugins.modules import fabric_verdict
 
 PROBE = {"probed": False, "reason": "no cluster"}

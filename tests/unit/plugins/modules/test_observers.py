@@ -13,9 +13,9 @@ import pytest
 import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.ipu.fabric.plugins.module_utils._rdma import observe
-from ansible_collections.ipu.fabric.plugins.module_utils._subnet import plan_subnet
-from ansible_collections.ipu.fabric.plugins.module_utils._vipu import vipu_info as ask_vipu
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import observe
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import vipu_info as ask_vipu
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
 from ansible_collections.ipu.fabric.plugins.modules import rdma_info, rdma_subnet, vipu_info
 
 NODES = [

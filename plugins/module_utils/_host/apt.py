@@ -1,0 +1,304 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Repositories with their keys, and packages at a version, held."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import tempfile
+import time
+import typing as t
+
+from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import write_file
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SOURCES = "/etc/apt/sources.list.d"
+KEYRINGS = "/etc/apt/keyrings"
+UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
+ARMOR = re.compile(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(.*?)-----END PGP PUBLIC KEY BLOCK-----", re.S)
+APT = ["apt-get", "-q", "-y"]
+OLD_CONFIGURATION = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
+ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C"}
+
+Package = t.Dict[str, str]
+
+
+def dearmor(key: bytes) -> bytes:
+    """The binary form of an OpenPGP key; binary keys pass as they are. Several armored blocks become one keyring."""
+    blocks = ARMOR.findall(key)
+    if not blocks:
+        return key
+    result = b""
+    for block in blocks:
+        # Headers end at the first empty line; the line that starts with = is a checksum.
+        lines = block.replace(b"\r", b"").split(b"\n\n", 1)[-1].split(b"\n")
+        result += base64.b64decode(b"".join(line for line in lines if not line.startswith(b"=")))
+    return result
+
+
+def looks_like_key(key: bytes) -> bool:
+    """Whether the first byte starts an OpenPGP public key packet (tag 6, old or new format)."""
+    return bool(key) and (key[0] & 0xFC == 0x98 or key[0] == 0xC6)
+
+
+def sources_text(repository: t.Dict[str, str], keyring: str, digest: str) -> str:
+    """A deb822 source. Its first line remembers which key was taken: another URL or digest brings another key."""
+    fields = [
+        ("Types", "deb"),
+        ("URIs", repository["uri"]),
+        ("Suites", repository["suite"]),
+        ("Components", repository["components"]),
+        ("Signed-By", keyring if repository["key_url"] else ""),
+    ]
+    head = f"# Key: {repository['key_url']} sha256:{digest}\n" if repository["key_url"] else ""
+    return head + "".join(f"{name}: {value}\n" for name, value in fields if value)
+
+
+def key_digest(sources: str, url: str) -> str:
+    """The digest of the key that a sources file was written with, if that came from the same URL."""
+    match = re.match(r"# Key: (\S+) sha256:([0-9a-f]{64})$", sources.split("\n", 1)[0])
+    return match.group(2) if match and match.group(1) == url else ""
+
+
+def satisfies(version: str, asked: str) -> bool:
+    """Whether a package version is the asked one: the same, or the asked one with a Debian part or later digits behind.
+
+    1.35.4-1.1 is 1.35.4 and 1.35; 1.35.40-1.1 is not 1.35.4. An epoch counts only when it was asked for.
+    """
+    if ":" not in asked:
+        version = version.split(":", 1)[-1]
+    return version == asked or not asked or (version.startswith(asked) and version[len(asked)] in ".-~+")
+
+
+def parse_status(text: str) -> t.Dict[str, Package]:
+    """Packages by name from dpkg-query, with what dpkg wants of each, its state and its version."""
+    packages = {}
+    for line in text.splitlines():
+        name, selection, state, version = line.split("\t")
+        packages[name] = {"selection": selection, "state": state, "version": version}
+    return packages
+
+
+def parse_madison(text: str) -> t.Dict[str, t.List[str]]:
+    """Versions on offer by package, newest first, from apt-cache madison."""
+    offers: t.Dict[str, t.List[str]] = {}
+    for line in text.splitlines():
+        columns = [column.strip() for column in line.split("|")]
+        if len(columns) == 3:
+            offers.setdefault(columns[0], []).append(columns[1])
+    return offers
+
+
+def missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.Dict[str, str]:
+    """Of the asked packages those that are not there at their version."""
+
+    def there(name: str, version: str) -> bool:
+        package = packages.get(name, {"state": "", "version": ""})
+        return package["state"] == "installed" and satisfies(package["version"], version)
+
+    return {name: version for name, version in asked.items() if not there(name, version)}
+
+
+def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict[str, str]:
+    """The newest version on offer that satisfies each wish."""
+    chosen = {}
+    for name, asked in wanted.items():
+        matching = [version for version in offers.get(name, []) if satisfies(version, asked)]
+        if not matching:
+            raise FabricError(
+                f"No repository has {name} {asked}".rstrip() + ".",
+                "apt-cache madison",
+                "on offer: " + (", ".join(offers.get(name, [])) or "nothing of that name"),
+                "Ask for a version that is on offer, or correct the repository's address and suite.",
+            )
+        chosen[name] = matching[0]
+    return chosen
+
+
+def is_busy(message: str) -> bool:
+    return (
+        "Could not get lock" in message or "dpkg frontend lock" in message or "is another process using it" in message
+    )
+
+
+class Apt:
+    """apt and dpkg on this host."""
+
+    def __init__(self, module: AnsibleModule, lock_timeout: int) -> None:
+        self.module = module
+        self.lock_timeout = lock_timeout
+
+    def run(self, argv: t.List[str], what: str, data: t.Optional[str] = None) -> str:
+        """Run a command; wait for whoever else holds the locks of apt or dpkg."""
+        give_up = time.monotonic() + self.lock_timeout
+        while True:
+            code, out, err = self.module.run_command(argv, environ_update=ENVIRONMENT, data=data)
+            if code == 0:
+                return out
+            if not is_busy(err) or time.monotonic() > give_up:
+                break
+            time.sleep(3)
+        raise FabricError(
+            what,
+            " ".join(argv),
+            "\n".join((err.strip() or out.strip()).splitlines()[-15:]),
+            "Another program holds the lock: wait for it, or end it."
+            if is_busy(err)
+            else "Mend what apt says, then run again.",
+        )
+
+    def get(self, *arguments: str, what: str) -> str:
+        lock = ["-o", f"DPkg::Lock::Timeout={self.lock_timeout}"]
+        return self.run(APT + lock + OLD_CONFIGURATION + list(arguments), what)
+
+    def status(self) -> t.Dict[str, Package]:
+        layout = "${Package}\\t${db:Status-Want}\\t${db:Status-Status}\\t${Version}\\n"
+        return parse_status(self.run(["dpkg-query", "--show", "--showformat", layout], "Could not list packages."))
+
+    def finish_interrupted(self, packages: t.Dict[str, Package]) -> bool:
+        """Finish what an interrupted dpkg left behind, if anything."""
+        updates = "/var/lib/dpkg/updates"
+        journal = os.listdir(updates) if os.path.isdir(updates) else []
+        if not journal and not any(package["state"] in UNFINISHED for package in packages.values()):
+            return False
+        self.run(
+            ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"], "Could not finish an interrupted dpkg."
+        )
+        self.get("install", "--fix-broken", "--no-install-recommends", what="Could not mend half-installed packages.")
+        return True
+
+    def update(self, names: t.Iterable[str] = ()) -> None:
+        """Read package lists again, all of them, or only the named sources', which is quicker."""
+        if not names:
+            self.get("update", "-o", "APT::Update::Error-Mode=any", what="Could not read the package lists.")
+            return
+        with tempfile.TemporaryDirectory() as parts:
+            os.chmod(parts, 0o755)
+            for name in names:
+                os.symlink(f"{SOURCES}/{name}.sources", f"{parts}/{name}.sources")
+            only = ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}"]
+            keep = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any"]
+            self.get("update", *only, *keep, what="Could not read the package lists.")
+
+    def install(self, wanted: t.Dict[str, str], repositories: t.Iterable[str]) -> None:
+        self.update(repositories)
+        offers = parse_madison(self.run(["apt-cache", "madison", *sorted(wanted)], "Could not list versions."))
+        chosen = [f"{name}={version}" for name, version in choose(offers, wanted).items()]
+        # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
+        command = ["install", "--no-install-recommends", "--no-remove", "--allow-change-held-packages", *chosen]
+        try:
+            self.get(*command, "--simulate", what="Could not resolve the packages.")
+        except FabricError:
+            # Dependencies come from the distribution's own lists, which may be old or not there yet.
+            self.update()
+        self.get(*command, what="Could not install packages.")
+
+    def hold(self, names: t.Iterable[str]) -> None:
+        self.run(["dpkg", "--set-selections"], "Could not hold packages.", "".join(f"{name} hold\n" for name in names))
+
+
+def fetch_key(url: str, sha256: str) -> t.Tuple[bytes, str]:
+    """A key in binary form, and the digest of what was served."""
+    try:
+        served = open_url(url, timeout=30).read()
+    except Exception as error:  # open_url raises whatever its transport does
+        raise FabricError(
+            "Could not fetch a repository key.", url, str(error), "Make the URL reachable, or set another."
+        ) from error
+    digest = hashlib.sha256(served).hexdigest()
+    if sha256 and digest != sha256.lower():
+        raise FabricError(
+            "A repository key is not the expected one.", url, f"sha256 {digest}", f"Expected {sha256}: find out why."
+        )
+    key = dearmor(served)
+    if not looks_like_key(key):
+        raise FabricError("What was served is no OpenPGP key.", url, repr(served[:60]), "Correct the URL of the key.")
+    return key, digest
+
+
+def read_text(path: str) -> str:
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as handle:
+        return handle.read()
+
+
+def as_repository(name: str, given: t.Any) -> t.Dict[str, str]:
+    """A repository with its defaults, or the error that says which key is wrong."""
+    defaults = {"uri": "", "suite": "/", "components": "", "key_url": "", "key_sha256": ""}
+    wrong = sorted(set(given) - set(defaults)) if isinstance(given, dict) else ["it is no mapping"]
+    if wrong or not given.get("uri"):
+        raise FabricError(
+            f"The repository {name} is not described well.",
+            "repositories",
+            "unknown: " + ", ".join(wrong) if wrong else "no uri",
+            "Give it uri and, as needed, " + ", ".join(list(defaults)[1:]) + ".",
+        )
+    return {**defaults, **{key: str(value) for key, value in given.items()}}
+
+
+def ensure_repository(module: AnsibleModule, name: str, repository: t.Dict[str, str]) -> t.Tuple[str, str]:
+    """The sources file before and after; the key comes only when it is not there, or another one is asked for."""
+    path, keyring = f"{SOURCES}/{name}.sources", f"{KEYRINGS}/{name}.gpg"
+    before = read_text(path)
+    digest = key_digest(before, repository["key_url"]) if os.path.exists(keyring) else ""
+    fresh = bool(digest) and repository["key_sha256"].lower() in ("", digest)
+    if repository["key_url"] and not fresh:
+        if module.check_mode:
+            return before, sources_text(repository, keyring, repository["key_sha256"] or "of the key that is fetched")
+        key, digest = fetch_key(repository["key_url"], repository["key_sha256"])
+        write_file(module, keyring, key.decode("utf-8", "surrogateescape"))
+    after = sources_text(repository, keyring, digest)
+    if after != before and not module.check_mode:
+        write_file(module, path, after)
+    return before, after
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """The body of M(ipu.fabric.apt_packages)."""
+    params = module.params
+    asked = {item["name"]: item["version"] for item in params["packages"]}
+    held = [item["name"] for item in params["packages"] if item["hold"]]
+    repositories = {name: as_repository(name, given) for name, given in params["repositories"].items()}
+    apt = Apt(module, params["lock_timeout"])
+    packages = apt.status()
+    mended = not module.check_mode and apt.finish_interrupted(packages)
+    if mended:
+        packages = apt.status()
+
+    sources = {name: ensure_repository(module, name, repository) for name, repository in repositories.items()}
+    wanted = missing(packages, asked)
+    loose = [name for name in held if packages.get(name, {}).get("selection") != "hold"]
+    before = {name: versions_and_hold(packages.get(name)) for name in asked}
+    if module.check_mode:
+        after = {
+            name: {"version": wanted.get(name, before[name]["version"]), "held": name in held or before[name]["held"]}
+            for name in asked
+        }
+    else:
+        if wanted:
+            apt.install(wanted, sources)
+        if loose or wanted:
+            apt.hold(held)
+        packages = apt.status() if wanted or loose else packages
+        after = {name: versions_and_hold(packages.get(name)) for name in asked}
+    result = outcome(
+        {"sources": {name: pair[0] for name, pair in sources.items()}, "packages": before},
+        {"sources": {name: pair[1] for name, pair in sources.items()}, "packages": after},
+        versions={name: state["version"] for name, state in after.items()},
+    )
+    return {**result, "changed": result["changed"] or mended or bool(wanted)}
+
+
+def versions_and_hold(package: t.Optional[Package]) -> t.Dict[str, t.Any]:
+    if not package or package["state"] in ("not-installed", "config-files"):
+        return {"version": "", "held": False}
+    return {"version": package["version"], "held": package["selection"] == "hold"}

@@ -1,0 +1,226 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask the vipu command where its controller is.
+
+Exit codes and messages of vipu are undocumented: whatever is not an answer is a failure that quotes what was seen.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import socket
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+DEFAULT_PORT = 8090
+SITE_CONFIG = "/etc/vipu/vipu-cli.hcl"
+KEY = re.compile(r"""(api[-_]access[-_]key["']?(?:\s*[=:]\s*|\s+))("[^"]*"|'[^']*'|[^\s,"'}]+)""", re.IGNORECASE)
+HOST_NAME = re.compile(r"^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$")
+
+
+class Answer(t.NamedTuple):
+    """What vipu says of its controller."""
+
+    endpoint: str
+    version: str
+    source: str
+
+
+# ---- pure -----------------------------------------------------------------------------------------------------------
+
+
+def parse_json(text: str) -> t.Optional[Answer]:
+    """The answer in a JSON object, which warnings may precede."""
+    for start in re.finditer(r"\{", text):
+        try:
+            found, _end = json.JSONDecoder().raw_decode(text, start.start())
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get("host"), str) and found["host"].strip():
+            return Answer(found["host"].strip(), str(found.get("version") or ""), "json")
+    return None
+
+
+def parse_text(text: str) -> t.Optional[Answer]:
+    """The answer in lines like `host: 10.5.212.116:8090`."""
+    found = dict(re.findall(r"^\s*(host|version)\s*:[ \t]*(\S+)\s*$", text, re.MULTILINE))
+    return Answer(found["host"], found.get("version", ""), "text") if "host" in found else None
+
+
+def split_endpoint(endpoint: str, default_port: int = DEFAULT_PORT) -> t.Tuple[str, int]:
+    """Host and port of `host:port`, `host`, `[IPv6]:port` or an IPv6 address. ValueError when it is none of these."""
+    bracketed = re.match(r"^\[([^\]]+)\](?::(\d+))?$", endpoint)
+    if bracketed:
+        host, port = str(ipaddress.IPv6Address(bracketed.group(1))), bracketed.group(2)
+    elif endpoint.count(":") > 1:
+        # Without brackets a last group that is the port we expect is taken for the port.
+        head, _colon, tail = endpoint.rpartition(":")
+        is_port = tail == str(default_port) and not head.endswith(":")
+        host, port = str(ipaddress.IPv6Address(head if is_port else endpoint)), tail if is_port else None
+    else:
+        host, _colon, port = endpoint.partition(":")
+        port = port if _colon else None
+        if not HOST_NAME.match(host):
+            raise ValueError(f"{host!r} is no host name")
+    number = int(port) if port is not None else default_port
+    if not 0 < number < 65536:
+        raise ValueError(f"{number} is no port")
+    return host, number
+
+
+def redact(text: str, secrets: t.Iterable[str] = ()) -> str:
+    """The text without API access keys."""
+    for secret in secrets:
+        text = text.replace(secret, "********")
+    return KEY.sub(r"\1********", text)
+
+
+def quote(done: Done, secrets: t.Iterable[str] = (), most: int = 400) -> str:
+    """What a run of vipu showed, short enough for a message."""
+    how = "no end within the time-out" if done.rc is None else f"rc {done.rc}"
+    parts = [how]
+    for name, text in (("stdout", done.out), ("stderr", done.err)):
+        shown = redact(text, secrets).strip()
+        if shown:
+            parts.append(f"{name} {shown if len(shown) <= most else '...' + shown[-most:]!r}")
+    return ", ".join(parts)
+
+
+def reachable(addresses: t.Iterable[str]) -> str:
+    """The first address that pods and other hosts can use too; empty when there is none."""
+    for text in addresses:
+        address = ipaddress.ip_address(text.partition("%")[0])
+        if not (address.is_loopback or address.is_unspecified or address.is_link_local or address.is_multicast):
+            return str(address)
+    return ""
+
+
+# ---- I/O ------------------------------------------------------------------------------------------------------------
+
+
+def _secrets(config: str) -> t.List[str]:
+    """Access keys that vipu may echo: of the environment and of the configuration file."""
+    found = [os.environ.get("VIPU_CLI_API_ACCESS_KEY", "")]
+    try:
+        with open(config or SITE_CONFIG, encoding="utf-8", errors="replace") as stream:
+            found += [value.strip("\"'") for _name, value in KEY.findall(stream.read())]
+    except OSError:
+        pass  # no such file, or not ours to read: then vipu cannot echo it either
+    return [secret for secret in found if len(secret) > 3]
+
+
+def _command(executable: str, api_host: str, api_port: t.Optional[int], config: str) -> t.List[str]:
+    command = [executable]
+    for option, value in (("--api-host", api_host), ("--api-port", api_port), ("--config", config)):
+        if value:
+            command += [option, str(value)]
+    return [*command, "--server-version"]
+
+
+def _check_input(executable: str, config: str, timeout: float) -> None:
+    if timeout <= 0:
+        raise FabricError("A time-out in seconds was expected.", "timeout", str(timeout), "Give a number above 0.")
+    if not find_program(executable):
+        raise FabricError(
+            "The vipu command tells where the V-IPU controller is.",
+            f"{executable} on the search path of {os.environ.get('USER', 'this user')}",
+            "no such program",
+            "Install the V-IPU command line tools on this host, set `executable`, or name the controllers yourself.",
+        )
+    if config and not os.access(config, os.R_OK):
+        raise FabricError(
+            "A configuration file of vipu was named.",
+            config,
+            "it cannot be read",
+            "Correct `config`, or leave it out for /etc/vipu/vipu-cli.hcl.",
+        )
+
+
+def _ask(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answer:
+    """Ask for JSON first, then for text; both within one time-out."""
+    deadline = time.monotonic() + timeout
+    done = run_program([*command, "--showjson"], timeout)
+    # A release that does not know --showjson may print text, or refuse.
+    answer = (parse_json(done.out) or parse_text(done.out)) if done.rc == 0 else None
+    if answer is None and done.rc is not None:
+        first, done = done, run_program(command, deadline - time.monotonic())
+        answer = parse_text(done.out) if done.rc == 0 else None
+        done = done if done.out.strip() or done.err.strip() else first
+    if answer is not None:
+        return answer
+    what = (
+        f"vipu did not answer within {timeout:g} s."
+        if done.rc is None
+        else "vipu did not say where the V-IPU controller is."
+    )
+    raise FabricError(
+        what,
+        " ".join(command),
+        quote(done, secrets),
+        "Run the command on this host. Is the controller up, and right in `api_host`, VIPU_CLI_API_HOST"
+        f" or {SITE_CONFIG}?",
+    )
+
+
+def _resolve(host: str, port: int, where: str) -> str:
+    """The controller's address as other hosts and pods reach it."""
+    try:
+        found = [str(item[4][0]) for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError) as error:
+        raise FabricError(
+            "The V-IPU controller's host name must resolve on this host.",
+            where,
+            f"{host}: {error}",
+            "Mend DNS or /etc/hosts, or set `api_host` to the controller's address.",
+        ) from error
+    address = reachable(found)
+    if not address:
+        raise FabricError(
+            "The V-IPU controller needs an address that other hosts and pods can reach.",
+            where,
+            f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which each host takes for itself",
+            "Set `api_host`, or api-host in the vipu configuration, to the controller's address on the network.",
+        )
+    return address
+
+
+def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str]) -> t.Dict[str, t.Any]:
+    where = " ".join(command)
+    answer = _ask(command, timeout, secrets)
+    try:
+        host, port = split_endpoint(answer.endpoint, port)
+    except ValueError as error:
+        raise FabricError(
+            "The V-IPU controller's address was expected as host:port.",
+            where,
+            f"host {answer.endpoint} ({error})",
+            "Mend api-host in the vipu configuration, or set `api_host`.",
+        ) from error
+    found = {"host": host, "port": port, "address": _resolve(host, port, where)}
+    return {**found, "version": answer.version, "source": answer.source}
+
+
+def vipu_info(
+    *,
+    executable: str = "vipu",
+    api_host: str = "",
+    api_port: t.Optional[int] = None,
+    config: str = "",
+    timeout: float = 30,
+) -> t.Dict[str, t.Any]:
+    """Where the V-IPU controller is. See the module vipu_info."""
+    _check_input(executable, config, timeout)
+    secrets = _secrets(config)
+    command = _command(executable, api_host, api_port, config)
+    try:
+        return _locate(command, api_port or DEFAULT_PORT, timeout, secrets)
+    except FabricError as error:
+        # Whatever vipu said, and without the errors that led here: they may quote it too.
+        raise FabricError(**{part: redact(text, secrets) for part, text in error.as_dict().items()}) from None

@@ -1,0 +1,212 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Logs of a job's pods, followed while they run: the operator may delete a pod the moment that it has ended."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import filecmp
+import os
+import re
+import threading
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    Object,
+    TransportError,
+    field,
+    message_of,
+)
+
+CONNECT_TIMEOUT = 10
+# A quiet program sends nothing for long; then the log is asked for again, from its last line on.
+SILENCE = 300
+# Seconds between two questions for a log that is not there yet. A program may end, and its pod go, within a second.
+# Many pods that start at once are asked less often, a hundred times a second in all.
+PAUSE = 0.2
+RATE = 100
+# Seconds for the last lines of a container that has ended.
+PATIENCE = 5
+MAX_LINE = 4000
+
+
+class Sequel:
+    """Drops what was read already when a log is read again from a second on, as `sinceTime` has it."""
+
+    def __init__(self) -> None:
+        self.last, self.count = "", 0  # the newest stamp, and how many lines have it
+        self.limit, self.skip = "", 0  # up to where lines are known, and how many of those at the limit
+
+    def again(self) -> None:
+        self.limit, self.skip = self.last, self.count
+
+    def new(self, stamp: str) -> bool:
+        if self.limit and stamp <= self.limit:
+            known = stamp < self.limit or self.skip > 0
+            self.skip -= stamp == self.limit
+            if known:
+                return False
+        if stamp > self.limit:
+            self.limit = ""  # two streams of one container may be a little out of order: that is no repetition
+        self.count = self.count + 1 if stamp == self.last else 1
+        self.last = max(self.last, stamp)
+        return True
+
+
+class Log:
+    """What one container wrote: the last lines, and a file that gets its name when it is whole."""
+
+    def __init__(self, name: str, folder: str, tail: int) -> None:
+        self.name, self.error = name, ""
+        self.lines: t.Deque[str] = collections.deque(maxlen=tail)
+        self.sequel, self.lock, self.closed, self.count = Sequel(), threading.Lock(), False, 0
+        self.path = os.path.join(folder, f"{name}.log") if folder else ""
+        self.part = os.path.join(folder, f".{name}.log.{os.getpid()}") if folder else ""
+
+    def add(self, line: str) -> None:
+        stamp, _space, text = line.partition(" ")
+        with self.lock:
+            if self.closed or not self.sequel.new(stamp):
+                return
+            self.lines.append(text[:MAX_LINE])
+            self.count += 1
+            if self.part:
+                with open(self.part, "a", encoding="utf-8") as file:
+                    file.write(text + "\n")
+
+    def close(self) -> str:
+        """The path of the file; empty when there is none: what wrote nothing has none, and replaces none."""
+        with self.lock:
+            self.closed = True
+            if not (self.part and self.count):
+                return ""
+            if os.path.exists(self.path) and filecmp.cmp(self.part, self.path, shallow=False):
+                os.unlink(self.part)
+            else:
+                os.replace(self.part, self.path)
+            return self.path
+
+
+class Follower(threading.Thread):
+    """Follows the log of one container until it ends, its pod is gone, or nobody wants it any more."""
+
+    pause = PAUSE
+
+    def __init__(self, cluster: Cluster, path: str, container: str, log: Log) -> None:
+        super().__init__(daemon=True)
+        self.cluster, self.path, self.container, self.log = cluster, path, container, log
+        self.over = threading.Event()  # nothing more will come: the container has ended
+
+    def run(self) -> None:
+        while not self.log.closed:
+            before, over = self.log.count, self.over.is_set()
+            # Read once more after the container's end was seen, so that its last lines are in.
+            gone = self.read(follow=not over)
+            if gone or over:
+                return
+            if self.log.count == before:
+                time.sleep(self.pause)
+
+    def finish(self) -> None:
+        """Wait for the end of the log, as long as lines still come."""
+        count = -1
+        while self.is_alive() and self.log.count != count:
+            count = self.log.count
+            self.join(PATIENCE)
+
+    def read(self, follow: bool) -> bool:
+        """Read until the stream ends. True when the pod is gone."""
+        query = [("container", self.container), ("timestamps", "true"), ("follow", "true" if follow else "false")]
+        if self.log.sequel.last:
+            query.append(("sinceTime", whole_second(self.log.sequel.last)))
+        self.log.sequel.again()
+        try:
+            answer = self.cluster.client.request(
+                "get",
+                f"{self.path}/log",
+                query_params=query,
+                serialize=False,
+                _request_timeout=(CONNECT_TIMEOUT, SILENCE),
+            )
+            with contextlib.closing(answer):
+                for line in lines_of(answer.stream(amt=65536, decode_content=True)):
+                    self.log.add(line)
+        except (ApiError, TransportError, OSError, ValueError) as error:
+            status = getattr(error, "status", None)
+            if status is None:
+                time.sleep(self.pause)  # the API server restarts: go on where it broke off
+            elif status in (401, 403):
+                self.log.error = message_of(error)
+            return status in (401, 403, 404)
+        return False
+
+
+def whole_second(stamp: str) -> str:
+    """The API takes no finer time here: 2026-11-21T10:00:00.123+01:00 as 2026-11-21T10:00:00+01:00."""
+    return re.sub(r"\.\d+", "", stamp)
+
+
+def lines_of(chunks: t.Iterable[bytes]) -> t.Iterator[str]:
+    """Whole lines of a stream; what is left at its end is one too."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+class Logs:
+    """The logs of all containers that a job has had, across its restarts."""
+
+    def __init__(self, cluster: Cluster, namespace: str, folder: str, tail: int) -> None:
+        self.cluster, self.namespace, self.folder, self.tail = cluster, namespace, folder, tail
+        self.followers: t.Dict[t.Tuple[str, str], Follower] = {}
+        self.seen: t.Dict[str, int] = {}
+        self.closed: t.Optional[t.List[Object]] = None
+
+    def follow(self, pods: t.Sequence[Object]) -> None:
+        """Start to follow what is new, and tell the followers of containers that have ended."""
+        present = set()
+        for pod in pods:
+            if not field(pod, "spec.nodeName"):
+                continue
+            for container in (field(pod, "spec.initContainers") or []) + (field(pod, "spec.containers") or []):
+                key = (pod["metadata"]["uid"], container["name"])
+                present.add(key)
+                if key not in self.followers:
+                    self.followers[key] = self.start(pod["metadata"]["name"], container["name"])
+                if field(pod, "status.phase") in ("Succeeded", "Failed"):
+                    self.followers[key].over.set()
+        for key, follower in self.followers.items():
+            follower.pause = max(PAUSE, len(self.followers) / RATE)
+            if key not in present:
+                follower.over.set()
+
+    def start(self, pod: str, container: str) -> Follower:
+        """A pod that comes again after a restart gets a number, so that no log covers another."""
+        name = f"{pod}.{container}"
+        self.seen[name] = self.seen.get(name, 0) + 1
+        number = f".{self.seen[name]}" if self.seen[name] > 1 else ""
+        log = Log(f"{name}{number}", self.folder, self.tail)
+        follower = Follower(self.cluster, f"/api/v1/namespaces/{self.namespace}/pods/{pod}", container, log)
+        follower.start()
+        return follower
+
+    def close(self) -> t.List[Object]:
+        """End all of it, once. Containers that have ended are read to their end; others run on without us."""
+        if self.closed is None:
+            for follower in self.followers.values():
+                if follower.over.is_set():
+                    follower.finish()
+            self.closed = [
+                {"name": f.log.name, "file": f.log.close(), "tail": list(f.log.lines), "error": f.log.error}
+                for f in self.followers.values()
+            ]
+        return self.closed

@@ -1,0 +1,316 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Kubernetes API in a few verbs: strict about fields, server-side apply, and errors that a person can act on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+
+# Where a library is missing, connect() says so before any request is made.
+ApiError: t.Any = OSError
+TransportError: t.Any = OSError
+try:
+    import kubernetes.client.exceptions as api_exceptions
+    import urllib3.exceptions as http_exceptions
+
+    HAS_KUBERNETES = True
+    ApiError = api_exceptions.ApiException
+    TransportError = http_exceptions.HTTPError
+except ImportError:
+    HAS_KUBERNETES = False
+
+MANAGER = "ipu.fabric"
+REQUEST_TIMEOUT = 60
+PROBE_TIMEOUT = 10
+# Seconds for which a server that restarts, or is too busy, is asked again.
+PATIENCE = 60
+BUSY = (429, 502, 503, 504)
+# What a webhook says, or a Service behind the API server that has no pod: the server itself is well.
+FINAL = ("webhook", "no endpoints available for service", "no service port", "error trying to reach service")
+# What the server keeps for itself; two objects that differ only here are the same to us.
+SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
+
+Object = t.Dict[str, t.Any]
+Answer = t.TypeVar("Answer")
+
+
+def arguments(**own: t.Any) -> t.Dict[str, t.Any]:
+    """A module's argument spec: its own options and kubernetes.core's way to log in."""
+    return {**AUTH_ARG_SPEC, **own}
+
+
+def describe(obj: Object) -> str:
+    """Kind and name, as a person would write it."""
+    metadata = obj.get("metadata") or {}
+    place = "{namespace}/{name}" if metadata.get("namespace") else "{name}"
+    return f"{obj.get('kind')} {place.format(**metadata)}"
+
+
+def comparable(obj: t.Optional[Object]) -> t.Optional[Object]:
+    """An object without what the server adds by itself; the values of a Secret become fingerprints."""
+    if obj is None:
+        return None
+    metadata = {k: v for k, v in obj.get("metadata", {}).items() if k not in SERVER_METADATA}
+    kept = {k: v for k, v in obj.items() if k not in ("status", "metadata")}
+    if obj.get("kind") == "Secret":
+        for part in ("data", "stringData"):
+            if part in kept:
+                kept[part] = {k: fingerprint(v) for k, v in (kept[part] or {}).items()}
+    return {**kept, "metadata": metadata}
+
+
+def fingerprint(value: t.Any) -> str:
+    """A short digest that says whether two values are the same, and nothing else."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def field(obj: t.Optional[Object], path: str) -> t.Any:
+    """The value at `status.state`, or None where any part is missing."""
+    value: t.Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+class Resource(t.NamedTuple):
+    """Where the objects of a kind live."""
+
+    prefix: str
+    plural: str
+    namespaced: bool
+
+    def path(self, name: str = "", namespace: str = "") -> str:
+        middle = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return f"{self.prefix}{middle}/{self.plural}" + (f"/{name}" if name else "")
+
+
+class Cluster:
+    """A cluster that answers."""
+
+    present = True
+
+    def __init__(self, client: t.Any) -> None:
+        self.client = client
+        self._resources: t.Dict[t.Tuple[str, str], Resource] = {}
+
+    def request(
+        self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
+    ) -> Object:
+        """One request, made again while the server restarts or is too busy. ApiError on a refusal."""
+
+        def send() -> Object:
+            answer = self.client.request(
+                verb,
+                path,
+                body=body,
+                query_params=[(k, v) for k, v in query.items() if v is not None],
+                content_type=content_type,
+                serialize=False,
+                _request_timeout=REQUEST_TIMEOUT,
+            )
+            return t.cast(Object, json.loads(answer.data))
+
+        return persist(send, path)
+
+    def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
+        """The object, or None when it, its namespace or its kind does not exist."""
+        try:
+            return self.request("get", path, **query)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise refusal(error, "read", path) from error
+
+    def items(self, path: str, **query: t.Any) -> t.List[Object]:
+        return (self.get(path, **query) or {}).get("items") or []
+
+    def resource(self, api_version: str, kind: str) -> t.Optional[Resource]:
+        """Where objects of this kind live; None while the cluster does not know the kind."""
+        key = (api_version, kind)
+        if key not in self._resources:
+            prefix = ("/apis/" if "/" in api_version else "/api/") + api_version
+            for known in (self.get(prefix) or {}).get("resources", []):
+                if known["kind"] == kind and "/" not in known["name"]:
+                    self._resources[key] = Resource(prefix, known["name"], known["namespaced"])
+                    break
+        return self._resources.get(key)
+
+    def path_of(self, obj: Object) -> t.Optional[str]:
+        """The path of an object; None while the cluster does not know its kind."""
+        resource = self.resource(obj["apiVersion"], obj["kind"])
+        metadata = obj["metadata"]
+        return resource.path(metadata["name"], metadata.get("namespace") or "default") if resource else None
+
+    def read(self, obj: Object) -> t.Optional[Object]:
+        path = self.path_of(obj)
+        return self.get(path) if path else None
+
+    def apply(self, obj: Object, dry_run: bool = False, validation: str = "Strict") -> Object:
+        """Server-side apply: the fields of `obj` become ours; an unknown field is an error."""
+        path = self.path_of(obj)
+        if path is None:
+            raise unknown_kind(obj)
+        try:
+            return self.request(
+                "patch",
+                path,
+                body=obj,
+                content_type="application/apply-patch+yaml",
+                fieldManager=MANAGER,
+                force="true",
+                fieldValidation=validation,
+                dryRun="All" if dry_run else None,
+            )
+        except ApiError as error:
+            raise refusal(error, "apply", describe(obj)) from error
+
+    def patch(self, path: str, body: Object) -> Object:
+        """A merge patch: null removes. ApiError on a conflict, for the caller to try again."""
+        return self.request(
+            "patch",
+            path,
+            body=body,
+            content_type="application/merge-patch+json",
+            fieldManager=MANAGER,
+            fieldValidation="Strict",
+        )
+
+    def delete(self, path: str) -> bool:
+        """Delete with everything that it owns; False when it was gone already."""
+        try:
+            self.request("delete", path, body={"propagationPolicy": "Background"})
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise refusal(error, "delete", path) from error
+        return True
+
+
+def passing(error: t.Any) -> bool:
+    """Whether the same request may well succeed a little later. What a webhook refuses is no such thing."""
+    if isinstance(error, TransportError):
+        return True
+    message = message_of(error)
+    if any(words in message for words in FINAL):
+        return False
+    # 500 is also how the server calls a field that a custom resource does not have.
+    return error.status in BUSY or (error.status == 500 and "etcdserver" in message)
+
+
+def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Answer:
+    """The answer to a request; a server that does not answer for PATIENCE seconds is an error."""
+    start = time.monotonic()
+    while True:
+        try:
+            return send()
+        except (ApiError, TransportError) as error:
+            if not passing(error):
+                raise
+            if time.monotonic() - start > PATIENCE:
+                raise FabricError(
+                    "The Kubernetes API stopped answering.",
+                    where,
+                    first_line(error),
+                    "Look at the API server on its host with crictl ps, and at the load of that host.",
+                ) from error
+        time.sleep(pause)
+
+
+class NoCluster(Cluster):
+    """Stands for a cluster that is not there yet, in check mode: everything is missing, and nothing is changed."""
+
+    present = False
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
+        return None
+
+
+def connect(module: AnsibleModule) -> Cluster:
+    """The cluster that the options lead to; in check mode a cluster that is not there yet is an empty one."""
+    if not HAS_KUBERNETES:
+        module.fail_json(msg=missing_required_lib("kubernetes"))
+    auth = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
+    where = str(auth.get("host") or auth.get("kubeconfig") or "the default kubeconfig")
+    if isinstance(auth.get("kubeconfig"), dict):
+        where = "the kubeconfig given as data"
+
+    def log_in() -> Cluster:
+        client = get_api_client(**auth).client
+        # What the client knows of the server may come from a cache: only an answer shows that it is there.
+        client.request("get", "/version", serialize=False, _request_timeout=PROBE_TIMEOUT)
+        return Cluster(client)
+
+    try:
+        # In check mode the answer "there is none" is a good one, and is not waited for.
+        return log_in() if module.check_mode else persist(log_in, where)
+    except (CoreException, ApiError, TransportError, OSError) as error:
+        if module.check_mode:
+            module.warn(f"No cluster answers yet ({where}): check mode takes everything as missing.")
+            return NoCluster()
+        raise FabricError(
+            "The Kubernetes API was asked to answer.",
+            where,
+            first_line(error),
+            "Check that the kubeconfig exists on the host where this module runs, and that its server can be reached.",
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def message_of(error: t.Any) -> str:
+    """What the API server said, without the HTTP around it."""
+    try:
+        return json.loads(error.body)["message"]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return first_line(error)
+
+
+def refusal(error: t.Any, verb: str, where: str) -> FabricError:
+    """The API server's refusal as an error with a next step."""
+    steps = {
+        401: "Fetch a new kubeconfig: this one's certificate or token is not accepted.",
+        403: "Give this user the right that the message names, or use another kubeconfig.",
+        409: "Something else changes the same object: wait for it to end and run again.",
+    }
+    step = steps.get(error.status, "Correct the value that the message names and run again.")
+    return FabricError(f"The API server refused to {verb} an object.", where, message_of(error), step)
+
+
+def unknown_kind(obj: Object) -> FabricError:
+    return FabricError(
+        f"The cluster was asked for the kind {obj['kind']}.",
+        obj["apiVersion"],
+        "no such kind",
+        "Install the operator that brings it, or wait until its CustomResourceDefinition is Established.",
+    )
+
+
+def wait_until(
+    pending: t.Callable[[], t.Sequence[str]], timeout: float, what: str, next_step: str, sleep: float = 1.0
+) -> float:
+    """Ask until nothing is pending. Returns the seconds that it took; the error says what was still missing."""
+    start = time.monotonic()
+    while True:
+        missing = pending()
+        waited = time.monotonic() - start
+        if not missing:
+            return round(waited, 1)
+        if waited + sleep > timeout:
+            raise FabricError(what, f"after {waited:.0f} s", "; ".join(missing), next_step)
+        time.sleep(sleep)

@@ -1,0 +1,387 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Helm releases: what is there is read from the API, and the helm program runs only when something differs."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import gzip
+import inspect
+import json
+import os
+import shutil
+import ssl
+import sys
+import tarfile
+import tempfile
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import applied, settle
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    Cluster,
+    Object,
+    connect,
+    field,
+    fingerprint,
+)
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    HAS_YAML = False  # the API client needs it as well: connect() has failed by then
+
+# The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
+RENDER_LABEL = "ipu.fabric/render"
+NO_RENDER = "none"
+PEM, PEM_END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+
+
+class Release(t.NamedTuple):
+    """One revision of a release, as helm stores it in a Secret."""
+
+    revision: int
+    status: str
+    chart: str
+    version: str
+    values: Object
+    render: str
+    secret: str
+
+    @property
+    def pending(self) -> bool:
+        return self.status.startswith("pending-")
+
+
+def decode_release(secret: Object) -> Release:
+    """A Secret of type helm.sh/release.v1: base64 of base64 of gzip of JSON."""
+    data = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    metadata = data["chart"]["metadata"]
+    return Release(
+        data["version"],
+        data["info"]["status"],
+        metadata["name"],
+        metadata["version"],
+        data.get("config") or {},
+        (secret["metadata"].get("labels") or {}).get(RENDER_LABEL, NO_RENDER),
+        secret["metadata"]["name"],
+    )
+
+
+def split_pending(releases: t.Sequence[Release]) -> t.Tuple[t.Optional[Release], t.List[Release]]:
+    """The newest finished revision, and the unfinished ones that a killed run left after it."""
+    ordered = sorted(releases, key=lambda release: release.revision, reverse=True)
+    finished = next((release for release in ordered if not release.pending), None)
+    newest = finished.revision if finished else 0
+    return finished, [release for release in ordered if release.pending and release.revision > newest]
+
+
+def enabled(dependency: Object, values: Object) -> bool:
+    """Whether a subchart is used: the first of its conditions that the values answer decides."""
+    for path in (dependency.get("condition") or "").split(","):
+        answer = field(values, path.strip()) if path.strip() else None
+        if isinstance(answer, bool):
+            return answer
+    return True
+
+
+def chart_crds(files: t.Mapping[str, str], values: Object) -> t.List[Object]:
+    """The CRDs of a chart and of its subcharts in use. `files` are the chart's files by their path inside it."""
+    everything = combined(yaml.safe_load(files.get("values.yaml", "")) or {}, values)
+    chart = yaml.safe_load(files["Chart.yaml"])
+    unused = {d["name"] for d in chart.get("dependencies") or [] if not enabled(d, everything)}
+    found = []
+    for path in sorted(files):
+        parts = path.split("/")
+        subchart = parts[1] if parts[0] == "charts" and len(parts) > 2 else ""
+        if "crds" not in parts[:-1] or not path.endswith((".yaml", ".yml")) or subchart in unused:
+            continue
+        found += [d for d in yaml.safe_load_all(files[path]) if d and d.get("kind") == "CustomResourceDefinition"]
+    return found
+
+
+def chart_files(path: str) -> t.Dict[str, str]:
+    """The text files of a chart, packed or not, that chart_crds() reads."""
+    if os.path.isdir(path):
+        names = [os.path.join(top, name) for top, _directories, files in os.walk(path) for name in files]
+        wanted = {os.path.relpath(name, path): name for name in names if name.endswith((".yaml", ".yml"))}
+        return {name: read_text(full) for name, full in wanted.items()}
+    files = {}
+    with tarfile.open(path) as archive:
+        for member in archive.getmembers():
+            name = member.name.partition("/")[2]
+            content = archive.extractfile(member) if name.endswith((".yaml", ".yml")) else None
+            if content:
+                files[name] = content.read().decode()
+    return files
+
+
+def read_text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def der_items(data: bytes) -> t.List[t.Tuple[int, bytes]]:
+    """The tag and content of each element of a DER sequence."""
+    items, at = [], 0
+    while at < len(data):
+        tag, size, at = data[at], data[at + 1], at + 2
+        if size & 0x80:
+            count = size & 0x7F
+            size, at = int.from_bytes(data[at : at + count], "big"), at + count
+        items.append((tag, data[at : at + size]))
+        at += size
+    return items
+
+
+def not_after(pem: str) -> datetime.datetime:
+    """When a certificate ends. The standard library has no public reader, so this walks the DER to its validity."""
+    tbs = der_items(der_items(der_items(ssl.PEM_cert_to_DER_cert(pem))[0][1])[0][1])
+    body = tbs[1:] if tbs[0][0] == 0xA0 else tbs  # an explicit version comes first, but for X.509 v1
+    tag, text = der_items(body[3][1])[1]
+    form = "%y%m%d%H%M%SZ" if tag == 0x17 else "%Y%m%d%H%M%SZ"
+    return datetime.datetime.strptime(text.decode(), form).replace(tzinfo=datetime.timezone.utc)
+
+
+def kubeconfig_of(configuration: t.Any) -> Object:
+    """A kubeconfig that logs in as the API client did."""
+    token = (configuration.api_key or {}).get("authorization", "")
+    user = {
+        "client-certificate": configuration.cert_file,
+        "client-key": configuration.key_file,
+        "token": token[7:] if token.lower().startswith("bearer ") else token,
+        "username": configuration.username,
+        "password": configuration.password,
+    }
+    server = {"server": configuration.host, "certificate-authority": configuration.ssl_ca_cert}
+    if not configuration.verify_ssl:
+        server["insecure-skip-tls-verify"] = True
+    name = "fabric"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {k: v for k, v in server.items() if v}}],
+        "users": [{"name": name, "user": {k: v for k, v in user.items() if v}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+def chart_source(chart: str, repo: str) -> t.List[str]:
+    """How helm is told where a chart is. A registry is no repository to it: the whole reference is the chart's name."""
+    if repo.startswith("oci://"):
+        return [f"{repo.rstrip('/')}/{chart}"]
+    return [chart, "--repo", repo] if repo else [chart]
+
+
+class Helm:
+    """The helm program with its own scratch directory: secrets go through files with mode 0600, never through argv."""
+
+    def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
+        self.module, self.params = module, module.params
+        self.scratch = tempfile.mkdtemp(prefix="ipu-fabric-helm-")
+        self.env = {
+            "HELM_REPOSITORY_CACHE": self.scratch,
+            "HELM_REPOSITORY_CONFIG": os.path.join(self.scratch, "repositories.yaml"),
+            "KUBECONFIG": self.kubeconfig(cluster),
+        }
+
+    def __enter__(self) -> Helm:
+        return self
+
+    def __exit__(self, *unused: t.Any) -> None:
+        shutil.rmtree(self.scratch)
+
+    def kubeconfig(self, cluster: Cluster) -> str:
+        given = self.params.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG")
+        if isinstance(given, str):
+            return os.path.expanduser(given)
+        return self.file("kubeconfig", json.dumps(given or kubeconfig_of(cluster.client.configuration)))
+
+    def file(self, name: str, text: str, mode: int = 0o600) -> str:
+        path = os.path.join(self.scratch, name)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, mode), "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def run(self, what: str, where: str, *args: str) -> str:
+        command = [self.params["binary"], *args]
+        try:
+            rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
+        except OSError as error:
+            raise FabricError(
+                "The program helm was to be run.", command[0], str(error), "Install it; the role ipu.fabric.helm does."
+            ) from error
+        if rc != 0:
+            raise FabricError(
+                what, where, (err or out).strip(), f"Run again with -vvv; the command was: {' '.join(command)}"
+            )
+        return out
+
+    def pull(self) -> str:
+        """The chart as a local file or directory; one download, whatever is done with it."""
+        chart, repo = self.params["chart"], self.params["chart_repo_url"]
+        if not repo and "://" not in chart:
+            path = os.path.expanduser(chart)
+            if not os.path.exists(path):
+                raise FabricError(
+                    "A chart was to be read.",
+                    path,
+                    "no such file",
+                    "Give a path, a URL, or chart_repo_url beside the name.",
+                )
+            return path
+        target = os.path.join(self.scratch, "chart")
+        os.makedirs(target, exist_ok=True)  # helm does not make it
+        self.run(
+            f"The chart {chart} {self.params['chart_version']} was to be downloaded.",
+            repo or chart,
+            "pull", *chart_source(chart, repo), "--version", self.params["chart_version"], "--destination", target,
+        )  # fmt: skip
+        return os.path.join(target, os.listdir(target)[0])
+
+    def upgrade(self, chart: str, render: str) -> None:
+        params = self.params
+        values = self.file("values.json", json.dumps(params["values"]))
+        images = self.file("images.json", json.dumps(params["images"]))
+        script = f"#!{sys.executable}\n{inspect.getsource(post_renderer)}"
+        self.run(
+            f"The release {params['name']} was to be installed or upgraded to {params['chart_version']}.",
+            f"namespace {params['namespace']}",
+            "upgrade", params["name"], chart, "--install", "--namespace", params["namespace"],
+            "--values", values, "--reset-values", "--labels", f"{RENDER_LABEL}={render}", "--history-max", "3",
+            "--post-renderer", self.file("post-renderer", script, 0o700), "--post-renderer-args", images,
+            "--timeout", f"{params['timeout']}s", *(["--take-ownership"] if params["take_ownership"] else []),
+            *self.context(),
+        )  # fmt: skip
+
+    def uninstall(self) -> None:
+        name, namespace = self.params["name"], self.params["namespace"]
+        self.run(
+            f"The release {name} was to be removed.", f"namespace {namespace}",
+            "uninstall", name, "--namespace", namespace, "--wait", "--ignore-not-found",
+            "--timeout", f"{self.params['timeout']}s", *self.context(),
+        )  # fmt: skip
+
+    def context(self) -> t.List[str]:
+        return ["--kube-context", self.params["context"]] if self.params.get("context") else []
+
+
+def releases_of(cluster: Cluster, name: str, namespace: str) -> t.List[Release]:
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    secrets = cluster.items(path, labelSelector=f"owner=helm,name={name}")
+    return [decode_release(secret) for secret in secrets]
+
+
+def first_end(secret: t.Optional[Object]) -> t.Optional[datetime.datetime]:
+    """When the first of the certificates in a Secret runs out; None without one. Charts name their keys freely."""
+    values = ((secret or {}).get("data") or {}).values()
+    texts = [base64.b64decode(value).decode(errors="replace").strip() for value in values]
+    ends = [
+        not_after(text[: text.index(PEM_END) + len(PEM_END)])
+        for text in texts
+        if text.startswith(PEM) and PEM_END in text
+    ]
+    return min(ends) if ends else None
+
+
+def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object]) -> t.Optional[datetime.datetime]:
+    """When the certificate that the chart makes runs out; None when its Secret is not there yet."""
+    secret = cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}") if renew else None
+    if not (renew and secret):
+        return None
+    end = first_end(secret)
+    if end is None:  # must not read as a certificate that never ends
+        raise FabricError(
+            "The certificate in a Secret was to be watched, and renewed before it ends.",
+            f"Secret {namespace}/{renew['secret']}",
+            f"no certificate under its keys {', '.join(sorted(secret.get('data') or {})) or '(none)'}",
+            "Delete the Secret and run this again, so that the chart makes it anew, or name another one.",
+        )
+    return end
+
+
+def namespace_object(params: Object) -> Object:
+    metadata = {"name": params["namespace"], "labels": params["namespace_labels"]}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def wanted_state(params: Object) -> Object:
+    """What a release is compared by."""
+    return {
+        "status": "deployed",
+        "chart": f"{params['chart'].rstrip('/').rpartition('/')[2].split('.tgz')[0]}",
+        "version": params["chart_version"].lstrip("v"),
+        "values": json.loads(json.dumps(params["values"])),
+        "render": fingerprint(params["images"])[7:] if params["images"] else NO_RENDER,
+    }
+
+
+def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Object]:
+    if release is None or release.status == "uninstalled":
+        return None
+    # A chart in a local directory may be called anything: its name is what the release says.
+    return {
+        "status": release.status,
+        "chart": wanted["chart"] if release.chart in wanted["chart"] else release.chart,
+        "version": release.version.lstrip("v"),
+        "values": release.values,
+        "render": release.render,
+    }
+
+
+def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release], render: str) -> None:
+    """Clear away what a killed run left, bring the CRDs up to date, then let helm do its part."""
+    namespace = module.params["namespace"]
+    for release in pending:
+        # Without its record helm goes on from the revision before, and takes the objects that are there already.
+        cluster.delete(f"/api/v1/namespaces/{namespace}/secrets/{release.secret}")
+    with Helm(module, cluster) as helm:
+        chart = helm.pull()
+        if module.params["crds"]:
+            crds = chart_crds(chart_files(chart), module.params["values"])
+            for crd in crds:
+                applied(cluster, crd, False, "Warn")
+            settle(cluster, crds, False, 60)
+        helm.upgrade(chart, render)
+
+
+def present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
+    params = module.params
+    latest, pending = split_pending(releases)
+    wanted = wanted_state(params)
+    before: Object = {"release": current_state(latest, wanted)}
+    after: Object = {"release": wanted}
+    if pending:
+        before["unfinished"] = [f"revision {release.revision} is {release.status}" for release in pending]
+    end = certificate_end(cluster, params["namespace"], params["renew"])
+    left = (end - datetime.datetime.now(datetime.timezone.utc)).days if end else None
+    if left is not None and left < params["renew"]["days"]:
+        before["certificate"], after["certificate"] = f"ends in {left} days", "renewed"
+    due = before != after
+    before["namespace"], after["namespace"] = applied(cluster, namespace_object(params), module.check_mode, "Strict")
+    if due and not module.check_mode:
+        install(module, cluster, pending, wanted["render"])
+    return outcome(before, after, upgraded=due, certificate_end=end.isoformat() if end else "")
+
+
+def absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
+    before = {r.secret: f"{r.chart} {r.version} {r.status}" for r in releases if r.status != "uninstalled"}
+    if before and not module.check_mode:
+        with Helm(module, cluster) as helm:
+            helm.uninstall()
+    return outcome(before, {}, upgraded=False, certificate_end="")
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module helm_release."""
+    cluster = connect(module)
+    releases = releases_of(cluster, module.params["name"], module.params["namespace"])
+    return (present if module.params["state"] == "present" else absent)(module, cluster, releases)

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Labels, annotations and taints of many nodes: an exact diff, and one patch for each node that differs."""
+
+from __future__ import annotations
+
+import typing as t
+from multiprocessing.pool import ThreadPool
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, Object, connect, refusal
+
+NODES = "/api/v1/nodes"
+ATTEMPTS = 5
+Strings = t.Dict[str, t.Optional[str]]
+
+
+def as_text(value: t.Any) -> t.Optional[str]:
+    """Labels are strings: true from YAML means the label value `true`. None stays, and removes."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def changed_keys(current: t.Mapping[str, str], wanted: t.Mapping[str, t.Any]) -> Strings:
+    """The part of `wanted` that differs; None for a key that is there and has to go."""
+    texts = {key: as_text(value) for key, value in wanted.items()}
+    return {key: text for key, text in texts.items() if current.get(key) != text}
+
+
+def wanted_taints(current: t.Sequence[Object], wanted: t.Sequence[Object]) -> t.List[Object]:
+    """The node's taints with `wanted` merged in. A taint is known by key and effect; its place in the list is kept."""
+    result = {(taint["key"], taint["effect"]): taint for taint in current}
+    for taint in wanted:
+        key = (taint["key"], taint["effect"])
+        if taint.get("state") == "absent":
+            result.pop(key, None)
+            continue
+        value = as_text(taint.get("value")) or ""
+        if key not in result or result[key].get("value", "") != value:
+            result[key] = {"key": taint["key"], "effect": taint["effect"], **({"value": value} if value else {})}
+    return list(result.values())
+
+
+def node_patch(node: Object, wanted: Object) -> Object:
+    """The merge patch that makes the node as wanted; empty when it is so already."""
+    metadata = node["metadata"]
+    patch: Object = {}
+    for part in ("labels", "annotations"):
+        keys = changed_keys(metadata.get(part) or {}, wanted.get(part) or {})
+        if keys:
+            patch.setdefault("metadata", {})[part] = keys
+    taints = (node.get("spec") or {}).get("taints") or []
+    merged = wanted_taints(taints, wanted.get("taints") or [])
+    if merged != taints:
+        patch["spec"] = {"taints": merged}
+        # A list is replaced as a whole: the version makes the server refuse if somebody else was faster.
+        patch.setdefault("metadata", {})["resourceVersion"] = metadata.get("resourceVersion")
+    return patch
+
+
+def view(node: Object, wanted: Object) -> Object:
+    """What the diff shows of a node: only the keys that the task names."""
+    metadata = node["metadata"]
+    shown: Object = {}
+    for part in ("labels", "annotations"):
+        current = metadata.get(part) or {}
+        kept = {key: current[key] for key in sorted(wanted.get(part) or {}) if key in current}
+        if wanted.get(part):
+            shown[part] = kept
+    if wanted.get("taints"):
+        shown["taints"] = (node.get("spec") or {}).get("taints") or []
+    return shown
+
+
+def patched(node: Object, patch: Object) -> Object:
+    """The node as the patch leaves it."""
+    metadata = dict(node["metadata"])
+    for part in ("labels", "annotations"):
+        merged = {**(metadata.get(part) or {}), **(patch.get("metadata", {}).get(part) or {})}
+        metadata[part] = {key: value for key, value in merged.items() if value is not None}
+    return {**node, "metadata": metadata, "spec": {**(node.get("spec") or {}), **patch.get("spec", {})}}
+
+
+def send(cluster: Cluster, node: Object, wanted: Object) -> None:
+    """Patch one node, and begin again from a fresh reading when somebody else was faster."""
+    path = f"{NODES}/{node['metadata']['name']}"
+    for attempt in range(1, ATTEMPTS + 1):
+        patch = node_patch(node, wanted)
+        if not patch:
+            return
+        try:
+            cluster.patch(path, patch)
+            return
+        except ApiError as error:
+            if error.status != 409 or attempt == ATTEMPTS:
+                raise refusal(error, "patch", f"Node {node['metadata']['name']}") from error
+        node = cluster.get(path) or node
+
+
+def merged_by_name(nodes: t.Sequence[Object]) -> t.Dict[str, Object]:
+    """One entry a node; a node named twice gets both, the later one wins."""
+    result: t.Dict[str, Object] = {}
+    for entry in nodes:
+        known = result.setdefault(entry["name"], {"labels": {}, "annotations": {}, "taints": []})
+        known["labels"].update(entry.get("labels") or {})
+        known["annotations"].update(entry.get("annotations") or {})
+        known["taints"] = known["taints"] + (entry.get("taints") or [])
+    return result
+
+
+def current_nodes(cluster: Cluster, names: t.Iterable[str], simulated: bool) -> t.Dict[str, Object]:
+    """The nodes by name, from one request. In check mode a node that is still to join has no labels yet."""
+    known = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
+    missing = sorted(set(names) - set(known))
+    if missing and not simulated:
+        raise FabricError(
+            "Nodes were to be labelled.",
+            "the cluster's nodes",
+            f"no node {', '.join(missing)}; the cluster has {', '.join(sorted(known)) or 'none'}",
+            "Give the names that kubectl get nodes shows, or join the hosts first.",
+        )
+    return {name: known.get(name, {"metadata": {"name": name}}) for name in names}
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module node_labels."""
+    wanted = merged_by_name(module.params["nodes"])
+    cluster = connect(module)
+    nodes = current_nodes(cluster, wanted, module.check_mode)
+    patches = {name: node_patch(node, wanted[name]) for name, node in nodes.items()}
+    differing = sorted(name for name, patch in patches.items() if patch)
+    before = {name: view(nodes[name], wanted[name]) for name in differing}
+    after = {name: view(patched(nodes[name], patches[name]), wanted[name]) for name in differing}
+    if differing and not module.check_mode:
+        with ThreadPool(min(module.params["concurrency"], len(differing))) as pool:
+            pool.map(lambda name: send(cluster, nodes[name], wanted[name]), differing)
+    return outcome(before, after, nodes=differing)

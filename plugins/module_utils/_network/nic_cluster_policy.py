@@ -1,0 +1,214 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NicClusterPolicy and the chart values of each network operator release, from one set of settings."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
+    NETWORK_OPERATORS,
+    components,
+    features,
+    parse,
+    show,
+)
+
+Object = t.Dict[str, t.Any]
+
+# The operator's own limit of 50Mi gets multus killed on nodes with many pods.
+MULTUS_MEMORY = "256Mi"
+# Seconds between two looks of the device plugin for new devices.
+UPDATE_INTERVAL = 300
+# The operator can't render its driver's DaemonSet without probes. They and the policy are those of the vendor's chart,
+# less what a drain may lose: pods without a controller, and their empty directories.
+OFED_DEFAULTS: Object = {
+    "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
+    "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
+    "readinessProbe": {"initialDelaySeconds": 10, "periodSeconds": 30},
+    "upgradePolicy": {
+        "autoUpgrade": True,
+        "maxParallelUpgrades": 1,
+        "drain": {"enable": True, "force": False, "deleteEmptyDir": False, "timeoutSeconds": 300},
+    },
+}
+
+
+def able(release: str) -> t.Dict[str, bool]:
+    """What a release can do."""
+    version = parse(release)
+    if version[:2] not in NETWORK_OPERATORS:
+        raise FabricError(
+            "A network operator release was named.",
+            "network_operator_version",
+            release,
+            "Write all of it, as in 26.4.1.",
+        )
+    return features(version[:2])
+
+
+def device_plugin_config(resources: t.Sequence[Object]) -> str:
+    """The shared device plugin's configuration: JSON that the operator pastes between two single quotes."""
+    text = json.dumps({"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}, sort_keys=True)
+    if "'" in text:
+        raise FabricError(
+            "The RDMA resources can't hold a single quote.", "rdma resources", text, "Name interfaces without quotes."
+        )
+    return text
+
+
+def component(image: t.Mapping[str, str], pull_secrets: t.Sequence[str], **more: t.Any) -> Object:
+    """One component of the policy; an image pull secret is a plain name there."""
+    secrets = {"imagePullSecrets": list(pull_secrets)} if pull_secrets else {}
+    return {**image, **secrets, **more}
+
+
+def ofed_driver(release: str, wanted: t.Mapping[str, t.Any], pull_secrets: t.Sequence[str]) -> Object:
+    """The driver container, in the policy's own field names. Its version is the site's choice and has no default."""
+    if not wanted.get("version"):
+        raise FabricError(
+            "The driver container needs a version.",
+            "network_operator_ofed_driver",
+            f"only {', '.join(sorted(wanted))}",
+            "Add the version that the vendor names for this release, or leave all of it empty for the host's driver.",
+        )
+    image = "doca-driver" if parse(release)[:2] >= (24, 1) else "mofed"
+    base = component({"repository": "nvcr.io/nvidia/mellanox", "image": image}, pull_secrets, **OFED_DEFAULTS)
+    return combined(base, wanted)
+
+
+def multus_resources() -> t.List[Object]:
+    memory = {"memory": MULTUS_MEMORY}
+    return [{"name": "kube-multus", "requests": {"cpu": "100m", **memory}, "limits": dict(memory)}]
+
+
+def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
+    """spec of the NicClusterPolicy; the filter's documentation lists the settings."""
+    release, ipam = settings["release"], settings["ipam"]
+    can = able(release)
+    found = components(release, ipam)
+    images = {name: {**image, **(settings.get("images") or {}).get(name, {})} for name, image in found.items()}
+    secrets = settings.get("pull_secrets") or []
+    multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
+    secondary = {
+        "cniPlugins": component(images["cniPlugins"], secrets),
+        "multus": component(images["multus"], secrets, **multus),
+    }
+    spec: Object = {"secondaryNetwork": secondary}
+    if ipam == "nv-ipam":
+        spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
+    elif can["whereabouts"]:  # else whereabouts is installed on its own
+        secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
+    if settings.get("rdma_resources"):
+        config = device_plugin_config(settings["rdma_resources"])
+        spec["rdmaSharedDevicePlugin"] = component(images["rdmaSharedDevicePlugin"], secrets, config=config)
+    if settings.get("ofed_driver"):
+        spec["ofedDriver"] = ofed_driver(release, settings["ofed_driver"], secrets)
+    if settings.get("tolerations") and can["tolerations"]:
+        spec["tolerations"] = list(settings["tolerations"])
+    if settings.get("node_affinity"):
+        spec["nodeAffinity"] = dict(settings["node_affinity"])
+    return spec
+
+
+def nic_cluster_policy(settings: t.Mapping[str, t.Any]) -> Object:
+    """The NicClusterPolicy. The operator acts on this one name only."""
+    return {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "nic-cluster-policy"},
+        "spec": policy_spec(settings),
+    }
+
+
+def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
+    """The chart's values; the filter's documentation lists the settings."""
+    can = able(settings["release"])
+    nfd = bool(settings.get("nfd"))
+    values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}
+    if can["deploy_cr"]:
+        values["deployCR"] = False
+    if can["nfd_rules"]:
+        values["nfd"]["deployNodeFeatureRules"] = nfd
+    if can["upgrade_crds"]:
+        # The CRDs are applied by us: no hook has to run for them.
+        values["upgradeCRDs"] = False
+    operator = {}
+    if settings.get("cni_bin_directory") and can["cni_bin_directory"]:
+        operator["cniBinDirectory"] = settings["cni_bin_directory"]
+    if settings.get("cni_network_directory") and can["cni_network_directory"]:
+        operator["cniNetworkDirectory"] = settings["cni_network_directory"]
+    if operator:
+        values["operator"] = operator
+    if settings.get("pull_secrets"):
+        values["imagePullSecrets"] = list(settings["pull_secrets"])
+    return combined(values, settings.get("values") or {})
+
+
+def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
+    """The kind of change from one release to another, and the releases to install one after the other.
+
+    The vendor supports upgrades within a line and to the next line, so each line between the two is a step of its own.
+    """
+    old, new = parse(installed), parse(wanted)
+    if not installed:
+        return "install", [wanted]
+    if old == new:
+        return "keep", []
+    if old > new:
+        return "downgrade", []
+    between = sorted(line for line in NETWORK_OPERATORS if old[:2] < line < new[:2]) if old else []
+    return "skip" if between or not old else "upgrade", [*(NETWORK_OPERATORS[line].newest for line in between), wanted]
+
+
+def network_operator_release(release: str, installed: str = "") -> Object:
+    """What the vendor made a release for, what it can do, and the way to it; see the filter's documentation."""
+    can = able(release)
+    low, high = NETWORK_OPERATORS[parse(release)[:2]].kubernetes
+    change, steps = upgrade_steps(installed, release)
+    return {"oldest": show(low), "newest": show(high), "features": can, "change": change, "steps": steps}
+
+
+def namespaces(networks: t.Sequence[Object], known: t.Sequence[str], labels: t.Mapping[str, str]) -> t.List[Object]:
+    """The namespaces of networks, but for those that every cluster has and those that somebody else makes."""
+    names = dict.fromkeys(network.get("namespace") or "default" for network in networks)
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **({"labels": labels} if labels else {})}}
+        for name in names
+        if name not in ("default", "kube-system", *known)
+    ]
+
+
+def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t.Mapping[str, str]) -> t.List[Object]:
+    """What networks stand on: the namespaces that no cluster has by itself, and the address pools of nv-ipam."""
+    objects = namespaces(networks, (pool_namespace,), labels)
+    for pool in (pool for network in networks for pool in network.get("pools") or [network.get("pool")] if pool):
+        objects.append(
+            {
+                "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+                "kind": "IPPool",
+                "metadata": {"name": pool["name"], "namespace": pool_namespace},
+                "spec": {key: value for key, value in pool.items() if key != "name"},
+            }
+        )
+    return objects
+
+
+def plan_nodes(plan: t.Mapping[str, t.Any]) -> Object:
+    """What a plan says of hosts, by the names that the cluster knows them by."""
+    hosts = plan["hosts"]
+    rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
+    controllers = [
+        {
+            "host": controller["address"],
+            "port": controller["port"],
+            "label": controller["label"],
+            "nodes": [hosts[host]["node"] for host in controller["serves"]],
+        }
+        for controller in plan["vipu"]["controllers"]
+    ]
+    return {"rdma": rdma, "vipu_controllers": controllers}

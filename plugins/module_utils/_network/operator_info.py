@@ -1,0 +1,108 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cluster is and has that roles have to know before they change it."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect, field
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+
+NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
+MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
+
+POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+
+
+def image_names(workload: Object) -> t.List[str]:
+    """The last parts of a workload's images, without registry and tag. Spiderpool installs its multus beforehand."""
+    pod = field(workload, "spec.template.spec") or {}
+    containers = (pod.get("initContainers") or []) + (pod.get("containers") or [])
+    return [c.get("image", "").rpartition("/")[2].partition("@")[0].partition(":")[0] for c in containers]
+
+
+def places(workloads: t.Sequence[Object], images: t.Sequence[str]) -> t.List[str]:
+    """Namespace and name of the workloads that run one of the images."""
+    found = [w["metadata"] for w in workloads if set(image_names(w)) & set(images)]
+    return sorted(f"{metadata['namespace']}/{metadata['name']}" for metadata in found)
+
+
+def node_view(node: Object) -> Object:
+    conditions = field(node, "status.conditions") or []
+    return {
+        "name": node["metadata"]["name"],
+        "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
+        "schedulable": not field(node, "spec.unschedulable"),
+        "version": (field(node, "status.nodeInfo.kubeletVersion") or "").lstrip("v"),
+    }
+
+
+def addon_facts(cluster: Cluster) -> Object:
+    """DaemonSets of Node Feature Discovery and of multus, and the nodes on which a multus is ready."""
+    daemonsets = cluster.items("/apis/apps/v1/daemonsets")
+    multus = places(daemonsets, MULTUS_IMAGES)
+    # The topology updater is a second DaemonSet of the same installation.
+    workers = [each for each in daemonsets if "topology" not in each["metadata"]["name"]]
+    nodes: t.Set[str] = set()
+    for daemonset in daemonsets:
+        metadata, labels = daemonset["metadata"], field(daemonset, "spec.selector.matchLabels") or {}
+        if f"{metadata['namespace']}/{metadata['name']}" in multus:
+            selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+            pods = cluster.items(f"/api/v1/namespaces/{metadata['namespace']}/pods", labelSelector=selector)
+            nodes |= {pod["spec"]["nodeName"] for pod in pods if condition_true(pod, "Ready")}
+    return {"nfd": places(workers, NFD_IMAGES), "multus": multus, "multus_nodes": sorted(nodes)}
+
+
+def operator_view(deployment: Object) -> Object:
+    """A network operator: where it is, its release, and the name under which helm installed it."""
+    metadata = deployment["metadata"]
+    images = [c.get("image", "") for c in field(deployment, "spec.template.spec.containers") or []]
+    tags = [image.rpartition("/")[2].partition("@")[0].partition(":")[2] for image in images]
+    version = (metadata.get("labels") or {}).get("app.kubernetes.io/version") or next(iter(tags), "")
+    release = (metadata.get("annotations") or {}).get("meta.helm.sh/release-name", "")
+    return {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "version": version.lstrip("v"),
+        "release": release,
+    }
+
+
+def in_chart(policy: t.Optional[Object]) -> bool:
+    """Whether an upgrade of the chart would delete the policy: it is the chart's, and nothing tells helm to keep it."""
+    metadata = (policy or {}).get("metadata") or {}
+    managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
+    return managed and (metadata.get("annotations") or {}).get("helm.sh/resource-policy") != "keep"
+
+
+def policy_ipam(policy: t.Optional[Object]) -> str:
+    """The IPAM of the networks that are there. Without nv-ipam it is whereabouts, of the policy or beside it."""
+    if policy is None:
+        return ""
+    return "nv-ipam" if field(policy, "spec.nvIpam") else "whereabouts"
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module cluster_info."""
+    cluster = connect(module)
+    daemonsets = cluster.items("/apis/apps/v1/daemonsets")
+    deployments = cluster.items("/apis/apps/v1/deployments")
+    policy = cluster.get(POLICY)
+    version = (cluster.get("/version") or {}).get("gitVersion", "")
+    groups = (cluster.get("/apis") or {}).get("groups", [])
+    return {
+        "changed": False,
+        "present": cluster.present,
+        "version": version.lstrip("v"),
+        "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
+        "nfd": places(daemonsets, NFD_IMAGES),
+        "multus": places(daemonsets, MULTUS_IMAGES),
+        "whereabouts": places(daemonsets, ("whereabouts",)),
+        "api_groups": sorted(group["name"] for group in groups),
+        "network_operators": [operator_view(d) for d in deployments if "network-operator" in image_names(d)],
+        "policy_in_chart": in_chart(policy),
+        "policy_ipam": policy_ipam(policy),
+    }

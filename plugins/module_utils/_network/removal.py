@@ -1,0 +1,171 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What operators serve, removed in the order in which nothing is left without its keeper."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import multus
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    Cluster,
+    Object,
+    connect,
+    describe,
+    field,
+    wait_until,
+)
+
+MELLANOX = "mellanox.com/v1alpha1"
+NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
+NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
+POOLS = ("IPPool", "CIDRPool")
+POLICY = "NicClusterPolicy"
+ANNOTATIONS = (multus.NETWORKS, "v1.multus-cni.io/default-network")
+RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
+Name = t.Tuple[str, str]
+
+
+def requested(text: str, namespace: str) -> t.Set[Name]:
+    """Namespace and name of the networks in an annotation: `a, jobs/b@net2`, or a JSON list of objects."""
+    if text.lstrip().startswith("["):
+        try:
+            return {(item.get("namespace") or namespace, item["name"]) for item in json.loads(text)}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return set()  # multus refuses it as well: such a pod has no network
+    names = (part.strip().partition("@")[0].rpartition("/") for part in text.split(",") if part.strip())
+    return {(place or namespace, name) for place, _slash, name in names}
+
+
+def networks_of(pod: Object) -> t.Set[Name]:
+    """The networks that a pod asks multus for."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return set().union(*(requested(annotations.get(key) or "", metadata["namespace"]) for key in ANNOTATIONS))
+
+
+def owned_by(obj: Object, kinds: t.Sequence[str]) -> bool:
+    return any(owner.get("kind") in kinds for owner in field(obj, "metadata.ownerReferences") or [])
+
+
+def name_of(obj: Object) -> Name:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def selects(workload: Object, pod: Object) -> bool:
+    """Whether a pod is one of the workload's."""
+    wanted = field(workload, "spec.selector.matchLabels") or {}
+    labels = pod["metadata"].get("labels") or {}
+    same_place = workload["metadata"]["namespace"] == pod["metadata"]["namespace"]
+    return bool(wanted) and same_place and all(labels.get(key) == value for key, value in wanted.items())
+
+
+class Found(t.NamedTuple):
+    """What there is, in the order of its removal."""
+
+    users: t.List[Object]
+    networks: t.List[Object]
+    pools: t.List[Object]
+    policies: t.List[Object]
+    strangers: t.List[str]
+
+
+class Removal:
+    """Objects that go together with what depends on them."""
+
+    def __init__(self, cluster: Cluster, timeout: float) -> None:
+        self.cluster, self.timeout = cluster, timeout
+
+    def listed(self, api_version: str, *kinds: str) -> t.List[Object]:
+        """The objects of some kinds, in all namespaces; none of a kind that the cluster does not know."""
+        found = []
+        for kind in kinds:
+            resource = self.cluster.resource(api_version, kind)
+            items = self.cluster.items(resource.path()) if resource else []
+            found += [{"apiVersion": api_version, "kind": kind, "metadata": item["metadata"]} for item in items]
+        return found
+
+    def remove(self, objects: t.Sequence[Object], left: t.Callable[[], t.Sequence[Object]], next_step: str) -> None:
+        """Delete the objects, and wait until nothing is left of them and of what depends on them."""
+        for obj in objects:
+            self.cluster.delete(t.cast(str, self.cluster.path_of(obj)))
+        wait_until(
+            lambda: [f"{describe(obj)} still exists" for obj in left()],
+            self.timeout,
+            "Deleted objects were expected to go.",
+            next_step,
+        )
+
+
+class NetworkRemoval(Removal):
+    """The network operator's objects in a cluster."""
+
+    def pods(self) -> t.List[Object]:
+        items = self.cluster.items("/api/v1/pods", fieldSelector=RUNNING)
+        return [{"apiVersion": "v1", "kind": "Pod", "metadata": item["metadata"]} for item in items]
+
+    def attachments(self) -> t.List[Object]:
+        """The NetworkAttachmentDefinitions that the operator made."""
+        return [nad for nad in self.listed(*multus.NAD) if owned_by(nad, NETWORKS)]
+
+    def look(self) -> Found:
+        nads = self.listed(*multus.NAD)
+        names = {name_of(nad) for nad in nads if owned_by(nad, NETWORKS)}
+        return Found(
+            [pod for pod in self.pods() if networks_of(pod) & names],
+            self.listed(MELLANOX, *NETWORKS),
+            self.listed(NV_IPAM, *POOLS),
+            self.listed(MELLANOX, POLICY),
+            ["/".join(name_of(nad)) for nad in nads if not owned_by(nad, NETWORKS)],
+        )
+
+    def workloads(self) -> t.List[Object]:
+        """What runs because of the policy."""
+        found = [w for kind in ("daemonsets", "deployments") for w in self.cluster.items(f"/apis/apps/v1/{kind}")]
+        return [workload for workload in found if owned_by(workload, [POLICY])]
+
+    def run(self, found: Found) -> None:
+        """Pods, networks, pools, policy: each is gone before the next one goes."""
+        workloads = self.workloads()
+        users = {pod["metadata"]["uid"] for pod in found.users}
+        finalizers = "Look at the finalizers of what is left with kubectl get -o yaml."
+        collector = f"See that the cluster's garbage collector works. {finalizers}"
+        self.remove(
+            found.users,
+            lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
+            "Look at these pods: their nodes may not answer.",
+        )
+        self.remove(found.networks, lambda: self.listed(MELLANOX, *NETWORKS) + self.attachments(), collector)
+        self.remove(found.pools, lambda: self.listed(NV_IPAM, *POOLS), finalizers)
+        self.remove(
+            found.policies,
+            lambda: (
+                self.listed(MELLANOX, POLICY)
+                + [pod for pod in self.pods() if any(selects(workload, pod) for workload in workloads)]
+            ),
+            collector,
+        )
+
+
+def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module network_operator_absent."""
+    cluster = connect(module)
+    removal = NetworkRemoval(cluster, module.params["timeout"])
+    found = removal.look()
+    users = ["/".join(name_of(pod)) for pod in found.users]
+    if users and not module.params["force"]:
+        raise FabricError(
+            "No pod may use the networks when they are removed.",
+            "pods of the cluster",
+            f"{len(users)} pods have an address on them: {', '.join(users[:20])}{' and more' if users[20:] else ''}",
+            "Stop what made these pods (a Deployment, an IPUJob), or have them deleted by force.",
+        )
+    objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
+    names = [describe(obj) for obj in objects]
+    if objects and not module.check_mode:
+        removal.run(found)
+    return outcome(names, [], objects=names, pods=users, attachments=found.strangers)

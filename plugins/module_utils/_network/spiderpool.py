@@ -1,0 +1,221 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Spiderpool: the values of its chart, and of each rail the address pool and the network. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL, namespaces
+
+Object = t.Dict[str, t.Any]
+
+API = "spiderpool.spidernet.io/v2beta1"
+# Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
+POOL_MAX = 1 << 16
+# Neither the device plugin nor the controller reads its ConfigMap again: this annotation rolls them when it changes.
+CONFIG = "fabric.ipu/config"
+# CNI plugins that the chart installs unless told otherwise, and that no macvlan rail needs.
+OTHER_PLUGINS = ("installRdmaCNI", "installOvsCNI", "installSriovCNI", "installibSriovCNI", "installIpoibCNI",
+                 "installVlanCNI")  # fmt: skip
+
+
+# Networks
+
+
+class Pool(t.NamedTuple):
+    """The addresses of a pool: its span, and what is excluded from it."""
+
+    name: str
+    version: int
+    span: t.Tuple[int, int]
+    excluded: Runs
+
+    @property
+    def capacity(self) -> int:
+        return size(subtract(self.span, self.excluded))
+
+
+def pool_of(network: Object) -> Pool:
+    """The pool of a planned network, no wider than Spiderpool can count."""
+    where, subnet = f"network {network['name']}", network.get("subnet")
+    if not subnet:
+        raise FabricError("A Spiderpool network needs its subnet.", where, "no subnet", "Take the network of a plan.")
+    version, (first, last) = parse_run(f"{subnet['range_start']}-{subnet['range_end']}", where)
+    last = min(last, first + POOL_MAX - 1)
+    runs = (parse_run(text, where)[1] for text in subnet.get("exclude") or [])
+    excluded = merge((max(low, first), min(high, last)) for low, high in runs if low <= last and high >= first)
+    return Pool(f"{network['name']}-v{version}", version, (first, last), excluded)
+
+
+def ranges(version: int, runs: t.Iterable[t.Tuple[int, int]]) -> t.List[str]:
+    """Runs of addresses as Spiderpool writes them: `a`, or `a-b`."""
+    kind = ipaddress.IPv4Address if version == 4 else ipaddress.IPv6Address
+    return [str(kind(low)) if low == high else f"{kind(low)}-{kind(high)}" for low, high in runs]
+
+
+def pool_object(network: Object) -> Object:
+    """The SpiderIPPool; the gateway becomes the default route of the rail's own routing table."""
+    pool, subnet = pool_of(network), network["subnet"]
+    if not pool.capacity:
+        raise FabricError(
+            "A Spiderpool network needs addresses for pods.",
+            f"network {network['name']}",
+            f"all of the first {POOL_MAX} of its range are excluded",
+            "Plan another share of the subnet.",
+        )
+    spec = {
+        "ipVersion": pool.version,
+        "subnet": subnet["cidr"],
+        "ips": ranges(pool.version, [pool.span]),
+        "excludeIPs": ranges(pool.version, pool.excluded),
+        **({"gateway": subnet["gateway"]} if subnet.get("gateway") else {}),
+    }
+    return {"apiVersion": API, "kind": "SpiderIPPool", "metadata": {"name": pool.name}, "spec": spec}
+
+
+def network_object(network: Object, coordinator: t.Mapping[str, t.Any], inject: str) -> Object:
+    """The SpiderMultusConfig; its controller makes a NetworkAttachmentDefinition of the same name."""
+    pool = pool_of(network)
+    macvlan: Object = {
+        "master": [network["master"]],
+        "vlanID": network.get("vlan") or 0,
+        "mtu": network.get("mtu") or 0,
+        "ippools": {f"ipv{pool.version}": [pool.name]},
+    }
+    if network.get("rdma"):
+        macvlan["rdmaResourceName"] = network["resource"]
+    metadata: Object = {"name": network["name"], "namespace": network.get("namespace") or "default"}
+    if inject:
+        # A network without an RDMA resource is refused under the first of these names.
+        kind = "rdma-resource-inject" if network.get("rdma") else "network-resource-inject"
+        metadata["annotations"] = {f"cni.spidernet.io/{kind}": inject}
+    spec = {"cniType": "macvlan", "enableCoordinator": True, "macvlan": macvlan, "coordinator": dict(coordinator)}
+    return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
+
+
+def ipam(network: Object) -> Object:
+    """The IPAM part of the CNI configuration that Spiderpool makes of the network."""
+    pool = pool_of(network)
+    return {"type": "spiderpool", f"default_ipv{pool.version}_ippool": [pool.name]}
+
+
+def attachment(network: Object) -> Object:
+    """What the network's NetworkAttachmentDefinition has to say; Spiderpool makes VLAN interfaces of this name."""
+    vlan = network.get("vlan")
+    return {
+        "name": network["name"],
+        "namespace": network.get("namespace") or "default",
+        "master": f"{network['master']}.{vlan}" if vlan else network["master"],
+        "mode": "bridge",
+        "mtu": network.get("mtu") or 0,
+        "ipam": ipam(network),
+    }
+
+
+def networks(
+    planned: t.Sequence[Object], coordinator: t.Mapping[str, t.Any], inject: str, labels: t.Mapping[str, str]
+) -> t.Dict[str, t.List[Object]]:
+    """The objects of the networks in the order in which they are applied, and the attachments that come of them."""
+    for network in planned:
+        for seen, step in network_problems(network):
+            raise FabricError("Spiderpool can't make a network.", f"network {network['name']}", seen, step)
+    objects = namespaces(planned, (), labels)
+    objects += [pool_object(network) for network in planned]
+    objects += [network_object(network, coordinator, inject) for network in planned]
+    return {"objects": objects, "attachments": [attachment(network) for network in planned]}
+
+
+def network_problems(network: Object) -> t.Iterator[t.Tuple[str, str]]:
+    """Pairs of what Spiderpool can't do for a network, and what it could."""
+    if network.get("mode", "bridge") != "bridge":
+        yield f"mode is {network['mode']}", "Spiderpool's macvlan networks are bridges: set mode to bridge."
+    if not network["master"]:
+        yield "no master", "Name the NIC that the pods of this network join."
+
+
+def judge(planned: t.Sequence[Object], found: Findings) -> None:
+    """What a plan has to say of networks on Spiderpool."""
+    for network in planned:
+        if not network["subnet"]:
+            continue  # a finding already
+        name, subnet, pool = network["name"], network["subnet"], pool_of(network)
+        for seen, step in network_problems(network):
+            found.error("networks", [], f"{name}: Spiderpool can't make this network.", seen, step)
+        if len(network.get("subnets") or []) > 1:
+            found.error(
+                "networks",
+                [],
+                f"{name}: on Spiderpool a network has one family.",
+                ", ".join(entry["cidr"] for entry in network["subnets"]),
+                "Name one family (key families), or take the network operator (fabric_stack).",
+            )
+        if not subnet["gateway"]:
+            found.warning(
+                "policy-routes",
+                [],
+                f"{name}: without a gateway, pods have no route of their own out of this rail.",
+                "gateway is empty",
+                "Name the gateway, unless all hosts of the rail are in its subnet.",
+            )
+        if pool.capacity < max(subnet["needed"], 1):
+            found.error(
+                "subnet",
+                [],
+                f"{name}: Spiderpool uses the first {POOL_MAX} addresses of a range only.",
+                f"{pool.capacity} of them are left for {subnet['needed']} pods",
+                "Set share to another part of the subnet.",
+            )
+
+
+# The chart
+
+
+def checksum(value: t.Any) -> str:
+    return "sha256:" + hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def device_plugin(resources: t.Sequence[Object]) -> Object:
+    config = {"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}
+    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: checksum(config)}}
+
+
+def values(settings: t.Mapping[str, t.Any]) -> Object:
+    """The chart's values; the filter's documentation lists the settings."""
+    monitor = {"install": bool(settings.get("metrics") and settings.get("service_monitors"))}
+    metrics: Object = {"enabled": bool(settings.get("metrics")), "serviceMonitor": monitor}
+    inject = {
+        "enabled": bool(settings.get("inject")),
+        "namespacesInclude": list(settings.get("inject_namespaces") or []),
+        "namespacesExclude": list(settings.get("inject_namespaces_exclude") or []),
+    }
+    secrets = [{"name": name} for name in settings.get("pull_secrets") or []]
+    image = {"image": {"imagePullSecrets": secrets}} if secrets else {}
+    own: Object = {
+        "rdma": {"rdmaSharedDevicePlugin": device_plugin(settings.get("rdma_resources") or [])},
+        "multus": {"multusCNI": {"install": bool(settings["multus"])}},
+        "plugins": {"installCNI": bool(settings["cni_plugins"]), **dict.fromkeys(OTHER_PLUGINS, False)},
+        "spiderpoolAgent": {"prometheus": {**metrics, "enabledRdmaMetric": metrics["enabled"]}, **image},
+        "spiderpoolController": {
+            "prometheus": metrics,
+            "podResourceInject": inject,
+            "podAnnotations": {CONFIG: checksum(inject)},
+            **image,
+        },
+        "grafanaDashboard": {"install": bool(settings.get("dashboards"))},
+    }
+    places = {
+        "imageRegistryOverride": settings.get("registry"),
+        "cniBinHostPath": settings.get("cni_bin_directory"),
+        "cniConfHostPath": settings.get("cni_network_directory"),
+    }
+    chosen = {name: place for name, place in places.items() if place}
+    return combined({**own, **({"global": chosen} if chosen else {})}, settings.get("values") or {})

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of pairs as matrices, one for each network and test: rows are clients, columns are servers. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    FAILED,
+    KINDS,
+    PASSED,
+    SKIPPED,
+    Check,
+)
+
+TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
+# A ping's answer comes back on the other direction; RDMA tests are tried in each.
+ONE_WAY = ("rping", "write_bandwidth", "read_latency")
+MORE_IS_BETTER = ("rping", "write_bandwidth")
+MEASURED = ("write_bandwidth", "read_latency")  # worth their place in a terminal
+FEW = 5  # worst pairs that stand for a matrix that is too wide
+
+
+class Matrix(t.NamedTuple):
+    """One test on one network."""
+
+    network: str
+    check: str
+    nodes: t.List[str]
+    pairs: t.Dict[t.Tuple[str, ...], Check]
+
+    def at(self, client: str, server: str) -> t.Optional[Check]:
+        found = self.pairs.get((client, server))
+        return found if found or self.check in ONE_WAY else self.pairs.get((server, client))
+
+    @property
+    def unit(self) -> str:
+        return next((check.unit for check in self.pairs.values() if check.unit), "")
+
+
+def matrices(checks: t.Sequence[Check]) -> t.List[Matrix]:
+    """Of every test of pairs that ran."""
+    found = []
+    tried = [check for check in checks if check.pair and check.status != SKIPPED]
+    for network, kind in itertools.product(dict.fromkeys(check.network for check in tried), TESTS):
+        pairs = {check.pair: check for check in tried if check.network == network and check.check == kind}
+        if pairs:
+            found.append(Matrix(network, kind, sorted({node for pair in pairs for node in pair}), pairs))
+    return found
+
+
+def worst(matrix: Matrix) -> t.List[Check]:
+    """All pairs: failures first, each half with its worst figure first."""
+    sign = 1 if matrix.check in MORE_IS_BETTER else -1
+    return sorted(matrix.pairs.values(), key=lambda check: (check.status == PASSED, sign * (check.value or 0)))
+
+
+def as_data(matrix: Matrix) -> t.Dict[str, t.Any]:
+    """For report.json: the figure, or null where none was measured, by client and then by server."""
+    figures: t.Dict[str, t.Dict[str, t.Any]] = {}
+    for (client, server), check in sorted(matrix.pairs.items()):
+        figures.setdefault(client, {})[server] = {"status": check.status, "value": check.value}
+    parts = {"network": matrix.network, "check": matrix.check, "unit": matrix.unit, "nodes": matrix.nodes}
+    return {**parts, "figures": figures}
+
+
+def figure(check: t.Optional[Check]) -> str:
+    """At most three digits that count; a failure is marked."""
+    if check is None:
+        return "."
+    text = f"{check.value:.3g}" if check.value is not None and check.value < 1000 else f"{check.value or 0:.0f}"
+    return ("!" if check.status == FAILED else "") + (text if check.value is not None else "no")
+
+
+def as_text(matrix: Matrix, width: int) -> t.List[str]:
+    """Numbered rows and columns, or the worst pairs where those are too wide."""
+    title = f"  {matrix.network}: {KINDS[matrix.check].title}, {matrix.unit}"
+    numbers = [str(number) for number in range(1, len(matrix.nodes) + 1)]
+    rows = [
+        (
+            f"{number} {client}",
+            ["-" if client == server else figure(matrix.at(client, server)) for server in matrix.nodes],
+        )
+        for number, client in zip(numbers, matrix.nodes)
+    ]
+    label = max(len(name) for name, _cells in rows)
+    cell = 2 + max(len(text) for _name, cells in rows for text in [*cells, *numbers])
+    if 4 + label + cell * len(rows) > width:
+        pairs = worst(matrix)
+        lines = [f"{title}: the worst of {len(pairs)} pairs, from client to server"]
+        return [line[:width] for line in lines + [f"    {figure(c):>6}  {' -> '.join(c.pair)}" for c in pairs[:FEW]]]
+    lines = [f"{title}: rows are clients, columns servers"[:width]]
+    lines.append(" " * (4 + label) + "".join(number.rjust(cell) for number in numbers))
+    return lines + [f"    {name:<{label}}" + "".join(text.rjust(cell) for text in cells) for name, cells in rows]

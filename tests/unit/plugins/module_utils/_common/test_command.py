@@ -1,0 +1,77 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs that answer, fail, hang, and leave children behind."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
+
+
+def test_an_answer():
+    assert run_program(["sh", "-c", "echo out; echo err >&2; exit 3"]) == Done(3, "out\n", "err\n")
+
+
+def test_no_such_program():
+    done = run_program(["no-such-program-here"])
+    assert done.rc == 127
+    assert "no-such-program-here" in done.err
+    assert find_program("no-such-program-here") == ""
+
+
+def test_a_program_that_cannot_start(tmp_path):
+    bad = tmp_path / "bad"
+    bad.write_text("#!/no/such/interpreter\n")
+    bad.chmod(0o755)
+    assert run_program([str(bad)]).rc == 126
+
+
+def test_output_that_is_no_text():
+    assert run_program(["printf", r"\377ok"]).out == "\ufffdok"
+
+
+def test_nothing_to_read_from():
+    """A program that asks a question must not hang on the terminal."""
+    assert run_program(["cat"], timeout=5) == Done(0, "", "")
+
+
+def test_messages_are_not_translated(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert run_program(["sh", "-c", "echo $LC_ALL"]).out == "C\n"
+
+
+def test_system_directories_count_although_path_lacks_them(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_program("sh")
+
+
+def running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stream:
+            return stream.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_time_out_kills_the_whole_group(tmp_path):
+    pids = tmp_path / "pids"
+    began = time.monotonic()
+    done = run_program(["sh", "-c", f"echo early; sleep 300 & echo $! $$ >{pids}; wait"], timeout=0.5)
+    assert time.monotonic() - began < 20
+    assert done == Done(None, "early\n", "")
+    deadline = time.monotonic() + 5
+    while any(running(int(pid)) for pid in pids.read_text().split()):
+        assert time.monotonic() < deadline, "the child is still there"
+        time.sleep(0.02)
+
+
+def test_a_child_that_left_the_session_is_not_waited_for(tmp_path):
+    pid = tmp_path / "pid"
+    began = time.monotonic()
+    done = run_program(["sh", "-c", f"setsid sh -c 'echo $$ >{pid}; exec sleep 30' & sleep 30"], timeout=0.5)
+    assert time.monotonic() - began < 20
+    assert done.rc is None
+    os.kill(int(pid.read_text()), 9)

@@ -1,0 +1,261 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt
+
+KEY = b"\x99\x01\x0d" + bytes(range(200))
+
+
+def armor(key, newline=b"\n", headers=b""):
+    body = newline.join(base64.b64encode(key)[start : start + 64] for start in range(0, len(base64.b64encode(key)), 64))
+    begin, end = b"-----BEGIN PGP PUBLIC KEY BLOCK-----", b"-----END PGP PUBLIC KEY BLOCK-----"
+    return begin + newline + headers + newline + body + newline + b"=Ab1z" + newline + end + newline
+
+
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        (KEY, KEY),
+        (armor(KEY), KEY),
+        (armor(KEY, headers=b"Version: GnuPG v2.0.15 (GNU/Linux)\n"), KEY),
+        (armor(KEY, newline=b"\r\n"), KEY),
+        (b"some words before\n" + armor(KEY) + armor(KEY[::-1]), KEY + KEY[::-1]),
+    ],
+)
+def test_dearmor(served, expected):
+    assert apt.dearmor(served) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"), [(KEY, True), (b"\x98\x01", True), (b"\xc6\x01", True), (b"", False), (b"<html>", False)]
+)
+def test_looks_like_key(key, expected):
+    assert apt.looks_like_key(key) is expected
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "expected"),
+    [
+        ("1.35.4-1.1", "1.35.4", True),
+        ("1.35.4-1.1", "1.35.4-1.1", True),
+        ("1.35.4-1.1", "1.35", True),
+        ("1.35.40-1.1", "1.35.4", False),
+        ("1.35.4-1.1", "1.3", False),
+        ("1.35.4-1.1", "", True),
+        ("2.2.1-1~debian.12~bookworm", "2", True),
+        ("2.2.1-1~debian.12~bookworm", "2.2.1", True),
+        ("1.7.27-1", "2", False),
+        ("5:28.0.1-1~debian.12~bookworm", "28.0", True),
+        ("5:28.0.1-1~debian.12~bookworm", "5:28.0.1", True),
+        ("1.35.4~rc1", "1.35.4", True),
+    ],
+)
+def test_satisfies(version, asked, expected):
+    assert apt.satisfies(version, asked) is expected
+
+
+REPOSITORY = {
+    "uri": "https://example.org/deb",
+    "suite": "bookworm",
+    "components": "stable",
+    "key_url": "https://example.org/key",
+    "key_sha256": "",
+}
+DIGEST = "ab" * 32
+
+
+def test_sources_text_of_a_suite():
+    assert apt.sources_text(REPOSITORY, "/etc/apt/keyrings/x.gpg", DIGEST) == (
+        f"# Key: https://example.org/key sha256:{DIGEST}\n"
+        "Types: deb\nURIs: https://example.org/deb\nSuites: bookworm\nComponents: stable\n"
+        "Signed-By: /etc/apt/keyrings/x.gpg\n"
+    )
+
+
+def test_sources_text_of_a_flat_repository_that_the_host_trusts():
+    flat = {**REPOSITORY, "suite": "/", "components": "", "key_url": ""}
+    text = apt.sources_text(flat, "/etc/apt/keyrings/x.gpg", "")
+    assert text == "Types: deb\nURIs: https://example.org/deb\nSuites: /\n"
+
+
+@pytest.mark.parametrize(
+    ("sources", "url", "expected"),
+    [
+        (f"# Key: https://example.org/key sha256:{DIGEST}\nTypes: deb\n", "https://example.org/key", DIGEST),
+        (f"# Key: https://example.org/key sha256:{DIGEST}\nTypes: deb\n", "https://example.org/other", ""),
+        ("Types: deb\n", "https://example.org/key", ""),
+        ("", "https://example.org/key", ""),
+    ],
+)
+def test_key_digest(sources, url, expected):
+    assert apt.key_digest(sources, url) == expected
+
+
+def package(version, state="installed", selection="install"):
+    return {"version": version, "state": state, "selection": selection}
+
+
+def test_parse_status():
+    text = "kubelet\thold\tinstalled\t1.35.4-1.1\nlibfoo\tdeinstall\tconfig-files\t1.0\n"
+    assert apt.parse_status(text) == {
+        "kubelet": package("1.35.4-1.1", selection="hold"),
+        "libfoo": package("1.0", "config-files", "deinstall"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        ({}, {"kubelet": "1.35.4"}),
+        ({"kubelet": package("1.35.4-1.1")}, {}),
+        ({"kubelet": package("1.34.9-1.1")}, {"kubelet": "1.35.4"}),
+        ({"kubelet": package("1.35.4-1.1", "half-configured")}, {"kubelet": "1.35.4"}),
+        ({"kubelet": package("1.35.4-1.1", "config-files")}, {"kubelet": "1.35.4"}),
+    ],
+)
+def test_missing(packages, expected):
+    assert apt.missing(packages, {"kubelet": "1.35.4"}) == expected
+
+
+MADISON = """\
+   kubelet | 1.35.5-1.1 | https://pkgs.k8s.io/core:/stable:/v1.35/deb  Packages
+   kubelet | 1.35.4-1.1 | https://pkgs.k8s.io/core:/stable:/v1.35/deb  Packages
+containerd.io | 2.2.1-1~debian.12~bookworm | https://download.docker.com/linux/debian bookworm/stable amd64 Packages
+"""
+
+
+def test_choose_takes_the_newest_that_fits():
+    offers = apt.parse_madison(MADISON)
+    wanted = {"kubelet": "1.35.4", "containerd.io": "2"}
+    assert apt.choose(offers, wanted) == {"kubelet": "1.35.4-1.1", "containerd.io": "2.2.1-1~debian.12~bookworm"}
+    assert apt.choose(offers, {"kubelet": ""}) == {"kubelet": "1.35.5-1.1"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen"),
+    [({"kubelet": "1.36"}, "on offer: 1.35.5-1.1, 1.35.4-1.1"), ({"kubeadm": ""}, "nothing of that name")],
+)
+def test_choose_says_what_is_on_offer(wanted, seen):
+    with pytest.raises(FabricError, match="No repository has") as caught:
+        apt.choose(apt.parse_madison(MADISON), wanted)
+    assert seen in caught.value.seen
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("E: Could not get lock /var/lib/apt/lists/lock. It is held by process 123 (apt-get)", True),
+        ("dpkg: error: dpkg frontend lock was locked by another process with pid 42", True),
+        ("E: Unable to lock the administration directory (/var/lib/dpkg/), is another process using it?", True),
+        ("E: Unable to locate package kubelet", False),
+    ],
+)
+def test_is_busy(message, expected):
+    assert apt.is_busy(message) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [({"url": "x"}, "unknown: url"), ({}, "no uri"), ("https://example.org", "unknown: it is no mapping")],
+)
+def test_repository_that_is_not_described_well(given, seen):
+    with pytest.raises(FabricError) as caught:
+        apt.as_repository("kubernetes", given)
+    assert caught.value.seen == seen
+
+
+def test_repository_gets_its_defaults():
+    assert apt.as_repository("x", {"uri": "u"}) == {
+        "uri": "u",
+        "suite": "/",
+        "components": "",
+        "key_url": "",
+        "key_sha256": "",
+    }
+
+
+class Served:
+    def __init__(self, body):
+        self.body = body
+
+    def read(self):
+        return self.body
+
+
+def test_fetch_key(monkeypatch):
+    served = armor(KEY)
+    digest = hashlib.sha256(served).hexdigest()
+    monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(served))
+    assert apt.fetch_key("https://example.org/key", digest.upper()) == (KEY, digest)
+    assert apt.fetch_key("https://example.org/key", "") == (KEY, digest)
+
+
+@pytest.mark.parametrize(
+    ("body", "sha256", "what"),
+    [(armor(KEY), "0" * 64, "not the expected one"), (b"<html>moved</html>", "", "no OpenPGP key")],
+)
+def test_fetch_key_refuses(monkeypatch, body, sha256, what):
+    monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(body))
+    with pytest.raises(FabricError, match=what):
+        apt.fetch_key("https://example.org/key", sha256)
+
+
+def test_fetch_key_unreachable(monkeypatch):
+    def refuse(url, timeout):
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(apt, "open_url", refuse)
+    with pytest.raises(FabricError, match="connection refused"):
+        apt.fetch_key("https://example.org/key", "")
+
+
+class Module:
+    """An AnsibleModule whose commands answer from a list."""
+
+    check_mode = False
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.commands = []
+
+    def run_command(self, argv, **_options):
+        self.commands.append(argv)
+        return self.answers.pop(0)
+
+
+def test_a_lock_is_waited_for(monkeypatch):
+    monkeypatch.setattr(apt.time, "sleep", lambda seconds: None)
+    module = Module((100, "", "E: Could not get lock /var/lib/apt/lists/lock"), (0, "done", ""))
+    assert apt.Apt(module, 60).run(["apt-get", "update"], "Could not read the package lists.") == "done"
+    assert len(module.commands) == 2
+
+
+@pytest.mark.parametrize(
+    ("err", "next_step"), [("E: Could not get lock x", "holds the lock"), ("E: broken packages", "what apt says")]
+)
+def test_a_failure_says_what_to_do(err, next_step):
+    module = Module((100, "", err))
+    with pytest.raises(FabricError) as caught:
+        apt.Apt(module, -1).run(["apt-get", "install"], "Could not install packages.")
+    assert next_step in caught.value.next_step
+    assert caught.value.seen == err
+
+
+def test_an_interrupted_dpkg_is_finished(monkeypatch):
+    monkeypatch.setattr(apt.os.path, "isdir", lambda path: False)
+    module = Module((0, "", ""), (0, "", ""))
+    manager = apt.Apt(module, 60)
+    assert not manager.finish_interrupted({"kubelet": package("1")})
+    assert manager.finish_interrupted({"kubelet": package("1", "half-configured")})
+    assert [command[-2:] for command in module.commands] == [
+        ["--configure", "-a"],
+        ["--fix-broken", "--no-install-recommends"],
+    ]

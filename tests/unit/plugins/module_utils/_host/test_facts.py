@@ -1,0 +1,137 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host says about itself, from its files."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
+
+ROUTES = (
+    "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+    "eno1\t00000000\t0100580A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+    "ens1f0\t0000050A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+)
+TCP = (
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    "   0: 00000000:192B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1 0 100 0 0 10 0\n"
+    "   1: 0100007F:2379 0100007F:1234 01 00000000:00000000 00:00000000 00000000     0        0 4243 1 0 100 0 0 10 0\n"
+)
+
+
+@pytest.fixture
+def root(tmp_path: pathlib.Path) -> pathlib.Path:
+    files = {
+        "etc/os-release": 'PRETTY_NAME="Debian"\nID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n# x=y\n',
+        "etc/machine-id": "3d1219c7\n",
+        "etc/kubernetes/kubelet.conf": "clusters:\n- cluster:\n    server: https://10.88.0.11:6443\n",
+        "etc/kubernetes/pki/ca.crt": "certificate",
+        "proc/meminfo": "MemTotal:        8167848 kB\nMemFree: 1 kB\n",
+        "proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n/swapfile file 1 0 -2\n",
+        "proc/net/route": ROUTES,
+        "proc/net/tcp": TCP,
+        "proc/net/tcp6": "",
+        "proc/filesystems": "nodev\tproc\nnodev\toverlay\n\text4\n",
+        "proc/modules": "bridge 1 0 - Live 0x0\n",
+        "sys/class/net/eno1/address": "0c:42:a1:00:00:01\n",
+        "sys/class/net/ens1f0/address": "0c:42:a1:00:00:02\n",
+        "sys/class/net/ens1f0/device/vendor": "0x15b3",
+        "sys/class/net/cali1/address": "ee:ee:ee:ee:ee:ee\n",
+        "sys/class/net/lo/address": "00:00:00:00:00:00\n",
+        "sys/fs/cgroup/cgroup.controllers": "cpu memory",
+        "lib/modules/6.1/modules.dep": "kernel/drivers/net/macvlan.ko.xz: \nkernel/net/8021q/8021q.ko:\n",
+        "lib/modules/6.1/modules.builtin": "kernel/net/bridge/br-netfilter.ko\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "var/lib/rancher/k3s").mkdir(parents=True)
+    return tmp_path
+
+
+def test_gather(root):
+    seen = host_facts.gather([6443, 2379], ["overlay", "macvlan"], ["/var/lib/none"], ["localhost"], root=str(root))
+    assert (seen["distribution"], seen["version"], seen["release"]) == ("debian", "12", "bookworm")
+    assert seen["machine_id"] == "3d1219c7"
+    assert seen["memory_mb"] == 7976
+    assert seen["swap"] == ["/swapfile"]
+    assert seen["ports_busy"] == [{"port": 6443, "process": ""}]
+    assert seen["macs"] == ["0c:42:a1:00:00:01", "0c:42:a1:00:00:02"]
+    assert seen["cgroup"] == "v2"
+    assert seen["kubelet"]["server"] == "10.88.0.11:6443"
+    assert len(seen["kubelet"]["cluster"]) == 16
+    assert seen["other_kubernetes"] == ["k3s"]
+    assert seen["disk_mb"]["/var/lib/none"] > 0
+    assert seen["dns"] == {"localhost": True}
+    assert seen["time"]["asked"] == 0
+    assert not seen["systemd"]
+
+
+def test_a_process_that_closes_files_still_owns_its_port(root):
+    folder = root / "proc/17/fd"
+    folder.mkdir(parents=True)
+    (root / "proc/17/comm").write_text("kube-apiserver\n")
+    inode = host_facts.parse_listening((root / "proc/net/tcp").read_text())[6443]
+    for number in range(9):  # no links: reading them fails as it does when a file was closed after the listing
+        (folder / str(number)).touch()
+    (folder / "4").unlink()
+    (folder / "4").symlink_to(f"socket:[{inode}]")
+    assert host_facts.busy_ports(str(root), [6443]) == [{"port": 6443, "process": "kube-apiserver"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "arrived", "offset"),
+    [
+        (0.0, 5000.0, 1000.0, 0),  # nobody asked
+        (1000.0, 1043.0, 1050.0, 0),  # a connection that took 43 s
+        (1000.0, 1400.0, 1050.0, 350),
+        (1000.0, 600.0, 1050.0, -400),
+    ],
+)
+def test_a_slow_connection_is_not_a_wrong_clock(asked, read, arrived, offset):
+    assert host_facts.clock_offset(asked, read, arrived) == offset
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "there"),
+    [
+        ("6.1", "overlay", True),
+        ("6.1", "bridge", True),
+        ("6.1", "macvlan", True),
+        ("6.1", "br_netfilter", True),
+        ("6.1", "8021q", True),
+        ("6.1", "bonding", False),
+        ("6.2", "bonding", None),
+        ("6.2", "overlay", True),
+    ],
+)
+def test_module_available(root, release, name, there):
+    assert host_facts.module_available(str(root), release, name) is there
+
+
+@pytest.mark.parametrize(("folder", "kind"), [("unified", "hybrid"), ("memory", "v1"), ("cgroup.controllers", "v2")])
+def test_cgroup(tmp_path, folder, kind):
+    (tmp_path / "sys/fs/cgroup" / folder).mkdir(parents=True)
+    assert host_facts.cgroup(str(tmp_path)) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "server"),
+    [
+        ("    server: https://10.0.0.1:6443\n", "10.0.0.1:6443"),
+        ('  server: "https://[fd00::1]:6443/"\n', "[fd00::1]:6443"),
+        ("nothing", ""),
+    ],
+)
+def test_parse_server(text, server):
+    assert host_facts.parse_server(text) == server
+
+
+def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(host_facts, "_PATIENCE", 0.05)
+    monkeypatch.setattr(host_facts.socket, "getaddrinfo", lambda name, port: host_facts.time.sleep(2))
+    assert host_facts.resolve_names(["slow.example", ""]) == {"slow.example": False}

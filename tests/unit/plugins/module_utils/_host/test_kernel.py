@@ -1,0 +1,156 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kernel
+
+FSTAB = """\
+# <file system> <mount point> <type> <options> <dump> <pass>
+UUID=1 / ext4 defaults 0 1
+UUID=2 none swap sw 0 0
+/swap.img\tnone\tswap\tsw\t0\t0
+#/dev/sdb1 none swap sw 0 0
+//nas/swap /srv/swap cifs defaults 0 0
+"""
+
+
+def test_fstab_without_swap():
+    after = kernel.fstab_without_swap(FSTAB)
+    changed = [pair for pair in zip(FSTAB.splitlines(), after.splitlines()) if pair[0] != pair[1]]
+    assert changed == [
+        ("UUID=2 none swap sw 0 0", "# UUID=2 none swap sw 0 0"),
+        ("/swap.img\tnone\tswap\tsw\t0\t0", "# /swap.img\tnone\tswap\tsw\t0\t0"),
+    ]
+    assert kernel.fstab_without_swap(after) == after
+    assert kernel.fstab_without_swap("") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Filename\tType\tSize\tUsed\tPriority\n", []),
+        (
+            "Filename Type Size Used Priority\n/dev/dm-1 partition 1 0 -2\n/my\\040swap file 1 0 -3\n",
+            ["/dev/dm-1", "/my swap"],
+        ),
+    ],
+)
+def test_parse_swaps(text, expected):
+    assert kernel.parse_swaps(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"),
+        ("net.ipv4.conf.eth0/5.rp_filter", "/proc/sys/net/ipv4/conf/eth0.5/rp_filter"),
+    ],
+)
+def test_sysctl_path(key, path):
+    assert kernel.sysctl_path(key) == path
+
+
+def test_is_there(tmp_path):
+    root = str(tmp_path)
+    assert not kernel.is_there("overlay", root)
+    assert not kernel.is_there("unheard_of", root)
+    (tmp_path / "proc" / "sys" / "net" / "bridge").mkdir(parents=True)
+    (tmp_path / "proc" / "filesystems").write_text("nodev\tproc\nnodev\tfuse.overlayfs\n")
+    assert not kernel.is_there("overlay", root)
+    assert kernel.is_there("br_netfilter", root)
+    (tmp_path / "proc" / "filesystems").write_text("nodev\tproc\nnodev\toverlay\n")
+    assert kernel.is_there("overlay", root)
+    (tmp_path / "sys" / "module" / "ib_core").mkdir(parents=True)
+    assert kernel.is_there("ib-core", root)
+
+
+class Module:
+    """An AnsibleModule on a host of files."""
+
+    def __init__(self, check_mode=False, modprobe=(0, "", ""), **params):
+        self.check_mode, self.modprobe = check_mode, modprobe
+        self.params = {"name": "kubernetes", "modules": [], "sysctl": {}, "disable_swap": False, **params}
+        self.commands, self.backups = [], []
+
+    def get_bin_path(self, name):
+        return f"/sbin/{name}"
+
+    def run_command(self, argv, check_rc=False):
+        self.commands.append(argv)
+        return self.modprobe
+
+    def backup_local(self, path):
+        self.backups.append(path)
+
+
+def test_a_module_that_can_not_be_loaded(monkeypatch):
+    monkeypatch.setattr(kernel, "is_there", lambda name: False)
+    with pytest.raises(FabricError, match="has no br_netfilter") as caught:
+        kernel.load(Module(modprobe=(1, "", "modprobe: FATAL: Module br_netfilter not found")), "br_netfilter")
+    assert "FATAL" in caught.value.seen
+
+
+def test_a_module_that_is_built_in(monkeypatch):
+    monkeypatch.setattr(kernel, "is_there", lambda name: True)
+    kernel.load(Module(modprobe=(1, "", "FATAL")), "overlay")
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host with one swap, one sysctl to change and no modules."""
+    fstab = tmp_path / "fstab"
+    fstab.write_text(FSTAB)
+    live = {"net.ipv4.ip_forward": "0", "net.ipv4.tcp_rmem": "4096 131072 6291456"}
+    swaps = ["/swap.img"]
+    written = {}
+    monkeypatch.setattr(kernel, "FSTAB", str(fstab))
+    monkeypatch.setattr(kernel, "active_swaps", lambda: list(swaps))
+    monkeypatch.setattr(kernel, "is_there", lambda name: name == "overlay")
+    monkeypatch.setattr(kernel, "read_sysctl", live.get)
+    monkeypatch.setattr(kernel, "set_sysctl", live.__setitem__)
+    real = kernel.write_file
+
+    def write(module, path, content, mode, backup=False):
+        written[path] = content
+        if path == str(fstab):
+            real(module, path, content, mode, backup)
+
+    monkeypatch.setattr(kernel, "write_file", write)
+    return {"fstab": fstab, "live": live, "written": written}
+
+
+WANTED = {
+    "modules": ["overlay", "br_netfilter"],
+    "sysctl": {"net.ipv4.ip_forward": 1, "net.ipv4.tcp_rmem": "4096\t131072\t6291456"},
+    "disable_swap": True,
+}
+
+
+def test_everything_in_one_call(host):
+    module = Module(**WANTED)
+    result = kernel.run(module)
+    assert result["changed"]
+    assert module.commands == [["/sbin/modprobe", "br_netfilter"], ["swapoff", "/swap.img"]]
+    assert host["live"]["net.ipv4.ip_forward"] == "1"
+    assert "# /swap.img" in host["fstab"].read_text()
+    assert module.backups == [str(host["fstab"])]
+    assert host["written"]["/etc/modules-load.d/kubernetes.conf"] == "overlay\nbr_netfilter\n"
+    assert "net.ipv4.ip_forward = 1\n" in host["written"]["/etc/sysctl.d/99-z-kubernetes.conf"]
+
+
+def test_check_mode_says_the_same_and_does_nothing(host):
+    module = Module(check_mode=True, **WANTED)
+    result = kernel.run(module)
+    assert result["changed"]
+    assert result["diff"][-1]["after"]["swap"] == []
+    assert (module.commands, host["written"]) == ([], {})
+
+
+def test_swap_may_stay(host):
+    module = Module()
+    assert not kernel.run(module)["changed"]
+    assert not host["written"]

@@ -1,0 +1,187 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import memlock
+
+ULIMIT = {"Name": "memlock", "Hard": -1, "Soft": -1}
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "shown"),
+    [
+        ("infinity", None, "infinity"),
+        ("65536", 65536, "65536"),
+        ("64M", 67108864, "67108864"),
+        ("1T", 1 << 40, str(1 << 40)),
+    ],
+)
+def test_limits(limit, size, shown):
+    assert memlock.limit_bytes(limit) == size
+    assert memlock.shown_limit(size) == shown
+
+
+@pytest.mark.parametrize("limit", ["", "unlimited", "-1", "64MB", "M"])
+def test_what_is_no_limit(limit):
+    with pytest.raises(FabricError, match="The limit is not one"):
+        memlock.limit_bytes(limit)
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit", "expected"),
+    [
+        ({}, None, {"default-ulimits": {"memlock": ULIMIT}}),
+        (
+            {"log-driver": "json-file", "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}}},
+            None,
+            {
+                "log-driver": "json-file",
+                "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}, "memlock": ULIMIT},
+            },
+        ),
+        (
+            {"default-ulimits": {"memlock": ULIMIT}},
+            65536,
+            {"default-ulimits": {"memlock": {"Name": "memlock", "Hard": 65536, "Soft": 65536}}},
+        ),
+    ],
+)
+def test_merge_daemon(settings, limit, expected):
+    assert json.loads(memlock.merge_daemon(json.dumps(settings), limit)) == expected
+
+
+def test_merge_daemon_keeps_the_text_that_says_so_already():
+    text = '{ "default-ulimits" : {"memlock": {"Hard": -1, "Name": "memlock", "Soft": -1}},\n\n"x": 1}'
+    assert memlock.merge_daemon(text, None) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [('{"storage-driver": "overlay2",\n}', "not valid JSON"), ("[1]", "not a JSON object")],
+)
+def test_merge_daemon_refuses(text, what):
+    with pytest.raises(FabricError, match=what) as caught:
+        memlock.merge_daemon(text, None)
+    assert caught.value.where == "/etc/docker/daemon.json"
+
+
+def unit(limit="8388608", active="active", load="loaded", **more):
+    return {"LimitMEMLOCK": limit, "ActiveState": active, "LoadState": load, **more}
+
+
+def test_a_unit_that_has_the_limit_needs_no_file():
+    files, readers = memlock.wanted_files({"containerd": unit("infinity"), "k3s": unit()}, "infinity")
+    path = "/etc/systemd/system/k3s.service.d/50-memlock.conf"
+    assert files == {path: {"content": "[Service]\nLimitMEMLOCK=infinity\n", "mode": "0644"}}
+    assert readers == {"k3s": [path]}
+
+
+def test_docker_reads_two_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(memlock, "DAEMON", str(tmp_path / "daemon.json"))
+    files, readers = memlock.wanted_files({"docker": unit()}, "infinity")
+    assert len(files) == 2
+    assert readers["docker"][1] == memlock.DAEMON
+
+
+def pod(name, ready, namespace="default"):
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {"metadata": {"namespace": namespace, "name": name}, "status": {"conditions": conditions}}
+
+
+def test_ready_pods():
+    pods = {
+        "items": [
+            pod("a", True),
+            pod("b", False),
+            pod("c", True, "other"),
+            {"metadata": {"namespace": "x", "name": "d"}},
+        ]
+    }
+    assert memlock.ready_pods(pods) == {"default/a", "other/c"}
+
+
+class Module:
+    def __init__(self, check_mode=False, **params):
+        self.check_mode = check_mode
+        self.params = {"limit": "infinity", "units": [], "restart": True, "node_name": "", "timeout": 0, **params}
+        self.commands, self.backups = [], []
+
+    def run_command(self, argv):
+        self.commands.append(" ".join(argv[1:]))
+        return 0, "", ""
+
+    def backup_local(self, path):
+        self.backups.append(path)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host with a running containerd, an installed but stopped docker, and no k3s."""
+    units = {"containerd": unit(), "docker": unit(active="inactive"), "k3s": unit(load="not-found")}
+    (tmp_path / "daemon.json").write_text('{"log-driver": "journald"}')
+    monkeypatch.setattr(memlock, "DAEMON", str(tmp_path / "daemon.json"))
+    monkeypatch.setattr(memlock, "drop_in_path", lambda name: str(tmp_path / f"{name}.conf"))
+    monkeypatch.setattr(
+        memlock, "show", lambda module, names: {n: u for n, u in units.items() if n in names or not names}
+    )
+    monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: dict.fromkeys(shown, False))
+    monkeypatch.setattr(memlock, "pods_here", lambda module: None)
+    return tmp_path
+
+
+UNITS = ["containerd", "docker", "k3s"]
+
+
+def test_only_what_runs_is_restarted(host):
+    module = Module(units=UNITS)
+    result = memlock.run(module)
+    assert result["units"] == ["containerd", "docker"]
+    assert result["stale"] == ["containerd"]
+    assert module.commands == ["daemon-reload", "restart containerd.service"]
+    assert module.backups == [str(host / "daemon.json")]
+    assert json.loads((host / "daemon.json").read_text())["log-driver"] == "journald"
+    assert not (host / "k3s.conf").exists()
+
+
+def test_restart_can_wait(host):
+    module = Module(units=UNITS, restart=False)
+    result = memlock.run(module)
+    assert result["changed"]
+    assert result["stale"] == ["containerd"]
+    assert module.commands == ["daemon-reload"]
+
+
+def test_check_mode_touches_nothing(host):
+    module = Module(units=UNITS, check_mode=True)
+    assert memlock.run(module)["changed"]
+    assert module.commands == []
+    assert [entry.name for entry in host.iterdir()] == ["daemon.json"]
+
+
+def test_invalid_daemon_json_changes_nothing(host):
+    (host / "daemon.json").write_text("{,}")
+    module = Module(units=UNITS)
+    with pytest.raises(FabricError, match="not valid JSON"):
+        memlock.run(module)
+    assert [entry.name for entry in host.iterdir()] == ["daemon.json"]
+
+
+def test_pods_that_do_not_come_back_are_named(monkeypatch):
+    monkeypatch.setattr(memlock, "pods_here", lambda module: ({"default/a", "default/b"}, {"default/b"}))
+    monkeypatch.setattr(memlock.time, "sleep", lambda seconds: None)
+    with pytest.raises(FabricError) as caught:
+        memlock.wait_for_pods(Module(timeout=-1), {"default/a", "default/b", "default/gone"})
+    assert caught.value.seen == "not ready: default/a"
+
+
+def test_pods_that_are_back(monkeypatch):
+    answers = iter([None, ({"default/a"}, set()), ({"default/a"}, {"default/a"})])
+    monkeypatch.setattr(memlock, "pods_here", lambda module: next(answers))
+    monkeypatch.setattr(memlock.time, "sleep", lambda seconds: None)
+    memlock.wait_for_pods(Module(timeout=60), {"default/a", "default/gone"})

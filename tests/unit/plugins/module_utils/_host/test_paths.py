@@ -1,0 +1,67 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import paths as host_paths
+
+
+def absent(paths, check=False):
+    return host_paths.run(types.SimpleNamespace(params={"paths": [str(path) for path in paths]}, check_mode=check))
+
+
+@pytest.fixture
+def left(tmp_path, monkeypatch):
+    """Files as multus leaves them, of which dpkg says that it owns the one called bridge."""
+    folder = tmp_path / "multus.d"
+    folder.mkdir()
+    (folder / "multus.kubeconfig").write_text("secret")
+    for name in ("00-multus.conf", "multus", "bridge"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "broken").symlink_to(tmp_path / "nothing")
+
+    def dpkg(argv):
+        said = [f"kubernetes-cni: {path}" for path in argv[2:] if path.endswith("bridge")]
+        return Done(1, "\n".join(said), "dpkg-query: no path found matching pattern")
+
+    monkeypatch.setattr(host_paths, "run_program", dpkg)
+    return tmp_path
+
+
+def test_what_no_package_owns_goes(left):
+    paths = [left / name for name in ("00-multus.conf", "multus.d", "multus", "bridge", "never-there")]
+    checked = absent(paths, check=True)
+    assert sorted(path.name for path in left.iterdir())[:2] == ["00-multus.conf", "bridge"]
+    done = absent(paths)
+    assert (done["removed"], done["diff"]) == (checked["removed"], checked["diff"])
+    assert done["kept"] == [f"{left / 'bridge'} (kubernetes-cni)"]
+    assert sorted(path.name for path in left.iterdir()) == ["bridge", "broken", "link"]
+    assert not absent(paths)["changed"]
+
+
+def test_of_a_link_only_the_link_goes(left):
+    assert absent([left / "link", left / "broken"])["changed"]
+    assert (left / "multus.d" / "multus.kubeconfig").exists()
+    assert not (left / "link").is_symlink()
+    assert not (left / "broken").is_symlink()
+
+
+def test_several_packages_and_none():
+    answer = Done(1, "kubernetes-cni, cni-plugins: /opt/cni/bin/bridge\ndiversion by x from: /opt/cni/bin/y", "")
+    assert host_paths.owned(answer, ["/opt/cni/bin/bridge"]) == {"/opt/cni/bin/bridge": "kubernetes-cni, cni-plugins"}
+    assert host_paths.owned(Done(127), ["/opt/cni/bin/bridge"]) == {}
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/etc", "/etc/cni", "etc/cni/net.d", "/etc/cni/", "/etc/cni/../x", "//etc/a"]
+)
+def test_nothing_high_up_is_removed(path):
+    with pytest.raises(FabricError, match="deep in the file system"):
+        host_paths.check_paths([path])

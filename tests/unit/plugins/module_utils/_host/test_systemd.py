@@ -1,0 +1,149 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host import systemd
+
+SHOW = """\
+Id=containerd.service
+LoadState=loaded
+ActiveState=active
+UnitFileState=enabled
+NeedDaemonReload=no
+ExecMainStartTimestampMonotonic=5000000
+DropInPaths=/etc/systemd/system/containerd.service.d/10-kubernetes.conf
+LimitMEMLOCK=infinity
+
+Id=crio.service
+LoadState=not-found
+ActiveState=inactive
+UnitFileState=
+"""
+
+
+def test_parse_show():
+    units = systemd.parse_show(SHOW)
+    assert sorted(units) == ["containerd", "crio"]
+    assert units["containerd"]["LimitMEMLOCK"] == "infinity"
+    assert units["crio"]["LoadState"] == "not-found"
+    assert systemd.parse_show("") == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "written", "expected"),
+    [
+        ({}, [], False),
+        ({}, [1004.0], False),  # written a second before the start
+        ({}, [1004.0, 1006.0], True),  # and one a second after it
+        ({"ActiveState": "inactive"}, [1006.0], False),
+        ({"ActiveState": "reloading"}, [1006.0], True),
+        ({"NeedDaemonReload": "yes"}, [], True),
+    ],
+)
+def test_is_stale(changes, written, expected):
+    # Booted at 1000 by the clock on the wall: the process started at 1005.
+    unit = {**systemd.parse_show(SHOW)["containerd"], **changes}
+    assert systemd.is_stale(unit, written, now=1100.0, monotonic=100.0) is expected
+
+
+def state(enabled, started, stale):
+    return {"enabled": enabled, "started": started, "stale": stale}
+
+
+@pytest.mark.parametrize(
+    ("seen", "want", "verbs"),
+    [
+        (state(True, True, False), {}, []),
+        (state(False, False, False), {}, ["enable", "start"]),
+        (state(True, True, True), {}, ["restart"]),
+        (state(False, True, True), {}, ["enable", "restart"]),
+        (state(False, False, False), {"started": False}, ["enable"]),
+        (state(False, False, False), {"enabled": False}, ["start"]),
+        (state(False, True, True), {"enabled": False, "started": False}, ["restart"]),
+    ],
+)
+def test_steps(seen, want, verbs):
+    assert systemd.steps(seen, systemd.wanted_state(seen, want)) == verbs
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ({}, state(False, False, False)),
+        ({"UnitFileState": "static", "ActiveState": "activating"}, state(True, True, False)),
+        ({"UnitFileState": "disabled", "ActiveState": "failed"}, state(False, False, False)),
+    ],
+)
+def test_unit_state(unit, expected):
+    assert systemd.unit_state(unit, False) == expected
+
+
+class Module:
+    """An AnsibleModule that only remembers its commands."""
+
+    def __init__(self, check_mode=False, answer="", **params):
+        self.check_mode, self.answer, self.params = check_mode, answer, params
+        self.commands = []
+        self.backups = []
+
+    def run_command(self, argv, **_options):
+        self.commands.append(argv)
+        return 0, self.answer, ""
+
+    def backup_local(self, path):
+        self.backups.append(path)
+
+
+def item(path, **values):
+    return {
+        "path": str(path),
+        "content": "",
+        "mode": "0644",
+        "state": "present",
+        "backup": False,
+        "units": [],
+        **values,
+    }
+
+
+def test_write_and_read_bytes_as_they_are(tmp_path):
+    path = str(tmp_path / "deep" / "key")
+    content = b"\x99\x00\r\n\xff".decode("utf-8", "surrogateescape")
+    systemd.write_file(Module(), path, content, "0600")
+    assert (tmp_path / "deep" / "key").read_bytes() == b"\x99\x00\r\n\xff"
+    assert systemd.read_file(path) == {"content": content, "mode": "0600"}
+    assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["key"]
+
+
+def test_files_are_written_once(tmp_path):
+    old = tmp_path / "old"
+    old.write_text("gone")
+    kept = tmp_path / "kept"
+    kept.write_text("before")
+    files = [item(tmp_path / "a", content="x"), item(old, state="absent"), item(kept, content="after", backup=True)]
+    module = Module(files=files, units=[])
+    result = systemd.run(module)
+    assert result["changed"]
+    assert {entry.name for entry in tmp_path.iterdir()} == {"a", "kept"}
+    assert module.backups == [str(kept)]
+    assert [diff.get("after_header") for diff in result["diff"]] == [str(tmp_path / "a"), str(old), str(kept), None]
+    assert not systemd.run(Module(files=files, units=[]))["changed"]
+
+
+def test_check_mode_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(systemd, "show", lambda module, names: systemd.parse_show(SHOW))
+    files = [item(tmp_path / "a", content="x", units=["containerd"])]
+    result = systemd.run(Module(check_mode=True, files=files, units=[{"name": "containerd"}]))
+    assert result["changed"]
+    assert result["restarted"] == ["containerd"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_units_of_a_changed_file_are_restarted(tmp_path, monkeypatch):
+    monkeypatch.setattr(systemd, "show", lambda module, names: systemd.parse_show(SHOW))
+    module = Module(files=[item(tmp_path / "a", content="x", units=["containerd"])], units=[{"name": "containerd"}])
+    assert systemd.run(module)["restarted"] == ["containerd"]
+    assert module.commands == [["systemctl", "restart", "containerd.service"]]

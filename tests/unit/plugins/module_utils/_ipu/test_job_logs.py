@@ -1,0 +1,155 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_logs as logs
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def stamp(number):
+    return f"2026-11-21T10:00:{number // 10:02d}.{number % 10}00000000Z"
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.lists(st.integers(0, 30), max_size=4))
+def test_a_log_that_is_read_again_gives_each_line_once(numbers, breaks):
+    """Whatever the stamps, several lines of one stamp among them, and wherever the stream breaks off."""
+    lines = [(stamp(n), f"line {i}") for i, n in enumerate(sorted(numbers))]
+    sequel, seen = logs.Sequel(), []
+    for end in [*breaks, len(lines)]:
+        since = logs.whole_second(sequel.last) if sequel.last else ""
+        sequel.again()
+        read = [line for line in lines if line[0][:19] >= since[:19]] if since else lines
+        there = lines[: max(end, len(seen))]
+        for when, text in [line for line in read if line in there]:
+            if sequel.new(when):
+                seen.append(text)
+    assert seen == [text for _stamp, text in lines]
+
+
+def test_lines_a_little_out_of_order_are_kept():
+    sequel = logs.Sequel()
+    sequel.again()
+    assert [sequel.new(stamp(n)) for n in (5, 4, 6)] == [True, True, True]
+
+
+@given(st.text(alphabet="ab\né", max_size=40), st.integers(1, 7))
+def test_lines_of_chunks(text, size):
+    raw = text.encode()
+    chunks = [raw[i : i + size] for i in range(0, len(raw), size)]
+    expected = text.split("\n")
+    assert list(logs.lines_of(chunks)) == (expected if expected[-1] else expected[:-1])
+
+
+@pytest.mark.parametrize(
+    ("exact", "whole"),
+    [
+        ("2026-11-21T10:00:01.123456789Z", "2026-11-21T10:00:01Z"),
+        ("2026-11-21T10:00:01Z", "2026-11-21T10:00:01Z"),
+        ("2026-11-21T10:00:01.5+02:00", "2026-11-21T10:00:01+02:00"),
+    ],
+)
+def test_whole_second(exact, whole):
+    assert logs.whole_second(exact) == whole
+
+
+def test_a_file_gets_its_name_at_the_end_and_is_written_anew_only_when_it_differs(tmp_path):
+    def write(*lines):
+        log = logs.Log("p.c", str(tmp_path), 2)
+        for number, line in enumerate(lines):
+            log.add(f"{stamp(number)} {line}")
+        assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == before
+        return log, log.close()
+
+    before = []
+    log, path = write("one", "two", "three  ")
+    assert path == str(tmp_path / "p.c.log")
+    assert list(log.lines) == ["two", "three  "]
+    assert (tmp_path / "p.c.log").read_text() == "one\ntwo\nthree  \n"
+    inode, before = (tmp_path / "p.c.log").stat().st_ino, ["p.c.log"]
+    write("one", "two", "three  ")
+    assert (tmp_path / "p.c.log").stat().st_ino == inode
+    assert write()[1] == ""
+    write("other")
+    assert (tmp_path / "p.c.log").read_text() == "other\n"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+class Answer:
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def stream(self, **_options):
+        for chunk in self.chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+
+    def close(self):
+        pass
+
+
+class Client:
+    """Gives one prepared answer after the other, then empty ones."""
+
+    def __init__(self, *answers):
+        self.answers, self.queries = list(answers), []
+
+    def request(self, _verb, _path, query_params, **_options):
+        self.queries.append(dict(query_params))
+        if self.answers and isinstance(self.answers[0], Exception):
+            raise self.answers.pop(0)
+        return self.answers.pop(0) if self.answers else Answer([])
+
+
+class Cluster:
+    def __init__(self, *answers):
+        self.client = Client(*answers)
+
+
+def pod(phase, uid="u1"):
+    containers = [{"name": "c"}]
+    return {
+        "metadata": {"name": "p", "uid": uid},
+        "spec": {"nodeName": "w", "containers": containers},
+        "status": {"phase": phase},
+    }
+
+
+def test_a_connection_that_breaks_loses_nothing(monkeypatch):
+    monkeypatch.setattr(logs, "PAUSE", 0.01)
+    monkeypatch.setattr(logs.Follower, "pause", 0.01)
+    first = Answer([f"{stamp(1)} one\n{stamp(2)} two\n{stamp(3)} half".encode(), OSError("reset")])
+    second = Answer([f"{stamp(1)} one\n{stamp(2)} two\n{stamp(3)} half a line\n".encode()])
+    cluster = Cluster(first, second)
+    keeper = logs.Logs(cluster, "n", "", 10)
+    keeper.follow([pod("Running")])
+    deadline = time.monotonic() + 10
+    while cluster.client.answers and time.monotonic() < deadline:
+        time.sleep(0.01)
+    keeper.follow([pod("Succeeded")])
+    assert keeper.close() == [{"name": "p.c", "file": "", "tail": ["one", "two", "half a line"], "error": ""}]
+    assert cluster.client.queries[1]["sinceTime"] == "2026-11-21T10:00:00Z"
+    assert cluster.client.queries[-1]["follow"] == "false"
+    assert keeper.close() is keeper.close()
+
+
+def test_a_pod_without_a_node_has_no_log():
+    keeper = logs.Logs(Cluster(), "n", "", 10)
+    waiting = pod("Pending")
+    del waiting["spec"]["nodeName"]
+    keeper.follow([waiting])
+    assert keeper.close() == []
+
+
+def test_a_pod_that_comes_again_has_a_log_of_its_own():
+    keeper = logs.Logs(Cluster(), "n", "", 10)
+    keeper.follow([pod("Failed")])
+    keeper.follow([pod("Running", "u2")])
+    assert keeper.followers["u1", "c"].over.is_set()
+    assert [log["name"] for log in keeper.close()] == ["p.c", "p.c.2"]

@@ -1,0 +1,158 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import types
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import client
+
+
+def refused(status, message="no"):
+    error = client.ApiError(status=status)
+    error.body = json.dumps({"message": message})
+    return error
+
+
+@pytest.mark.parametrize(
+    ("obj", "text"),
+    [
+        ({"kind": "Node", "metadata": {"name": "w1"}}, "Node w1"),
+        ({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}, "Pod n/p"),
+    ],
+)
+def test_describe(obj, text):
+    assert client.describe(obj) == text
+
+
+def test_comparable_leaves_out_what_the_server_adds():
+    obj = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "uid": "x", "resourceVersion": "1", "labels": {"a": "b"}},
+        "data": {"k": "v"},
+        "status": {},
+    }
+    assert client.comparable(obj) == {
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "labels": {"a": "b"}},
+        "data": {"k": "v"},
+    }
+    assert client.comparable(None) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("status.state", "ready"), ("status.none", None), ("status.state.deeper", None), ("x.y", None)]
+)
+def test_field(path, value):
+    assert client.field({"status": {"state": "ready"}}, path) == value
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (client.TransportError(), True),
+        (refused(503), True),
+        (refused(429), True),
+        (refused(500, "etcdserver: request timed out"), True),
+        (refused(500, "failed to create typed patch object"), False),
+        (refused(503, "failed calling webhook"), False),
+        (refused(503, 'no endpoints available for service "http:proxy:80"'), False),
+        (refused(503, "error trying to reach service: connection refused"), False),
+        (refused(404), False),
+        (refused(409), False),
+    ],
+)
+def test_what_passes(error, passes):
+    assert client.passing(error) is passes
+
+
+def test_a_server_that_comes_back():
+    answers = [client.TransportError(), refused(503), {"kind": "Node"}]
+
+    def send():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert client.persist(send, "here", pause=0) == {"kind": "Node"}
+
+
+def test_a_server_that_stays_away(monkeypatch):
+    def send():
+        raise client.TransportError("refused")
+
+    monkeypatch.setattr(client, "PATIENCE", 0)
+    with pytest.raises(FabricError, match=r"stopped answering.*refused"):
+        client.persist(send, "here", pause=0)
+
+
+class Module:
+    """As much of an AnsibleModule as connect() needs."""
+
+    def __init__(self, check_mode):
+        self.check_mode, self.warnings = check_mode, []
+        self.params = {"kubeconfig": "/etc/kubernetes/admin.conf"}
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """A client that knows its server from a cache, and a server that does not answer any more."""
+
+    def request(*unused, **options):
+        raise client.TransportError("refused")
+
+    dead = types.SimpleNamespace(client=types.SimpleNamespace(request=request))
+    monkeypatch.setattr(client, "get_api_client", lambda **unused: dead)
+    monkeypatch.setattr(client, "PATIENCE", -1)
+
+
+@pytest.mark.usefixtures("silent")
+def test_no_cluster_in_check_mode():
+    module = Module(check_mode=True)
+    cluster = client.connect(module)
+    assert not cluster.present
+    assert cluster.items("/api/v1/nodes") == []
+    assert cluster.read({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1"}}) is None
+    assert "/etc/kubernetes/admin.conf" in module.warnings[0]
+
+
+@pytest.mark.usefixtures("silent")
+def test_no_cluster():
+    with pytest.raises(FabricError, match="stopped answering"):
+        client.connect(Module(check_mode=False))
+
+
+@pytest.mark.parametrize(
+    ("status", "step"), [(401, "Fetch a new kubeconfig"), (403, "Give this user the right"), (422, "Correct the value")]
+)
+def test_refusal(status, step):
+    error = client.refusal(refused(status, "spec.x: bad"), "apply", "Node w1")
+    assert (error.where, error.seen) == ("Node w1", "spec.x: bad")
+    assert error.next_step.startswith(step)
+
+
+def test_wait_until():
+    looks = [["a", "b"], ["b"], []]
+    assert client.wait_until(lambda: looks.pop(0), 10, "It was expected.", "Look.", sleep=0) >= 0
+    with pytest.raises(FabricError, match=r"It was expected.*a; b"):
+        client.wait_until(lambda: ["a", "b"], 0, "It was expected.", "Look.", sleep=1)
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "namespace", "path"),
+    [
+        (client.Resource("/api/v1", "nodes", False), "w1", "default", "/api/v1/nodes/w1"),
+        (client.Resource("/api/v1", "pods", True), "p", "n", "/api/v1/namespaces/n/pods/p"),
+        (client.Resource("/api/v1", "pods", True), "", "", "/api/v1/pods"),
+    ],
+)
+def test_paths(resource, name, namespace, path):
+    assert resource.path(name, namespace) == path

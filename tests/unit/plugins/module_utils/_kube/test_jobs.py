@@ -1,0 +1,145 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import jobs
+
+PARAMS = {"name": "mnist", "namespace": "ml", "kind": "Job", "log_lines": 5}
+
+
+def job(*conditions, **status):
+    listed = [dict(zip(("type", "status", "reason", "message"), one)) for one in conditions]
+    return {"kind": "Job", "metadata": {"name": "mnist", "namespace": "ml"}, "status": {"conditions": listed, **status}}
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (job(), None),
+        (job(("Suspended", "True")), None),
+        (job(("Failed", "False")), None),
+        (job(("Complete", "True")), (True, "")),
+        (job(("Created", "True"), ("Succeeded", "True", "MPIJobSucceeded", "done")), (True, "MPIJobSucceeded: done")),
+        (
+            job(("FailureTarget", "True"), ("Failed", "True", "BackoffLimitExceeded", "reached")),
+            (False, "BackoffLimitExceeded: reached"),
+        ),
+    ],
+)
+def test_ended(found, verdict):
+    assert jobs.ended(found) == verdict
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (job(), "no pod yet"),
+        (job(active=2, failed=1), "2 active, 1 failed"),
+        (job(replicaStatuses={"Launcher": {"active": 1}, "Worker": {"active": 4}}), "1 active"),
+        (job(replicaStatuses={"Launcher": {}}), "no pod yet"),
+    ],
+)
+def test_progress(found, said):
+    assert jobs.progress(found) == f"Job ml/mnist goes on: {said}"
+
+
+def pod(name, created, phase="Succeeded", containers=(), inits=()):
+    return {
+        "metadata": {"name": name, "creationTimestamp": created},
+        "status": {"phase": phase, "containerStatuses": list(containers), "initContainerStatuses": list(inits)},
+    }
+
+
+ROLES = ("launcher", "worker")
+DONE, WAITS = {"terminated": {"exitCode": 1}}, {"waiting": {"reason": "PodInitializing"}}
+
+
+def test_failed_pods_tell_first():
+    pods = [pod("a", "1", "Failed"), pod("b", "3"), pod("c", "2", "Failed")]
+    assert [p["metadata"]["name"] for p in jobs.telling(pods)] == ["c", "a", "b"]
+
+
+def test_only_containers_that_started_have_logs():
+    found = pod("a", "1", containers=[{"name": "main", "state": WAITS}], inits=[{"name": "memlock", "state": DONE}])
+    assert jobs.containers_with_logs(found) == ["memlock"]
+
+
+class Cluster:
+    """Answers from memory."""
+
+    def __init__(self, found, pods=(), events=()):
+        self.found, self.pods, self.events, self.asked = found, list(pods), list(events), []
+        self.client = types.SimpleNamespace(request=self.request)
+
+    def read(self, obj):
+        return self.found
+
+    def items(self, path, **query):
+        self.asked.append((path, query))
+        return self.events if path.endswith("/events") else self.pods
+
+    def request(self, verb, path, query_params, **_rest):
+        self.asked.append((path, dict(query_params)))
+        return types.SimpleNamespace(data=b"ulimit \xff too low\n")
+
+
+def watch(cluster, **params):
+    return jobs.JobWatch(cluster, {**PARAMS, **params})
+
+
+def test_a_failure_shows_the_log_of_the_pod_that_failed():
+    failed = pod("mnist-1", "1", "Failed", inits=[{"name": "memlock", "state": DONE}])
+    cluster = Cluster(job(("Failed", "True", "BackoffLimitExceeded", "reached")), [failed])
+    with pytest.raises(FabricError) as error:
+        watch(cluster).look()
+    assert error.value.where == "Job ml/mnist"
+    assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/memlock:\nulimit \ufffd too low"
+    assert ("/api/v1/namespaces/ml/pods/mnist-1/log", {"container": "memlock", "tailLines": 5}) in cluster.asked
+
+
+def test_a_pod_that_is_stuck_is_named():
+    stuck = {"name": "main", "image": "x", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no x"}}}
+    _state, problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).look()
+    assert [(p.fault, "ImagePullBackOff" in p.text) for p in problems] == [(False, False), (True, True)]
+
+
+def test_a_job_that_is_gone():
+    _state, problems = watch(Cluster(None)).look()
+    assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
+
+
+def role(found, name):
+    found["metadata"]["labels"] = {"training.kubeflow.org/job-role": name}
+    return found
+
+
+def test_of_an_mpijob_all_pods_are_looked_at_and_the_launcher_is_asked():
+    pods = [role(pod(f"mnist-{name}", "1", containers=[{"name": name, "state": DONE}]), name) for name in ROLES]
+    cluster = Cluster(job(("Succeeded", "True")), pods)
+    assert watch(cluster, kind="MPIJob").look()[1] == []
+    assert list(watch(cluster, kind="MPIJob").logs()) == ["mnist-launcher/launcher"]
+    assert ("/api/v1/namespaces/ml/pods", {"labelSelector": "training.kubeflow.org/job-name=mnist"}) in cluster.asked
+
+
+def test_an_mpijob_whose_worker_failed_never_starts():
+    worker = role(pod("mnist-worker-1", "1", "Failed", inits=[{"name": "memlock", "state": DONE}]), "worker")
+    with pytest.raises(FabricError) as error:
+        watch(Cluster(job(("Created", "True")), [worker]), kind="MPIJob").look()
+    assert "mnist-worker-1 failed, so the launcher does not start" in error.value.seen
+    assert "mnist-worker-1/memlock:\nulimit" in error.value.seen
+    launcher = role(pod("mnist-launcher-x", "1", "Running"), "launcher")
+    assert watch(Cluster(job(("Created", "True")), [worker, launcher]), kind="MPIJob").look()[1]
+
+
+def test_what_the_operator_refuses_ends_the_wait():
+    event = {"type": "Warning", "reason": "ValidationError", "message": "bad policy", "lastTimestamp": "2"}
+    cluster = Cluster(job(), events=[event, {**event, "message": "older", "lastTimestamp": "1"}])
+    problems = watch(cluster, kind="MPIJob").look()[1]
+    assert [(p.text, p.fault) for p in problems][1:] == [("ValidationError: bad policy", True)]
+    assert watch(Cluster(job()), kind="MPIJob").look()[1][0].text == "MPIJob ml/mnist goes on: no pod yet"

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import nodes_ready
+
+
+def node(name, *conditions):
+    return {"metadata": {"name": name}, "status": {"conditions": list(conditions)}}
+
+
+READY = {"type": "Ready", "status": "True"}
+NO_CNI = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "cni plugin not initialized"}
+LOST = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ([READY], ""),
+        ([{"type": "MemoryPressure", "status": "False"}, READY], ""),
+        ([NO_CNI], "KubeletNotReady: cni plugin not initialized"),
+        ([LOST], "NodeStatusUnknown"),
+        ([], "its kubelet has not reported yet"),
+    ],
+)
+def test_why_not_ready(conditions, reason):
+    assert nodes_ready.why_not_ready(node("a", *conditions)) == reason
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([], {"b": "NodeStatusUnknown"}),
+        (["a"], {}),
+        (["a", "c"], {"c": "the cluster has no such node"}),
+        (["b"], {"b": "NodeStatusUnknown"}),
+    ],
+)
+def test_not_ready(names, expected):
+    assert nodes_ready.not_ready([node("a", READY), node("b", LOST)], names) == expected

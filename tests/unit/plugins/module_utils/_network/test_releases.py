@@ -1,0 +1,137 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Releases that go together."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
+
+
+def resolve(kubernetes="1.35.4", operator="26.4.1", ipu="1.2.0", ipam="auto", cni="calico", managed=True, allow=()):
+    found = Findings(allow)
+    return release_table.resolve(kubernetes, operator, ipu, ipam, cni, found, managed), found.as_list()
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "operator", "ipam"),
+    [
+        ("1.35.4", "26.4.1", "nv-ipam"),
+        ("1.31.0", "26.1.2", "nv-ipam"),
+        ("1.34.2", "25.10.0", "nv-ipam"),
+        ("1.32.1", "25.7.0", "whereabouts"),
+        ("1.31.9", "25.1.0", "whereabouts"),
+        ("v1.35.4", "v26.4.1", "nv-ipam"),
+    ],
+)
+def test_what_goes_together(kubernetes, operator, ipam):
+    releases, findings = resolve(kubernetes, operator)
+    assert findings == []
+    assert releases["ipam"] == ipam
+    assert releases["kubernetes"] == kubernetes.lstrip("v")
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "next_step"),
+    [
+        ({"kubernetes": "1.35"}, "kubernetes-version", "1.35.4"),
+        ({"kubernetes": "one"}, "kubernetes-version", "three numbers"),
+        ({"kubernetes": "1.28.3"}, "kubernetes-version", "release of 1.31"),
+        ({"kubernetes": "1.40.0"}, "kubernetes-version", "release of 1.37"),
+        ({"kubernetes": "1.36.3"}, "kubernetes-range", "1.35.x, or network operator 26.7.0"),
+        ({"operator": "25.7.0"}, "kubernetes-range", "1.32.x, or network operator 26.4.1"),
+        ({"operator": "1.4.0"}, "kubernetes-range", "1.25.x, or network operator 26.4.1"),
+        ({"operator": "24.2.0"}, "network-operator-version", "For Kubernetes 1.35 take 26.4.1"),
+        ({"operator": "latest"}, "network-operator-version", "26.4.1"),
+        ({"ipu": "2.0.0"}, "ipu-operator-version", "Take 1.2.0"),
+        ({"cni": "weave"}, "cni", "calico, flannel, none"),
+        ({"ipam": "dhcp"}, "ipam", "nv-ipam or whereabouts"),
+    ],
+)
+def test_refused_with_the_nearest_that_works(change, check, next_step):
+    findings = resolve(**change)[1]
+    errors = {finding["check"]: finding["next"] for finding in findings if finding["level"] == "error"}
+    assert next_step in errors[check]
+
+
+@pytest.mark.parametrize(
+    ("operator", "kubernetes", "version"),
+    [("25.7.0", "1.32.1", ""), ("25.10.0", "1.34.2", "0.9.4"), ("26.4.1", "1.35.4", "0.9.4")],
+)
+def test_whereabouts_of_the_operator_and_on_its_own(operator, kubernetes, version):
+    releases, findings = resolve(kubernetes, operator, ipam="whereabouts")
+    assert findings == []
+    assert (releases["ipam"], releases["whereabouts"]) == ("whereabouts", version)
+    assert releases["whereabouts_standalone"] == bool(version)
+    assert ("ipamPlugin" in releases["components"]) == (not version)
+    assert "nvIpam" not in releases["components"]
+
+
+def test_other_ipams_need_no_whereabouts():
+    releases = resolve()[0]
+    assert (releases["whereabouts"], releases["whereabouts_standalone"]) == ("", False)
+
+
+def test_nv_ipam_needs_exclusions():
+    errors = resolve("1.27.9", "24.1.1", ipam="nv-ipam", managed=False)[1]
+    assert [(finding["check"], "25.1.0" in finding["next"]) for finding in errors] == [("ipam", True)]
+
+
+def test_a_foreign_cluster_may_be_old():
+    assert resolve("1.25.9", "1.4.0", managed=False)[1] == []
+
+
+def test_allowed_is_a_warning():
+    findings = resolve("1.36.3", allow=["kubernetes-range"])[1]
+    assert [(finding["level"], finding["check"]) for finding in findings] == [("warning", "kubernetes-range")]
+
+
+@pytest.mark.parametrize(("operator", "check"), [("26.7.0", "prerelease"), ("26.4.9", "release-table")])
+def test_releases_that_are_not_sure(operator, check):
+    assert [(finding["level"], finding["check"]) for finding in resolve(operator=operator)[1]] == [("warning", check)]
+
+
+@pytest.mark.parametrize(
+    ("line", "able", "unable"),
+    [
+        ((1, 3), {"deploy_cr", "whereabouts"}, {"tolerations", "nv_ipam", "policy_updates"}),
+        ((23, 7), {"tolerations", "nv_ipam", "nfd_rules"}, {"cni_bin_directory", "nv_ipam_exclusions"}),
+        ((24, 1), {"cni_bin_directory", "container_resources", "deploy_cr"}, {"cni_network_directory"}),
+        ((24, 10), {"nv_ipam_exclusions", "whereabouts"}, {"deploy_cr"}),
+        ((25, 7), {"cni_network_directory", "whereabouts"}, {"restarts_plugins"}),
+        ((25, 10), {"nv_ipam"}, {"whereabouts", "global"}),
+        ((26, 4), {"global", "restarts_plugins"}, {"whereabouts", "deploy_cr"}),
+    ],
+)
+def test_features(line, able, unable):
+    can = {name for name, has in release_table.features(line).items() if has}
+    assert able <= can
+    assert not unable & can
+
+
+def test_images_before_and_since_they_share_a_tag():
+    old = release_table.components("1.4.0", "whereabouts")
+    assert old["multus"] == {
+        "repository": "ghcr.io/k8snetworkplumbingwg",
+        "image": "multus-cni",
+        "version": "v3.8",
+    }
+    assert old["rdmaSharedDevicePlugin"]["repository"] == "nvcr.io/nvidia/cloud-native"
+    new = release_table.components("26.4.1", "nv-ipam")
+    assert {image["version"] for image in new.values()} == {"network-operator-v26.4.1"}
+    assert "ipamPlugin" not in new
+    assert "nvIpam" in new
+
+
+def test_every_line_has_images_for_its_ipam():
+    for operator in release_table.NETWORK_OPERATORS.values():
+        low, high = operator.kubernetes
+        assert low <= high
+        line = release_table.parse(operator.newest)[:2]
+        ipam = "whereabouts" if release_table.features(line)["whereabouts"] else "nv-ipam"
+        names = set(release_table.components(operator.newest, ipam))
+        assert names == {"rdmaSharedDevicePlugin", "cniPlugins", "multus"} | (
+            {"ipamPlugin"} if ipam == "whereabouts" else {"nvIpam"}
+        )

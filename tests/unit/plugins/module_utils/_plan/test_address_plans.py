@@ -1,0 +1,166 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The address plans of whole sites, of several rails and families, against what the two IPAMs would really hand out."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import random
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec, rails
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import networks as plan_networks
+from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import deal, everything_in, hand_out, name, number
+
+PODS = (1, 2, 4, 8)
+RELEASES = ("26.4.1", "26.1.0", "25.10.0", "24.10.1")
+
+
+class Site(t.NamedTuple):
+    """Hosts with a NIC for each rail, and what the site wrote."""
+
+    hosts: t.Dict[str, t.Dict[str, t.Any]]
+    networks: t.List[t.Dict[str, t.Any]]
+    vipu: str
+    ipam: str
+    release: str
+    pods: int
+    never: t.Set[int]  # addresses that no pod of any network may get
+
+
+def subnets_of_a_rail(rng: random.Random, rail: int) -> t.List[t.Any]:
+    """One of each family. One rail in a while has that of another."""
+    rail = rail if rng.random() < 0.97 else 0
+    v4, v6 = (width - rng.choice([4, 5, 6, 7]) for width in (32, 128))
+    return [ipaddress.ip_network(f"10.5.{rail}.0/{v4}"), ipaddress.ip_network(f"fd00:{rail:x}::/{v6}")]
+
+
+def pick(rng: random.Random, subnet: t.Any) -> str:
+    return name(rng.randrange(number(subnet[1]), number(subnet[-1])))
+
+
+def random_rail(rng: random.Random, rail: int, hosts: t.Dict[str, t.Dict[str, t.Any]]) -> t.Dict[str, t.Any]:
+    """A network, and its NIC on every host."""
+    subnets = subnets_of_a_rail(rng, rail)
+    for place, host in enumerate(hosts.values(), rng.choice([1, 2, 9])):
+        entries = [{"address": name(number(net[0]) + place), "prefix": net.prefixlen} for net in subnets]
+        host["rdma"]["links"].append(
+            {
+                **dict.fromkeys(("device", "pci", "mac", "driver"), "x"),
+                "netdev": f"rail{rail}",
+                "kind": "physical",
+                "link_layer": "Ethernet",
+                "state": "ACTIVE",
+                "up": True,
+                "lower": [],
+                "rdma_netdevs": [f"rail{rail}"],
+                "mtu": 9000,
+                "addresses": entries,
+                "altnames": [],
+            }
+        )
+    families = rng.choice([[], ["ipv4"], ["ipv6"], ["ipv4", "ipv6"], ["ipv6", "ipv4"]])
+    used = [subnet for subnet in subnets if f"ipv{subnet.version}" in (families or ["ipv4"])]
+    gateways = [pick(rng, subnet) for subnet in used if rng.random() < 0.5]
+    reserved = [pick(rng, rng.choice(subnets)) for _item in range(rng.choice([0, 0, 1, 4]))]
+    network = {
+        "name": f"rail-{rail}",
+        "select": {"name": f"rail{rail}"},
+        "families": families,
+        "reserved": reserved,
+        "gateway": ",".join(gateways),
+        "share": rng.choice(["all", "all", "upper_half"]),
+    }
+    if rng.random() < 0.2 and len(hosts) > 1:
+        network["hosts"] = [next(iter(hosts))]
+    return network
+
+
+def random_site(rng: random.Random) -> Site:
+    names = [f"w{place}" for place in range(rng.choice([1, 2, 3, 5]))]
+    hosts: t.Dict[str, t.Dict[str, t.Any]] = {
+        one: {"roles": ["worker"], "groups": [], "node": one, "rdma": {"links": [], "routes": {}}} for one in names
+    }
+    networks = [random_rail(rng, rail, hosts) for rail in range(rng.choice([1, 2, 2, 3, 4]))]
+    vipu = pick(rng, ipaddress.ip_network("10.5.0.0/28"))
+    way_out = pick(rng, ipaddress.ip_network("10.5.0.0/28"))
+    hosts[names[0]]["rdma"]["routes"][vipu] = {"dev": "rail0", "source": "", "gateway": way_out}
+    links = [link for host in hosts.values() for link in host["rdma"]["links"]]
+    never = [vipu, way_out, *(entry["address"] for link in links for entry in link["addresses"])]
+    return Site(
+        hosts, networks, vipu, rng.choice(["whereabouts", "nv-ipam"]), rng.choice(RELEASES), rng.choice(PODS),
+        set(map(number, never)),
+    )  # fmt: skip
+
+
+def plan(site: Site) -> t.Tuple[t.List[t.Dict[str, t.Any]], Findings]:
+    found = Findings()
+    vipu_of = dict.fromkeys(site.hosts, site.vipu)
+    settings = {"require_rdma": True, "pods_per_node": site.pods, "avoid": []}
+    releases = {"ipam": site.ipam, "network_operator": site.release, "features": {"whereabouts_ranges": True}}
+    planned = []
+    for network in network_spec.read_networks(site.networks, found):
+        names = plan_networks.members(network, site.hosts, found)
+        links = plan_networks.find_links(network, names, site.hosts, vipu_of, True, found)
+        planned.append(plan_networks.plan_network(network, links, site.hosts, vipu_of, settings, releases, found))
+    rails.judge_overlaps(planned, found)
+    return planned, found
+
+
+def given_by(site: Site, network: t.Dict[str, t.Any]) -> t.List[t.List[t.List[int]]]:
+    """For each family, for each node, the addresses that its pods can get; whereabouts has one store for all nodes."""
+    if site.ipam == "whereabouts":
+        return [[hand_out(one)] for one in network["ipam"].get("ipRanges", [network["ipam"]])]
+    assert network["ipam"]["poolName"] == ",".join(pool["name"] for pool in network["pools"])
+    return [deal(pool, len(network["hosts"]), site.release >= "26") for pool in network["pools"]]
+
+
+def check_family(
+    site: Site, written: t.Dict[str, t.Any], subnet: t.Dict[str, t.Any], blocks: t.List[t.List[int]], nodes: int
+) -> None:
+    own = [*written["reserved"], *filter(None, written["gateway"].split(","))]
+    never = site.never | set(map(number, own))
+    cidr = ipaddress.ip_network(subnet["cidr"])
+    hosts = set(everything_in(cidr)) - {number(cidr[0]), number(cidr[-1])}
+    given = set(itertools.chain.from_iterable(blocks))
+    assert given <= hosts - never
+    assert subnet["capacity"] == len(given) >= subnet["needed"] == site.pods * nodes
+    if site.ipam == "nv-ipam":
+        assert min(map(len, blocks)) >= site.pods
+    elif written["share"] == "all":
+        assert given == hosts - never
+
+
+def test_no_address_twice_and_none_that_is_taken():
+    """3,000 sites. Rails that overlap are refused; of all others every address is counted."""
+    rng = random.Random(20261122)
+    whole = refused = subnets = 0
+    for _turn in range(3000):
+        site = random_site(rng)
+        planned, found = plan(site)
+        cidrs = [ipaddress.ip_network(subnet["cidr"]) for network in planned for subnet in network["subnets"]]
+        overlaps = any(one.overlaps(other) for one, other in itertools.combinations(cidrs, 2))
+        if found.errors:
+            refused += 1
+            assert {finding["check"] for finding in found.errors} <= {"subnet", "on-master"}
+            assert not overlaps or any("same addresses" in finding["what"] for finding in found.errors)
+            continue
+        whole += 1
+        assert not overlaps
+        everything: t.List[int] = []
+        for written, network in zip(site.networks, planned):
+            families = given_by(site, network)
+            assert len(families) == len(network["subnets"]) == max(len(written["families"]), 1)
+            for subnet, blocks in zip(network["subnets"], families):
+                check_family(site, written, subnet, blocks, len(network["hosts"]))
+                everything += itertools.chain.from_iterable(blocks)
+                subnets += 1
+        assert len(everything) == len(set(everything))
+        pools = [pool["name"] for network in planned for pool in network["pools"]]
+        assert len(pools) == len(set(pools))
+    assert whole > 1000
+    assert refused > 300
+    assert subnets > 3000

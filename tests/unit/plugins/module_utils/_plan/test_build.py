@@ -1,0 +1,383 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole plans, from inventories and observations made by hand."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, change, errors, host, plan, site
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+
+@pytest.fixture
+def hosts():
+    return site()
+
+
+def test_a_good_site(hosts):
+    planned = plan(hosts)
+    assert planned["findings"] == []
+    assert planned["cluster"] == {
+        "pod_cidr": "10.244.0.0/16",
+        "service_cidr": "10.96.0.0/12",
+        "endpoint": "10.88.0.11:6443",
+        "control_planes": ["cp1"],
+        "workers": ["w1", "w2"],
+        "single_node": False,
+    }
+    assert planned["hosts"]["w1"] == {
+        "node": "node12",
+        "address": "10.88.0.12",
+        "roles": ["worker", "ipu"],
+        "links": {
+            "rdma-net": {
+                "netdev": "ens1f0",
+                "altname": "",
+                "pci": "0000:81:00.0",
+                "mac": "",
+                "driver": "mlx5_core",
+                "kind": "physical",
+                "lower": [],
+                "rdma_netdevs": ["ens1f0"],
+                "device": "mlx5_0",
+                "mtu": 9000,
+                "address": "10.5.0.12",
+                "prefix": 24,
+                "addresses": [{"address": "10.5.0.12", "prefix": 24}],
+            }
+        },
+    }
+    assert planned["vipu"] == {
+        "controllers": [
+            {"host": "10.5.0.20", "port": 8090, "address": "10.5.0.20", "serves": ["w1", "w2"], "label": "ipunode=true"}
+        ],
+        "value": "10.5.0.20:8090:ipunode=true",
+        "node_labels": {"w1": {"ipunode": "true"}, "w2": {"ipunode": "true"}},
+    }
+    network = planned["networks"][0]
+    assert (network["master"], network["mtu"], network["rdma"]) == ("ens1f0", 9000, True)
+    assert network["subnet"]["cidr"] == "10.5.0.0/24"
+    assert network["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net"}
+    assert network["pool"]["name"] == "rdma-net"
+    terms = network["pool"]["nodeSelector"]["nodeSelectorTerms"]
+    assert terms[0]["matchExpressions"][0]["values"] == ["node12", "node13"]
+    assert planned["rdma_resources"] == [
+        {
+            "resourceName": "rdma_shared_device_a",
+            "resourcePrefix": "rdma",
+            "rdmaHcaMax": 63,
+            "selectors": {"ifNames": ["ens1f0"]},
+        }
+    ]
+
+
+def test_the_same_input_gives_the_same_plan(hosts):
+    before = copy.deepcopy(hosts)
+    assert json.dumps(plan(hosts)) == json.dumps(plan(before))
+    assert hosts == before
+
+
+def test_a_single_host_is_everything():
+    planned = plan({"solo": host(11, ["kube_control_plane"])})
+    assert planned["findings"] == []
+    assert planned["hosts"]["solo"]["roles"] == ["control_plane", "worker", "ipu"]
+    assert planned["cluster"]["single_node"]
+    assert "nodeSelector" not in planned["networks"][0]["pool"]
+
+
+@pytest.mark.parametrize(
+    ("check", "where", "value"),
+    [
+        ("distribution", ("host", "version"), "11"),
+        ("architecture", ("host", "architecture"), "aarch64"),
+        ("python-version", ("host", "python"), "3.6.9"),
+        ("systemd", ("host", "systemd"), False),
+        ("memory", ("host", "memory_mb"), 512),
+        ("disk", ("host", "disk_mb"), {"/var/lib": 900}),
+        ("ports", ("host", "ports_busy"), [{"port": 10250, "process": "nginx"}]),
+        ("cgroup-v2", ("host", "cgroup"), "hybrid"),
+        ("kernel-modules", ("host", "modules"), {"macvlan": False}),
+        ("time", ("host", "time"), {"synchronized": True, "offset": -400}),
+        ("dns", ("host", "dns"), {"mirror.example": False}),
+        ("netns-mode", ("rdma", "netns_mode"), "exclusive"),
+        ("unique-hostname", ("host", "hostname"), "node13"),
+        ("unique-mac", ("host", "macs"), ["0c:42:a1:00:00:0d"]),
+        ("unique-machine-id", ("host", "machine_id"), f"{13:032x}"),
+        ("existing-cluster", ("host", "other_kubernetes"), ["k3s"]),
+        (
+            "existing-cluster",
+            ("host", "kubelet"),
+            {"present": True, "version": "v1.35.4", "server": "10.1.1.1:6443", "cluster": "ab"},
+        ),
+        ("link-layer", ("rdma", "links", 1, "link_layer"), "InfiniBand"),
+        ("fabric-nic", ("rdma", "links", 1, "up"), False),
+        ("fabric-nic", ("rdma", "links", 1, "state"), "DOWN"),
+        ("fabric-nic", ("rdma", "links", 1, "addresses"), []),
+        ("fabric-nic", ("rdma", "links", 1, "rdma_netdevs"), []),
+        ("on-master", ("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}]),
+        ("subnet", ("rdma", "links", 1, "addresses"), [{"address": "10.6.0.12", "prefix": 24}]),
+        ("unobserved", ("host",), {}),
+    ],
+)
+def test_what_is_wrong_with_a_host(hosts, check, where, value):
+    change(where, value)(hosts)
+    found = errors(plan(hosts))
+    assert check in found
+    assert "w1" in found[check]["hosts"]
+
+
+@pytest.mark.parametrize("check", ["cgroup-v2", "distribution", "fabric-mtu"])
+def test_allowed_checks_are_warnings(hosts, check):
+    change(("host", "cgroup"), "v1")(hosts)
+    change(("host", "version"), "11")(hosts)
+    planned = plan(hosts, allow=[check], networks=[{"name": "rdma-net", "mtu": 9100}])
+    assert check not in errors(planned)
+    assert errors(planned, "warning")[check]["next"].startswith("Allowed.")
+
+
+@pytest.mark.parametrize("name", ["cgroups", "subnet"])
+def test_allowing_what_can_not_be_allowed(hosts, name):
+    assert name in errors(plan(hosts, allow=[name]), "warning")["allow"]["what"]
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "said"),
+    [
+        ("kubernetes-version", {"kubernetes_version": "1.35"}, "three numbers"),
+        ("stack", {"stack": "multus"}, "network_operator or spiderpool"),
+        ("spiderpool-version", {"stack": "spiderpool", "spiderpool_version": "0.9.0"}, "Take 1.2.2"),
+        ("ipam", {"stack": "spiderpool", "ipam": "nv-ipam"}, "Set fabric_ipam to auto"),
+        ("networks", {"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa"}]}, "set mode to bridge"),
+        ("gpu-operator-version", {"gpu": True, "gpu_operator_version": "24.9.0"}, "Take 26.7.0"),
+        ("cidr", {"pod_cidr": "10.244.0.1/16"}, "host bits"),
+        ("cidr", {"pod_cidr": "10.244.0.0/33"}, "CIDR"),
+        ("cidr", {"pod_cidr": "10.96.0.0/16"}, "overlap"),
+        ("cidr", {"service_cidr": "10.88.0.0/16"}, "address of a host"),
+        ("cidr", {"pod_cidr": "10.244.0.0/16,10.245.0.0/16"}, "two of one family"),
+        ("subnet", {"pod_cidr": "10.5.0.0/16"}, "overlap"),
+        ("subnet", {"pods_per_node": 200}, "Addresses for 400 pods"),
+        ("subnet", {"networks": [{"name": "rdma-net", "gateway": "10.9.0.1"}]}, "gateway"),
+        ("endpoint", {"control_plane_endpoint": "k8s:port"}, "host:port"),
+        ("artifacts-dir", {"inventory_sources": ["/site"]}, "Nothing was written"),
+        ("networks", {"networks": []}, "empty"),
+        ("networks", {"networks": ["rdma-net"]}, "name: rdma-net"),
+        ("networks", {"networks": [{"name": "rdma-net", "gatway": "10.5.0.1"}]}, "Did you mean gateway"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"nmae": "ens*"}}]}, "Did you mean name"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": "ens1f0"}]}, "dictionary"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"subnet": "10.5.0.0/99"}}]}, "CIDR"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"name": ["ens*", 1]}}]}, "list of it"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"subnet": ["10.5.0.0/24", "x"]}}]}, "CIDR"),
+        ("networks", {"networks": [{"name": "rdma-net", "select": {"gpu": "first"}}]}, "first is 0"),
+        ("fabric-nic", {"networks": [{"name": "rdma-net", "select": {"gpu": 0}}]}, "no NVIDIA GPU"),
+        ("networks", {"networks": [{"name": "RDMA_net"}]}, "lower-case"),
+        ("networks", {"networks": [{"name": "rdma-net", "mode": "l2"}]}, "vepa"),
+        ("networks", {"networks": [{"name": "rdma-net", "master": "a/b"}]}, "15 characters"),
+        ("networks", {"networks": [{"name": "rdma-net", "master": "enp129s0f0np0v12"}]}, "15 characters"),
+        ("networks", {"networks": [{"name": "rdma-net", "mtu": "big"}]}, "mtu"),
+        ("networks", {"networks": [{"name": "rdma-net", "families": ["ipv5"]}]}, "ipv4 and ipv6"),
+        ("networks", {"networks": [{"name": "rdma-net", "families": ["ipv4", "ipv4"]}]}, "each once"),
+        ("networks", {"networks": [{"name": "rdma-net", "gateway": "10.5.0.1,10.5.0.2"}]}, "one of each family"),
+        ("subnet", {"networks": [{"name": "rdma-net", "gateway": "fd00::1"}]}, "name both families"),
+        ("fabric-nic", {"networks": [{"name": "rdma-net", "families": ["ipv4", "ipv6"]}]}, "of ipv4 and of ipv6"),
+        ("networks", {"networks": [{"name": "rdma-net", "hosts": ["w9"]}]}, "unknown host"),
+        ("networks", {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}, "different names"),
+        ("subnet", {"networks": [{"name": "one"}, {"name": "two"}]}, "same addresses"),
+        ("fabric-mtu", {"networks": [{"name": "rdma-net", "mtu": 9100}]}, "9000"),
+        ("on-master", {"networks": [{"name": "rdma-net", "gateway": "10.5.0.12"}]}, "own node"),
+        ("fabric-nic", {"networks": [{"name": "rdma-net", "select": {"name": "ib*"}}]}, "ib*"),
+        ("vipu", {"vipu_hosts": ["10.5.0.20", "10.5.0.21"]}, "serves"),
+        ("vipu", {"vipu_hosts": ["10.5.0.20:port"]}, "host:port"),
+        ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": []}]}, "w2"),
+        ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "label": "rack"}]}, "key=value"),
+        ("vipu", {"vipu_hosts": [{"host": "10.5.0.20", "label": "rack=a,b"}]}, "key=value"),
+        ("vipu-address", {"vipu_hosts": ["localhost"]}, "loopback"),
+        ("vipu-address", {"vipu_hosts": ["[fd00::20]:8090"]}, "IPv6"),
+    ],
+)
+def test_bad_settings(hosts, check, settings, said):
+    planned = plan(hosts, **settings)
+    assert check in errors(planned)
+    assert said in json.dumps([item for item in planned["findings"] if item["check"] == check])
+
+
+def test_all_findings_come_at_once(hosts):
+    change(("host", "version"), "11")(hosts, ("w1", "w2"))
+    hosts["cp1"]["host"]["memory_mb"] = 100
+    planned = plan(hosts, kubernetes_version="1.36.0", pod_cidr="nonsense", networks=[{"nmae": "x"}])
+    assert {"distribution", "memory", "kubernetes-range", "cidr", "networks"} <= set(errors(planned))
+    assert errors(planned)["distribution"]["hosts"] == ["w1", "w2"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "check"),
+    [
+        ({"a": ["kube_node"], "b": ["kube_node"]}, "inventory"),
+        ({"a": ["kube_control_plane"], "b": ["kube_control_plane"]}, "inventory"),
+        ({"a": ["kube_control_plane"], "b": ["ipu_node"]}, "inventory"),
+        ({}, "inventory"),
+    ],
+)
+def test_bad_groups(groups, check):
+    assert check in errors(plan({name: host(number, of) for number, (name, of) in enumerate(groups.items(), 30)}))
+
+
+def test_two_control_planes_are_worth_a_warning(hosts):
+    hosts["w1"]["groups"] = ["kube_control_plane", "etcd"]
+    planned = plan(hosts)
+    assert errors(planned) == {}
+    assert set(errors(planned, "warning")) == {"control-plane-count", "endpoint", "etcd-group"}
+
+
+def test_a_member_of_this_cluster_is_no_finding(hosts):
+    for name, server in (("cp1", "10.88.0.11:6443"), ("w1", "10.88.0.11:6443")):
+        seen = hosts[name]["host"]
+        seen["kubelet"] = {"present": True, "version": "v1.35.4", "server": server, "cluster": "ab"}
+        seen["ports_busy"] = [{"port": 10250, "process": "kubelet"}]
+        seen["disk_mb"] = {"/var/lib": 900}
+    assert plan(hosts)["findings"] == []
+
+
+def test_a_cluster_of_others_keeps_its_version(hosts):
+    hosts["cp1"]["host"]["kubelet"] = {"present": True, "version": "v1.34.2", "server": "lb:6443", "cluster": "ab"}
+    planned = plan(hosts, manage_kubernetes=False)
+    assert planned["findings"] == []
+    assert planned["releases"]["kubernetes"] == "1.34.2"
+
+
+def test_what_vipu_said_wrong(hosts):
+    del hosts["w1"]["vipu"]
+    hosts["w1"]["errors"] = [
+        {"source": "vipu", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."}
+    ]
+    found = errors(plan(hosts))
+    assert found["vipu"]["hosts"] == ["w1"]
+    assert "rc 1" in found["vipu"]["seen"]
+    planned = plan(hosts, allow=["vipu"])
+    assert errors(planned) == {}
+    assert planned["vipu"]["controllers"][0]["serves"] == ["w1", "w2"]
+
+
+def test_several_controllers_get_labels_that_last(hosts):
+    hosts["w2"]["vipu"] = {**hosts["w2"]["vipu"], "host": "vipu2", "address": "10.5.0.21", "port": 8091}
+    vipu = plan(hosts)["vipu"]
+    assert vipu["value"] == "10.5.0.20:8090:ipunode=10.5.0.20,10.5.0.21:8091:ipunode=10.5.0.21-8091"
+    assert vipu["node_labels"] == {"w1": {"ipunode": "10.5.0.20"}, "w2": {"ipunode": "10.5.0.21-8091"}}
+
+
+def test_a_fixed_controller_by_name(hosts):
+    planned = plan(hosts, vipu_hosts=["vipu.example:8090"], resolved={"vipu.example": "10.5.0.20"})
+    assert planned["vipu"]["value"] == "10.5.0.20:8090:ipunode=true"
+
+
+def test_controllers_with_labels_of_their_own(hosts):
+    controllers = [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": ["w2"], "label": "rack=b"}]
+    vipu = plan(hosts, vipu_hosts=controllers)["vipu"]
+    assert vipu["value"] == "10.5.0.20:8090:ipunode=10.5.0.20,10.5.0.21:8090:rack=b"
+    assert vipu["node_labels"] == {"w1": {"ipunode": "10.5.0.20"}, "w2": {"rack": "b"}}
+
+
+def test_without_ipus_vipu_is_not_asked(hosts):
+    for seen in hosts.values():
+        del seen["vipu"]
+    planned = plan(hosts, ipu=False)
+    assert planned["findings"] == []
+    assert planned["vipu"] == {"controllers": [], "value": "", "node_labels": {}}
+
+
+def test_spiderpool_takes_the_network_operators_place(hosts):
+    networks = [{"name": "rail-a", "gateway": "10.5.0.1"}]
+    planned = plan(hosts, stack="spiderpool", networks=networks)
+    assert planned["findings"] == []
+    releases = planned["releases"]
+    assert (releases["stack"], releases["spiderpool"], releases["network_operator"]) == ("spiderpool", "1.2.2", "")
+    network = planned["networks"][0]
+    assert network["ipam"] == {"type": "spiderpool", "default_ipv4_ippool": ["rail-a-v4"]}
+    assert network["pool"] is None
+    assert network["subnet"]["capacity"] == 127, "single addresses, no blocks"
+    assert "Spiderpool 1.2.2" in plan_report.as_text(planned, "Plan")
+
+
+def test_gpus_are_planned_only_where_they_are_wanted(hosts):
+    assert plan(hosts, gpu_operator_version="1.0.0")["releases"]["gpu_operator"] == ""
+    assert plan(hosts, gpu=True)["releases"]["gpu_operator"] == "26.7.0"
+
+
+def test_preflight_alone(hosts):
+    change(("host", "version"), "11")(hosts)
+    hosts["w2"]["rdma"]["links"][1]["link_layer"] = "InfiniBand"
+    checked = planner.build_preflight(SETTINGS, hosts)
+    assert set(errors(checked)) == {"distribution", "link-layer"}
+    assert "Preflight: 3 hosts" in plan_report.as_text(checked, "Preflight")
+
+
+def test_text_fits_a_terminal(hosts):
+    change(("host", "version"), "11")(hosts)
+    text = plan_report.as_text(plan(hosts))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "ERROR distribution: w1" in text
+    assert "1 error" in text.splitlines()[0]
+
+
+def test_html_needs_nothing_else_and_escapes(hosts):
+    change(("host", "distribution"), "<script>")(hosts)
+    page = plan_report.as_html(plan(hosts))
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "http" not in page
+
+
+def test_two_hundred_hosts_are_quick():
+    many = {f"w{number}": host(number, ["kube_node"]) for number in range(300, 500)}
+    many["cp1"] = host(299, ["kube_control_plane"])
+    start = time.monotonic()
+    planned = plan(many)
+    text = plan_report.as_text(planned)
+    assert time.monotonic() - start < 2
+    assert planned["findings"] == []
+    assert len(text.splitlines()) < 70
+
+
+def test_every_check_says_what_it_means():
+    assert all(meaning and not meaning.endswith(".") for meaning in CHECKS.values())
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 99999) | st.text("a1.:/-_[]* ", max_size=9) | st.just("10.5.0.0/24"),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "subnet", "pci", "gpu"]), inner)
+    ),
+    max_leaves=3,
+)
+
+
+@examples(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    network=st.dictionaries(st.sampled_from([*network_spec.DEFAULTS, "other"]), JUNK, max_size=4),
+    vipu=JUNK,
+    text=st.text("0123456789./,:a", max_size=12),
+)
+def test_whatever_a_site_writes_is_a_finding_not_a_crash(hosts, network, vipu, text):
+    planned = plan(
+        copy.deepcopy(hosts),
+        networks=[{"name": "rdma-net", **network}],
+        vipu_hosts=[vipu],
+        pod_cidr=text,
+        control_plane_endpoint=text,
+        kubernetes_version=text,
+        network_operator_version=text,
+        ipam=text,
+    )
+    assert json.loads(json.dumps(planned)) == planned
+    assert plan_report.as_html(planned)
+    assert plan_report.as_text(planned)

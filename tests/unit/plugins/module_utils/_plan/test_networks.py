@@ -1,0 +1,371 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The networks of whole plans: rails, names, VLANs and bonds, families."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
+
+
+@pytest.fixture
+def hosts():
+    return site()
+
+
+def with_names(hosts, **netdevs):
+    """The fabric NICs under these names."""
+    for number, (name, netdev) in enumerate(netdevs.items(), 12):
+        hosts[name]["rdma"]["links"][1] = link(netdev, f"10.5.0.{number}")
+        hosts[name]["rdma"]["routes"]["10.5.0.20"]["dev"] = netdev
+
+
+@pytest.mark.parametrize(
+    ("network", "master"),
+    [
+        ({"name": "rdma-net"}, "rdma-net"),
+        ({"name": "rdma-net", "master": "fabric0"}, "fabric0"),
+        ({"name": "rdma-net", "master": "ens2"}, "ens2"),
+        ({"name": "accelerator-rail-0"}, "accelerato-b103"),
+        ({"name": "storage"}, "storage-e34a"),  # somebody's name already
+        ({"name": "lo"}, "lo-081d"),
+    ],
+)
+def test_nics_of_different_names_get_a_common_one(hosts, network, master):
+    with_names(hosts, w1="ens1f0", w2="ens2")
+    hosts["w1"]["rdma"]["links"].append(link("eno2", "", rdma=False, altnames=["storage"]))
+    planned = plan(hosts, networks=[network])
+    assert planned["findings"] == []
+    assert planned["networks"][0]["master"] == master
+    assert len(master) <= 15
+    assert planned["hosts"]["w1"]["links"][network["name"]]["altname"] == master
+    assert planned["hosts"]["w2"]["links"][network["name"]]["altname"] == ("" if master == "ens2" else master)
+    assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0", "ens2"]}
+    named = "ens1f0" if master == "ens2" else "ens1f0, ens2"
+    assert f"{master} is to be a further name of {named}\n" in plan_report.as_text(planned)
+    # The next plan, when the hosts have it, is the same.
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][1]["altnames"] = [master]
+    assert plan(hosts, networks=[network])["hosts"] == planned["hosts"]
+
+
+def test_a_master_that_is_another_nic(hosts):
+    hosts["w2"]["rdma"]["links"].append(link("fabric0", "", rdma=False))
+    found = errors(plan(hosts, networks=[{"name": "rdma-net", "master": "fabric0"}]))["master-name"]
+    assert (found["hosts"], found["seen"]) == (["w2"], "another NIC is called fabric0")
+
+
+def test_one_master_for_two_nics(hosts):
+    for number, name in ((12, "w1"), (13, "w2")):
+        hosts[name]["rdma"]["links"].append(link("ens2f0", f"10.6.0.{number}"))
+    networks = [
+        {"name": "rail-a", "select": {"name": "ens1f0"}, "master": "fabric0"},
+        {"name": "rail-b", "select": {"name": "ens2f0"}, "master": "fabric0"},
+    ]
+    found = errors(plan(hosts, networks=networks))
+    assert set(found) == {"master-name"}
+    assert found["master-name"]["hosts"] == ["w1", "w2"]
+
+
+def test_rails(hosts):
+    for number, name in ((12, "w1"), (13, "w2")):
+        hosts[name]["rdma"]["links"].append(link("ens2f0", f"10.6.0.{number}"))
+    networks = [
+        {"name": "rail-a", "select": {"name": "ens1*"}},
+        {"name": "rail-b", "select": {"subnet": "10.6.0.0/24"}, "share": "all"},
+    ]
+    planned = plan(hosts, networks=networks)
+    assert planned["findings"] == []
+    assert [network["subnet"]["cidr"] for network in planned["networks"]] == ["10.5.0.0/24", "10.6.0.0/24"]
+    assert [item["resourceName"] for item in planned["rdma_resources"]] == [
+        "rdma_shared_device_a",
+        "rdma_shared_device_b",
+    ]
+
+
+def with_links(hosts, *more):
+    """These links on w1 and w2; {} in an address is the host's number."""
+    for number, name in ((12, "w1"), (13, "w2")):
+        for made in more:
+            one = copy.deepcopy(made)
+            for entry in one["addresses"]:
+                entry["address"] = entry["address"].format(number)
+            hosts[name]["rdma"]["links"].append(one)
+
+
+def test_a_bond_and_its_vlans(hosts):
+    """Masters are the bond and VLAN devices, the plugin gets the functions below them."""
+    bottom = ["ens4f0", "ens4f1"]
+    with_links(
+        hosts,
+        *(link(name, "") for name in bottom),
+        link("bond0", "10.6.0.{}", kind="bond", lower=bottom, rdma_netdevs=bottom, pci=""),
+        link("bond0.7", "10.7.0.{}", kind="vlan", lower=["bond0"], rdma_netdevs=bottom, pci="", mtu=4200),
+    )
+    networks = [
+        {"name": "rail-a", "select": {"name": "bond0"}},
+        {"name": "rail-b", "select": {"name": "bond0.7"}},
+        {"name": "rail-c", "select": {"name": "ens1f0"}},
+    ]
+    planned = plan(hosts, networks=networks)
+    assert planned["findings"] == []
+    assert [(network["master"], network["mtu"]) for network in planned["networks"]] == [
+        ("bond0", 9000), ("bond0.7", 4200), ("ens1f0", 9000),
+    ]  # fmt: skip
+    assert [(item["selectors"]["ifNames"], item["rdmaHcaMax"]) for item in planned["rdma_resources"]] == [
+        (bottom, 31), (bottom, 31), (["ens1f0"], 63),
+    ]  # fmt: skip
+    one = plan(hosts, networks=[{**network, "rdma_resource": "all"} for network in networks])["rdma_resources"]
+    assert [(item["selectors"]["ifNames"], item["rdmaHcaMax"]) for item in one] == [(["ens1f0", *bottom], 63)]
+
+
+def test_a_member_of_a_bond_is_no_master(hosts):
+    with_links(
+        hosts,
+        link("ens4f0", "10.6.0.{}"),
+        link("bond0", "10.6.1.{}", kind="bond", lower=["ens4f0"], rdma_netdevs=["ens4f0"]),
+    )
+    found = errors(plan(hosts, networks=[{"name": "rail-a", "select": {"name": "ens4f0"}}]))
+    assert "bond0" in found["fabric-nic"]["seen"]
+
+
+def test_names_that_mean_different_rails_on_different_hosts(hosts):
+    with_names(hosts, w1="ens1", w2="ens2")
+    for name, number, netdev in (("w1", 12, "ens2"), ("w2", 13, "ens1")):
+        hosts[name]["rdma"]["links"].append(link(netdev, f"10.6.0.{number}"))
+    networks = [{"name": f"rail-{rail}", "select": {"subnet": f"10.{rail}.0.0/24"}} for rail in (5, 6)]
+    planned = plan(hosts, networks=networks)
+    assert errors(planned) == {}
+    assert [network["master"] for network in planned["networks"]] == ["rail-5", "rail-6"]
+    found = [(item["hosts"], item["seen"][:4]) for item in planned["findings"] if item["check"] == "rdma-resource"]
+    assert found == [(["w1"], "ens2"), (["w2"], "ens1"), (["w1"], "ens1"), (["w2"], "ens2")]
+
+
+def test_more_pods_than_gids(hosts):
+    found = errors(plan(hosts, pods_per_node=64, networks=[{"name": "rdma-net", "share": "all"}]), "warning")
+    assert "room for 63" in found["rdma-resource"]["seen"]
+
+
+def test_more_networks_than_letters(hosts):
+    with_links(hosts, *(link(f"v{rail}", f"10.{20 + rail}.0.{{}}", rdma_netdevs=[f"v{rail}"]) for rail in range(30)))
+    networks = [{"name": f"rail-{rail}", "select": {"name": f"v{rail}"}} for rail in range(30)]
+    names = [item["resourceName"] for item in plan(hosts, networks=networks)["rdma_resources"]]
+    assert len(set(names)) == 30
+    assert names[25:28] == ["rdma_shared_device_z", "rdma_shared_device_aa", "rdma_shared_device_ab"]
+
+
+def test_infiniband_can_not_be_allowed(hosts):
+    change(("rdma", "links", 1, "link_layer"), "InfiniBand")(hosts)
+    planned = plan(hosts, allow=["link-layer"])
+    found = errors(planned)["link-layer"]
+    assert "can't be allowed" in found["next"]
+    assert "allow it" not in found["next"]
+    assert "this check can't be allowed" in errors(planned, "warning")["allow"]["seen"]
+
+
+def test_mtu_is_the_least(hosts):
+    hosts["w2"]["rdma"]["links"][1]["mtu"] = 1500
+    planned = plan(hosts)
+    assert planned["networks"][0]["mtu"] == 1500
+    assert errors(planned, "warning")["fabric-mtu"]["seen"] == "1500: w2; 9000: w1"
+
+
+def test_plain_nics_where_rdma_is_not_required(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][1].update(rdma_netdevs=[], device="", link_layer="", state="")
+    planned = plan(hosts, require_rdma=False)
+    assert planned["findings"] == []
+    assert not planned["networks"][0]["rdma"]
+    assert planned["rdma_resources"] == []
+
+
+def test_rdma_that_is_not_asked_for_is_not_planned(hosts):
+    planned = plan(hosts, require_rdma=False)
+    assert not planned["networks"][0]["rdma"]
+    assert planned["rdma_resources"] == []
+
+
+def test_no_pod_gets_a_taken_address(hosts):
+    hosts["cp1"]["rdma"]["links"][1]["addresses"] = [{"address": "10.5.0.200", "prefix": 24}]
+    hosts["w1"]["rdma"]["routes"] = {"10.9.0.1": {"dev": "ens1f0", "source": "", "gateway": "10.5.0.254"}}
+    planned = plan(hosts, kubernetes_version="1.32.1", network_operator_version="25.7.0", pods_per_node=8)
+    excluded = planned["networks"][0]["ipam"]["exclude"]
+    assert "10.5.0.200/32" in excluded
+    assert "10.5.0.254/31" in excluded
+    assert planned["networks"][0]["ipam"]["type"] == "whereabouts"
+
+
+def test_a_fabric_of_ipv6(hosts):
+    for number, name in enumerate(hosts, 11):
+        hosts[name]["rdma"]["links"][1]["addresses"] = [{"address": f"fd00:5::{number}", "prefix": 64}]
+        hosts[name]["rdma"]["routes"] = {"fd00:5::20": {"dev": "ens1f0", "source": "", "gateway": ""}}
+        hosts[name]["vipu"].update(host="fd00:5::20", address="fd00:5::20")
+    assert set(errors(plan(hosts))) == {"vipu-address"}
+    planned = plan(hosts, pod_cidr="10.244.0.0/16,fd00:244::/56", service_cidr="10.96.0.0/12,fd00:96::/112")
+    assert errors(planned) == {}
+    assert planned["vipu"]["value"] == "[fd00:5::20]:8090:ipunode=true"
+    assert planned["networks"][0]["subnet"]["cidr"] == "fd00:5::/64"
+
+
+def dual(hosts):
+    for number, name in ((12, "w1"), (13, "w2")):
+        hosts[name]["rdma"]["links"][1]["addresses"] += [
+            {"address": f"fd00:5::{number}", "prefix": 64},
+            {"address": f"fd00:6::{number}", "prefix": 64},
+        ]
+
+
+BOTH = {"name": "rdma-net", "families": ["ipv4", "ipv6"]}
+
+
+def test_two_families_of_nv_ipam(hosts):
+    dual(hosts)
+    network = {**BOTH, "gateway": "10.5.0.1, fd00:5::1", "share": "all", "reserved": ["10.5.0.7", "fd00:5::7"]}
+    planned = plan(hosts, networks=[network])
+    assert errors(planned) == {}
+    only = planned["networks"][0]
+    assert only["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net,rdma-net.ipv6"}
+    assert [subnet["cidr"] for subnet in only["subnets"]] == ["10.5.0.0/24", "fd00:5::/64"]
+    assert [subnet["gateway"] for subnet in only["subnets"]] == ["10.5.0.1", "fd00:5::1"]
+    assert [pool["name"] for pool in only["pools"]] == ["rdma-net", "rdma-net.ipv6"]
+    assert (only["subnet"], only["pool"]) == (only["subnets"][0], only["pools"][0])
+    assert all("nodeSelector" in pool for pool in only["pools"])
+    assert planned["hosts"]["w1"]["links"]["rdma-net"]["addresses"] == [
+        {"address": "10.5.0.12", "prefix": 24},
+        {"address": "fd00:5::12", "prefix": 64},
+    ]
+    assert planned["rdma_resources"][0]["rdmaHcaMax"] == 41  # each pod has one more address in the GID table
+    text = plan_report.as_text(planned)
+    assert "fd00:5::/64, gateway fd00:5::1" in text
+
+
+def test_two_families_of_whereabouts(hosts):
+    dual(hosts)
+    network = {**BOTH, "select": {"subnet": ["fd00:6::/64"]}, "share": "10.5.0.64/27,fd00:6::1:0/112"}
+    planned = plan(hosts, networks=[network], ipam="whereabouts")
+    assert errors(planned) == {}
+    only = planned["networks"][0]
+    assert (only["pool"], only["pools"]) == (None, [])
+    assert set(only["ipam"]) == {"type", "ipRanges"}
+    assert [sorted(one) for one in only["ipam"]["ipRanges"]] == [["exclude", "range", "range_end", "range_start"]] * 2
+    assert [(one["range"], one["range_start"]) for one in only["ipam"]["ipRanges"]] == [
+        ("10.5.0.0/24", "10.5.0.64"),
+        ("fd00:6::/64", "fd00:6::1:0"),
+    ]
+
+
+@pytest.mark.parametrize(("operator", "able"), [("23.1.0", False), ("23.4.0", True)])
+def test_old_whereabouts_has_one_range(hosts, operator, able):
+    dual(hosts)
+    settings = {"manage_kubernetes": False, "kubernetes_version": "1.25.4", "network_operator_version": operator}
+    assert ("networks" not in errors(plan(hosts, networks=[BOTH], **settings))) == able
+
+
+@pytest.mark.parametrize(
+    ("families", "cidr"), [([], "10.5.0.0/24"), (["ipv4"], "10.5.0.0/24"), (["ipv6"], "fd00:5::/64")]
+)
+def test_one_family(hosts, families, cidr):
+    dual(hosts)
+    only = plan(hosts, networks=[{"name": "rdma-net", "families": families}])["networks"][0]
+    assert [subnet["cidr"] for subnet in only["subnets"]] == [cidr]
+    assert only["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net"}
+
+
+def test_families_of_two_networks_overlap(hosts):
+    dual(hosts)
+    with_links(hosts, link("ens2", "10.6.0.{}"))
+    for name in ("w1", "w2"):
+        links = hosts[name]["rdma"]["links"]
+        links[2]["addresses"].append({**links[1]["addresses"][1], "address": f"fd00:5::{name[1]}"})
+    networks = [{**BOTH, "name": f"rail-{rail}", "select": {"name": f"ens{rail}*"}} for rail in (1, 2)]
+    found = errors(plan(hosts, networks=networks))
+    assert found["subnet"]["seen"] == "fd00:5::/64 and fd00:5::/64 overlap"
+
+
+def test_eight_rails_on_hosts_with_different_groups(hosts):
+    hosts["w2"]["groups"].append("rack2")
+    for number, name in ((12, "w1"), (13, "w2")):
+        rails = [link(f"rail{rail}", f"10.{20 + rail}.0.{number}") for rail in range(8)]
+        hosts[name]["rdma"]["links"] += rails
+    networks = [{"name": f"rail-{rail}", "select": {"name": f"rail{rail}"}} for rail in range(8)]
+    networks[7]["hosts"] = ["rack2"]
+    planned = plan(hosts, networks=networks)
+    assert planned["findings"] == []
+    assert len(planned["hosts"]["w1"]["links"]) == 7
+    assert len(planned["rdma_resources"]) == 8
+    assert planned["networks"][7]["hosts"] == ["w2"]
+    text = plan_report.as_text(planned)
+    assert "8 NICs" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+ROOT = Path(__file__).parents[5]
+
+
+@pytest.mark.parametrize("example", sorted(path.parts[-3] for path in ROOT.glob("inventories/*/group_vars/all.yml")))
+def test_networks_of_the_examples(example):
+    found = Findings()
+    variables = yaml.safe_load((ROOT / "inventories" / example / "group_vars" / "all.yml").read_text(encoding="utf-8"))
+    network_spec.read_networks(variables.get("fabric_networks", [{"name": "rdma-net"}]), found)
+    assert found.as_list() == []
+
+
+def gpu_host(root, number):
+    """Eight GPUs and eight NICs, one of each at a switch; the NICs' names follow the host."""
+    tree, addresses = Tree(root), {}
+    for rail in range(8):
+        # The switches do not come in the order of the rails' subnets, and GPUs not in that of NICs' names.
+        switch = f"pci0000:{16 * rail:02x}/0000:{16 * rail:02x}:01.0"
+        netdev = f"ens{10 + rail}np0" if number % 2 else f"enp{7 * rail % 8}s0"
+        tree.gpu(f"0000:{16 * rail + 2:02x}:00.0", f"{switch}/0000:{16 * rail + 1:02x}:00.0", rail // 4)
+        place = {"above": f"{switch}/0000:{16 * rail + 1:02x}:01.0", "numa": rail // 4}
+        tree.nic(netdev, f"mlx5_{rail}", f"0000:{16 * rail + 3:02x}:00.0", mtu=4200, **place)
+        addresses[netdev] = [{"address": f"172.16.{10 + rail}.{number}", "prefix": 24}]
+    rdma = {"links": host_links.read_links(str(tree), addresses, {}), "gpus": host_links.read_gpus(str(tree.sys))}
+    return {**host(number, ["kube_node"]), "rdma": {**rdma, "routes": {}, "netns_mode": "shared"}}
+
+
+def test_eight_rails_beside_eight_gpus(tmp_path, hosts):
+    """The example inventory on hosts whose NICs have different names."""
+    variables = yaml.safe_load((ROOT / "inventories/rails/group_vars/all.yml").read_text(encoding="utf-8"))
+    settings = {name[len("fabric_") :]: value for name, value in variables.items()}
+    hosts = {"cp1": hosts["cp1"], **{f"gpu{number}": gpu_host(tmp_path / str(number), number) for number in (21, 22)}}
+    planned = plan(hosts, **settings)
+    assert errors(planned) == {}
+    for rail, network in enumerate(planned["networks"]):
+        names = [f"enp{7 * rail % 8}s0", f"ens{10 + rail}np0"]
+        assert (network["master"], network["rdma_netdevs"]) == (f"rail-{rail}", names)
+        assert network["subnet"]["cidr"] == f"172.16.{10 + rail}.0/24"
+        assert network["mtu"] == 4200
+        assert planned["rdma_resources"][rail]["selectors"]["ifNames"] == names
+        mine = planned["hosts"]["gpu21"]["links"][network["name"]]
+        assert (mine["altname"], mine["pci"]) == (f"rail-{rail}", f"0000:{16 * rail + 3:02x}:00.0")
+    assert planned["findings"] == []
+    text = plan_report.as_text(planned)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_pvrdma_is_found_by_its_driver(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts)
+    assert list(errors(planned, "warning")) == ["pvrdma"]
+    assert planned["rdma_resources"][0]["selectors"] == {"drivers": ["vmw_pvrdma"]}
+
+
+def test_pvrdma_and_other_nics_are_no_network(hosts):
+    hosts["w1"]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts)
+    assert errors(planned)["pvrdma"]["hosts"] == ["w1"]
+    assert "w2" in errors(planned)["pvrdma"]["seen"]
+    assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0"]}

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that is down keeps its place in the plan."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import observation_cache
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, plan, site
+
+THEN = "2026-11-21T12:00:00+00:00"
+UNREACHABLE = {
+    "source": "host",
+    "what": "The host could not be looked at.",
+    "where": "preflight_info",
+    "seen": "no route to host",
+    "next_step": "Start it.",
+}
+
+
+def down(hosts, name):
+    return {**hosts, name: {"groups": hosts[name]["groups"], "address": "", "errors": [UNREACHABLE]}}
+
+
+def test_planned_as_it_was_seen():
+    hosts = site()
+    last = observation_cache.read(json.dumps(observation_cache.keep(hosts, {}, THEN)))
+    planned = plan(observation_cache.recall(down(hosts, "w1"), last), allow=["unobserved"])
+    before = plan(hosts)
+    assert {key: planned[key] for key in planned if key != "findings"} == {
+        key: before[key] for key in before if key != "findings"
+    }
+    (finding,) = planned["findings"]
+    assert (finding["check"], finding["level"], finding["hosts"]) == ("unobserved", "warning", ["w1"])
+    assert finding["seen"] == f"no route to host (at preflight_info); planned as it was seen at {THEN}"
+
+
+def test_not_seen_is_an_error_and_never_seen_says_what_follows():
+    hosts = site()
+    last = observation_cache.keep(hosts, {}, THEN)
+    assert "planned as it was" in errors(plan(observation_cache.recall(down(hosts, "w1"), last)))["unobserved"]["seen"]
+    unknown = errors(plan(observation_cache.recall(down(hosts, "w1"), {})))["unobserved"]["seen"]
+    assert unknown.endswith("its addresses are not known, so pods may get them")
+
+
+def test_what_is_kept():
+    hosts = site()
+    first = observation_cache.keep(hosts, {}, THEN)
+    assert {entry["when"] for entry in first.values()} == {THEN}
+    later = observation_cache.keep({name: down(hosts, "w1")[name] for name in ("cp1", "w1")}, first, "now")
+    assert {name: entry["when"] for name, entry in later.items()} == {"cp1": "now", "w1": THEN}
+    assert later["w1"] == first["w1"]
+
+
+def test_a_host_that_answers_is_not_recalled():
+    hosts = site()
+    assert observation_cache.recall(hosts, observation_cache.keep(hosts, {}, THEN)) == hosts
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"w1": 1}', '{"w1": {"when": "x"}}'])
+def test_a_file_that_is_something_else(text):
+    assert observation_cache.read(text) == {}

@@ -1,0 +1,620 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A healthy fabric, and one fault a row: each must be found by the check that is made for it, and by no other."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verdict
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, KINDS, Check
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.commands import gid_of
+
+Facts = t.Dict[str, t.Any]
+ADDRESSES = {"cp1": "10.5.0.129", "w1": "10.5.0.137"}
+IPAM = {"type": "nv-ipam", "poolName": "rdma-net"}
+
+
+def plan() -> Facts:
+    link = {"netdev": "eth1", "device": "mlx5_0", "prefix": 24, "mtu": 1500}
+    return {
+        "releases": {"network_operator": "26.4.1", "ipu_operator": "1.2.0"},
+        "hosts": {
+            "cp1": {
+                "node": "cp1",
+                "roles": ["control_plane", "ipu"],
+                "links": {"rdma-net": {**link, "address": "10.5.0.11"}},
+            },
+            "w1": {"node": "w1", "roles": ["worker", "ipu"], "links": {"rdma-net": {**link, "address": "10.5.0.12"}}},
+        },
+        "vipu": {
+            "controllers": [{"address": "10.5.0.20", "port": 8090, "serves": []}],
+            "node_labels": {"cp1": {"vipu-ctrl": "vctl"}, "w1": {"vipu-ctrl": "vctl"}},
+        },
+        "networks": [
+            {
+                "name": "rdma-net",
+                "namespace": "default",
+                "master": "eth1",
+                "mode": "bridge",
+                "mtu": 1500,
+                "rdma": True,
+                "resource": "rdma/shared",
+                "ipam": IPAM,
+                "pool": {"exclusions": [{"startIP": "10.5.0.145", "endIP": "10.5.0.150"}]},
+                "subnet": {
+                    "cidr": "10.5.0.0/24",
+                    "gateway": "10.5.0.1",
+                    "range_start": "10.5.0.128",
+                    "range_end": "10.5.0.254",
+                    "exclude": ["10.5.0.0/25", "10.5.0.140/32"],
+                    "needed": 16,
+                },
+            }
+        ],
+    }
+
+
+def pod(node: str) -> Facts:
+    address = ADDRESSES[node]
+    limits = {"soft": "unlimited", "hard": "unlimited"}
+    gid = {"device": "mlx5_0", "port": 1, "index": 5, "gid": gid_of(address), "type": "RoCE v2", "netdev": "net1"}
+    return {
+        "host": node,
+        "pod": f"probe-{node}",
+        "networks": ["rdma-net"],
+        "state": "running",
+        "reason": "",
+        "network_status": [{"name": "cbr0"}, {"name": "default/rdma-net"}],
+        "root": {
+            "uid": 0,
+            "memlock": limits,
+            "tool_missing": False,
+            "links": {"net1": {"mtu": 1500, "kind": "macvlan", "addresses": [{"address": address, "prefix": 24}]}},
+            "default_routes": ["eth0"],
+            "vipu": [{"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""}],
+            "error": "",
+        },
+        "user": {"uid": 1000, "memlock": limits, "error": ""},
+        "rdma": {
+            "files": ["rdma_cm", "uverbs0"],
+            "classes": ["infiniband/mlx5_0", "infiniband_verbs/uverbs0", "infiniband_mad/umad0", "misc/rdma_cm"],
+            "ports": {
+                "mlx5_0/1": {"state": "ACTIVE", "link_layer": "Ethernet"},
+                "mlx5_1/1": {"state": "DOWN", "link_layer": "InfiniBand"},
+            },
+            "gids": [{**gid, "index": 4, "type": "IB/RoCE v1"}, gid],
+            "tools": [],
+            "error": "",
+        },
+    }
+
+
+def dealer(name: str = "old", kind: str = "IPPool", namespace: str = "x", **more: t.Any) -> Facts:
+    """Somebody who deals the addresses of the healthy fabric's network; by default a pool of a former plan."""
+    facts = {"kind": kind, "namespace": namespace, "name": name, "what": f"{kind} {namespace}/{name}", "ours": True}
+    return {**facts, "ipam": "nv-ipam", "stores": [], "ranges": ["10.5.0.128-10.5.0.254"], **more}
+
+
+def probe() -> Facts:
+    ping = {"sent": 2, "received": 2, "rtt_ms": 0.08, "path_mtu": None, "supported": True, "seen": ""}
+    node = {
+        "ready": True,
+        "reason": "",
+        "labels": {"vipu-ctrl": "vctl"},
+        "allocatable": {"rdma-net": {"resource": "rdma/shared", "count": 63}},
+    }
+    pair = {"network": "rdma-net", "from": "cp1", "to": "w1"}
+    return {
+        "probed": True,
+        "reason": "",
+        "rdma_image": "tools",
+        "kinds": ["NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition", "IPUJob"],
+        "releases": [
+            {"name": "network-operator", "version": "26.4.1", "status": "deployed"},
+            {"name": "ipu-operator", "version": "1.2.0", "status": "deployed"},
+        ],
+        "pools": [
+            {
+                "name": "rdma-net",
+                "ipam": "nv-ipam",
+                "cidr": "10.5.0.0/24",
+                "usable": 16,
+                "excluded": 0,
+                "capacity": 16,
+                "allocated": 2,
+                "free": 14,
+                "orphaned": [],
+                "nodes": [
+                    {"node": "cp1", "range": "10.5.0.129-10.5.0.136", "capacity": 8, "allocated": 1, "free": 7},
+                    {"node": "w1", "range": "10.5.0.137-10.5.0.144", "capacity": 8, "allocated": 1, "free": 7},
+                ],
+            }
+        ],
+        "dealers": [
+            dealer("rdma-net", namespace="nvidia"),
+            dealer("far", ranges=["10.6.0.1-10.6.0.9", "fd00::1-fd00::9"]),
+        ],
+        "addons": {"nfd": ["nfd/worker"], "multus": ["nvidia/kube-multus-ds"], "multus_nodes": ["cp1", "w1"]},
+        "policy": {"state": "ready", "appliedStates": [{"name": "state-multus-cni", "state": "ready"}]},
+        "networks": {
+            "rdma-net": {
+                "state": {"state": "ready"},
+                "attachment": {"type": "macvlan", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": IPAM},
+            }
+        },
+        "nodes": {"cp1": node, "w1": copy.deepcopy(node)},
+        "pods": {"cp1": pod("cp1"), "w1": pod("w1")},
+        "pairs": [{**pair, "address": "10.5.0.137", "mtu": 1500, "error": "", "small": ping, "full": {**ping}}],
+        "traffic": [
+            {
+                **pair,
+                "check": "rping",
+                "tool": "rping",
+                "missing": False,
+                "rc": 0,
+                "seen": "",
+                "value": 10.0,
+                "unit": "pings",
+            },
+            {
+                **pair,
+                "check": "write_bandwidth",
+                "tool": "ib_write_bw",
+                "missing": False,
+                "rc": 0,
+                "seen": "",
+                "value": 97.8,
+                "unit": "Gb/s",
+            },
+            {
+                **pair,
+                "check": "read_latency",
+                "tool": "ib_read_lat",
+                "missing": False,
+                "rc": 0,
+                "seen": "",
+                "value": 2.96,
+                "unit": "us",
+            },
+        ],
+        "host_traffic": [{"node": "cp1", "missing": False, "rc": 0, "seen": "", "value": 23.4, "unit": "Gb/s"}],
+        "webhook": {"passed": True, "seen": "accepted"},
+        "ipu": {
+            "deployments": [
+                {"name": "ipu-operator-controller-manager", "namespace": "ipu", "ready": 1, "wanted": 1},
+                {"name": "ipu-operator-vipu-proxy", "namespace": "ipu", "ready": 1, "wanted": 1},
+            ],
+            "proxy": {"healthy": True, "seen": "GET /health: 200"},
+            "certificate": {"end": "2027-11-21T10:00:00+00:00", "days": 364},
+        },
+    }
+
+
+EXPECT = verdict.Expect(rdma_bandwidth=90, rdma_latency=5, host_traffic=20, ipu_partition="p1")
+
+
+def put(facts: Facts, path: str, value: t.Any) -> None:
+    """Set `pods/w1/state` and the like: numbers are places in a list, a backslash stands for the slash inside a key."""
+    parts: t.List[t.Any] = [int(part) if part.isdigit() else part.replace("\\", "/") for part in path.split("/")]
+    functools.reduce(lambda at, part: at[part], parts[:-1], facts)[parts[-1]] = value
+
+
+def by_status(checks: t.Sequence[Check], status: str) -> t.Set[str]:
+    return {check.check for check in checks if check.status == status}
+
+
+def test_a_healthy_fabric_passes_every_check() -> None:
+    checks = verdict.judge(plan(), probe(), EXPECT)
+    assert by_status(checks, "passed") == set(KINDS) - {"policy_routes"}, "rails of Spiderpool have those"
+    assert verdict.counts(checks) == {"passed": len(checks), "failed": 0, "skipped": 0}
+
+
+LEAK = [{"address": "10.5.0.131", "pod": "default/a", "why": "no such pod runs"}]
+TWICE = [{"address": "10.5.0.131", "pod": "a/b, a/c", "why": "two pods have it"}]
+LOW = {"soft": "8388608", "hard": "8388608"}
+NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
+NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
+LATE = {"state": "notReady", "appliedStates": [{"name": "state-nv-ipam", "state": "notReady"}]}
+VIPU = {"host": "10.5.0.20", "port": 8090}
+ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "failed", "seen"),
+    [
+        ("releases", [], {"release": "skipped"}, "not installed by Helm"),
+        ("releases/0/status", "pending-upgrade", {"release": "failed"}, "26.4.1, pending-upgrade"),
+        ("releases/1/version", "1.1.0", {"release": "failed"}, "1.1.0, deployed"),
+        ("kinds", ["NicClusterPolicy", "MacvlanNetwork", "IPUJob"], {"kinds": "failed"}, "NetworkAttachmentDefinition"),
+        ("policy", None, {"policy": "failed"}, "no NicClusterPolicy"),
+        ("policy", LATE, {"policy": "failed"}, "notReady: state-nv-ipam"),
+        ("policy", {}, {"policy": "failed"}, "no state yet"),
+        ("nodes/w1/ready", False, {"node": "failed"}, ""),
+        ("networks/rdma-net/state", None, {"network": "failed"}, "no MacvlanNetwork"),
+        ("networks/rdma-net/state", {"state": "notReady", "reason": "no IPAM"}, {"network": "failed"}, "no IPAM"),
+        ("networks/rdma-net/attachment", None, {"attachment": "failed"}, "no NetworkAttachmentDefinition"),
+        ("networks/rdma-net/attachment", "{broken", {"attachment": "failed"}, "not JSON: {broken"),
+        ("networks/rdma-net/attachment/master", "eth9", {"attachment": "failed"}, "master is 'eth9', planned 'eth1'"),
+        ("networks/rdma-net/attachment/ipam", {"type": "whereabouts"}, {"attachment": "failed"}, "whereabouts"),
+        ("networks/rdma-net/attachment/mtu", 9000, {"attachment": "failed"}, "mtu is 9000"),
+        ("pods/w1/network_status", None, {}, ""),
+        ("addons/nfd", ["a/nfd", "b/nfd"], {"nfd": "failed"}, "a/nfd, b/nfd"),
+        ("addons/multus", ["a/multus", "b/multus"], {"multus_once": "failed"}, "a/multus, b/multus"),
+        ("addons/multus_nodes", ["w1"], {"multus_node": "failed"}, "no ready pod on this node"),
+        ("addons/multus", [], {"multus_node": "skipped"}, "no DaemonSet"),
+        ("pools", [], {"ip_pool": "failed"}, "there is none"),
+        ("pools/0/cidr", "10.6.0.0/24", {"ip_pool": "failed"}, "there is none"),
+        ("pools/0/orphaned", LEAK, {"ip_pool": "failed"}, "14 free; leaked: 10.5.0.131 (no such pod runs: default/a)"),
+        ("pools/0/orphaned", LEAK * 5, {"ip_pool": "failed"}, "and 2 more; room for 11 pods"),
+        ("pools/0/orphaned", TWICE, {"ip_pool": "failed"}, "10.5.0.131 (two pods have it: a/b, a/c)"),
+        ("pools/0/nodes/1/free", 0, {"ip_pool": "failed"}, "exhausted on w1"),
+        ("pools/0/nodes/1/node", "w7", {"ip_pool": "failed"}, "no block for w1"),
+        ("pools/0/capacity", 15, {"ip_pool": "failed"}, "room for 15 pods"),
+        ("dealers", [dealer()], {"pool_overlap": "failed"}, "x/old (nv-ipam, left over): 126 addresses, 10.5.0.128"),
+        ("dealers", [dealer(ours=False)], {"pool_overlap": "failed"}, "IPPool x/old (nv-ipam, not ours)"),
+        ("dealers", [dealer(ranges=["10.5.0.254-10.5.1.9"])], {"pool_overlap": "failed"}, "the address 10.5.0.254"),
+        (ADDRESS, "10.5.0.127", {"address": "failed"}, "10.5.0.127 is outside 10.5.0.128 - 10.5.0.254"),
+        (ADDRESS, "10.5.0.255", {"address": "failed"}, "outside"),
+        (ADDRESS, "10.5.0.140", {"address": "failed"}, "10.5.0.140 is excluded"),
+        (ADDRESS, "10.5.0.147", {"address": "failed"}, "10.5.0.147 is excluded (10.5.0.145 - 10.5.0.150)"),
+        (ADDRESS, "fd00::1", {"address": "failed"}, "fd00::1 is outside"),
+        (ADDRESS, "10.5.0.129", {"unique": "failed"}, "10.5.0.129: pod on cp1, pod on w1"),
+        (ADDRESS, "10.5.0.12", {"address": "failed", "unique": "failed"}, "10.5.0.12: host w1, pod on w1"),
+        (ADDRESS, "10.5.0.1", {"address": "failed", "unique": "failed"}, "10.5.0.1: the gateway, pod on w1"),
+        (ADDRESS, "10.5.0.20", {"address": "failed", "unique": "failed"}, "10.5.0.20: V-IPU, pod on w1"),
+        ("pods/w1/root/links/net1/addresses", [], {"address": "failed", "gid": "skipped"}, "no address"),
+        ("pods/w1/root/links/net1/kind", "veth", {"interface": "failed"}, "net1, veth"),
+        ("pods/w1/root/links/net1/mtu", 1450, {"mtu": "failed"}, "1450"),
+        ("pods/w1/root/default_routes", ["net1"], {"default_route": "failed"}, "net1"),
+        ("pods/w1/root/default_routes", ["eth0", "net1"], {"default_route": "failed"}, "eth0, net1"),
+        ("pods/w1/root/default_routes", [], {"default_route": "failed"}, "no default route"),
+        ("pods/w1/root/default_routes", None, {"default_route": "failed"}, "not readable"),
+        ("pods/w1/root/memlock", LOW, {"memlock_root": "failed"}, "8 MiB"),
+        ("pods/w1/user/memlock", LOW, {"memlock_user": "failed"}, "8 MiB"),
+        ("pods/w1/user/uid", 0, {"memlock_user": "failed"}, "no limit read as uid 1000"),
+        ("pods/w1/user", {"error": "exec failed: no"}, {"memlock_user": "failed"}, "exec failed: no"),
+        ("pairs", [], {"ping": "skipped", "full_size": "skipped"}, "two nodes"),
+        ("pairs/0/full", NO_REPLY, {"full_size": "failed"}, "0 of 2 answered"),
+        ("pairs/0/full", {**NO_REPLY, "path_mtu": 1450}, {"full_size": "failed"}, "the path's MTU is 1450"),
+        ("pairs/0/full", {**NO_REPLY, "supported": False}, {"full_size": "skipped"}, "iputils"),
+        ("pairs/0/full", None, {"full_size": "skipped"}, "no MTU"),
+        ("pairs/0/small", NO_REPLY, {"ping": "failed"}, "0 of 2 answered"),
+        ("pairs/0/small", NO_PING, {"ping": "skipped", "full_size": "skipped"}, "ping: not found"),
+        ("pairs/0/small", None, {"ping": "failed", "full_size": "failed"}, "no output"),
+        ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": "refused"}, {"vipu": "failed"}, "not open: refused"),
+        ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": ""}, {"vipu": "failed"}, "no answer"),
+        ("pods/w1/root/vipu/0", {**VIPU, "rc": 127, "seen": ""}, {"vipu": "skipped"}, "neither nc nor bash"),
+        ("nodes/w1/labels", {}, {"ipu_labels": "failed"}, "vipu-ctrl=(none)"),
+        ("ipu/deployments/1/ready", 0, {"ipu_operator": "failed"}, "ipu-operator-vipu-proxy 0 of 1 ready"),
+        ("ipu/deployments", [], {"ipu_operator": "failed"}, "no Deployment"),
+        ("webhook", {"passed": False, "seen": "x509: expired"}, {"webhook": "failed"}, "x509: expired"),
+        ("ipu/proxy", {"healthy": False, "seen": "503"}, {"vipu_proxy": "failed"}, "503"),
+        ("ipu/certificate/days", 13, {"ipu_certificate": "failed"}, "13 days, until 2027-11-21"),
+        ("ipu/certificate/days", -1, {"ipu_certificate": "failed"}, "-1 days"),
+        ("ipu/certificate", {"end": "", "days": None}, {"ipu_certificate": "failed"}, "no certificate in the Secret"),
+        ("nodes/w1/allocatable/rdma-net/count", 0, {"rdma_resource": "failed"}, "rdma/shared: 0"),
+        ("pods/w1/rdma/ports/mlx5_0\\1/state", "DOWN", {"rdma_link": "failed"}, "mlx5_0/1 DOWN"),
+        ("pods/w1/rdma/ports/mlx5_0\\1/link_layer", "InfiniBand", {"link_layer": "failed"}, "InfiniBand"),
+        ("pods/w1/rdma/ports", {}, {"rdma_link": "failed", "link_layer": "failed"}, "no port of mlx5_0"),
+        ("pods/w1/rdma/files", [], {"rdma_files": "failed"}, "no /dev/infiniband"),
+        ("pods/w1/rdma/files", ["uverbs0"], {"rdma_files": "failed"}, "uverbs0"),
+        ("pods/w1/rdma/gids", [], {"gid": "failed"}, "no GID of this address"),
+        ("pods/w1/rdma/gids/1/type", "IB/RoCE v1", {"gid": "failed"}, "only as IB/RoCE v1"),
+        ("traffic", [], {"rping": "skipped", "write_bandwidth": "skipped", "read_latency": "skipped"}, "two nodes"),
+        ("traffic/0/missing", True, {"rping": "skipped"}, "rping is not in the image tools"),
+        ("traffic/0/value", 4.0, {"rping": "failed"}, "4 pings"),
+        ("traffic/1/value", 40.0, {"write_bandwidth": "failed"}, "40 Gb/s"),
+        ("traffic/1/value", None, {"write_bandwidth": "failed"}, ""),
+        ("traffic/2/value", 9.5, {"read_latency": "failed"}, "9.5 us"),
+        ("traffic/2/rc", 1, {"read_latency": "failed"}, ""),
+        ("host_traffic", [], {"host_traffic": "skipped"}, "no IPU node"),
+        ("host_traffic/0/value", 12.0, {"host_traffic": "failed"}, "12.0 Gb/s"),
+        ("host_traffic/0/missing", True, {"host_traffic": "skipped"}, "gc-hosttraffictest is not in the image"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_found_by_its_own_check(path: str, value: t.Any, failed: t.Dict[str, str], seen: str) -> None:
+    facts = probe()
+    put(facts, path, value)
+    if path == ADDRESS:
+        put(facts, "pods/w1/rdma/gids/1/gid", gid_of(value))
+    checks = verdict.judge(plan(), facts, EXPECT)
+    bad = [check for check in checks if check.status != "passed"]
+    assert {check.check: check.status for check in bad} == failed
+    assert any(seen in check.seen for check in bad) or not failed
+    assert all(bool(check.next) == (check.status == "failed") for check in bad)
+
+
+@pytest.mark.parametrize("ipam", ["whereabouts", "spiderpool"])
+@pytest.mark.parametrize(
+    ("change", "status", "seen"),
+    [
+        ({"free": 9}, "passed", "127 usable - 5 excluded - 2 allocated = 9 free"),
+        ({"free": 0}, "failed", "0 free; exhausted"),
+        ({"orphaned": LEAK}, "failed", "leaked: 10.5.0.131"),
+    ],
+)
+def test_a_pool_for_all_nodes(ipam: str, change: Facts, status: str, seen: str) -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0]["ipam"] = {"type": ipam}
+    facts["pools"][0].update({"ipam": ipam, "nodes": [], "usable": 127, "excluded": 5, "capacity": 122, **change})
+    (found,) = (check for check in verdict.judge(planned, facts, EXPECT) if check.check == "ip_pool")
+    assert (found.status, seen in found.seen) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({}, "passed"),
+        ({"ours": True}, "failed"),
+        ({"stores": ["lab 10.5.0.0/24"]}, "failed"),
+        ({"stores": ["10.5.0.0/25"]}, "failed"),
+        ({"ipam": "host-local", "stores": []}, "failed"),
+    ],
+)
+def test_attachments_with_one_store_of_whereabouts_are_one_pool(change: Facts, status: str) -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0]["ipam"] = {"type": "whereabouts", "range": "10.5.0.0/24"}
+    copy_of_it = dealer("copy", "NetworkAttachmentDefinition", ours=False, ipam="whereabouts", stores=["10.5.0.0/24"])
+    facts["dealers"] = [{**copy_of_it, **change}]
+    (found,) = (check for check in verdict.judge(planned, facts, EXPECT) if check.check == "pool_overlap")
+    assert found.status == status
+
+
+def test_whereabouts_makes_its_pool_for_the_first_pod() -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0]["ipam"] = {"type": "whereabouts"}
+    facts["pools"] = []
+    (found,) = (check for check in verdict.judge(planned, facts, EXPECT) if check.check == "ip_pool")
+    assert (found.status, "before the first address" in found.seen) == ("skipped", True)
+
+
+@pytest.mark.parametrize(
+    ("device", "classes", "seen"),
+    [
+        ("", [], "eth1 has no infiniband/ below its PCI device"),
+        ("mlx5_0", [], "what the node has can't be seen"),
+        ("mlx5_0", ["infiniband/mlx5_1"], "the node has no mlx5_0 (of eth1) in /sys/class/infiniband"),
+        ("mlx5_0", ["infiniband/mlx5_0", "infiniband_verbs/uverbs0", "misc/rdma_cm"], "module ib_umad is not loaded"),
+        ("mlx5_0", ["infiniband/mlx5_0"], "module ib_uverbs, ib_umad, rdma_ucm is not loaded"),
+        ("mlx5_0", None, "the device plugin does not select it"),
+    ],
+)
+def test_where_the_way_to_a_resource_ends(device: str, classes: t.Optional[t.List[str]], seen: str) -> None:
+    planned, facts = plan(), probe()
+    planned["hosts"]["w1"]["links"]["rdma-net"]["device"] = device
+    put(facts, "nodes/w1/allocatable/rdma-net/count", 0)
+    if classes is not None:
+        put(facts, "pods/w1/rdma/classes", classes)
+    checks = verdict.judge(planned, facts, EXPECT)
+    (found,) = (check for check in checks if check.check == "rdma_resource" and check.node == "w1")
+    assert found.status == "failed"
+    assert seen in found.seen
+
+
+def test_a_pod_that_does_not_start_skips_what_it_would_have_shown() -> None:
+    facts = probe()
+    facts["pods"]["w1"].update(state="failed", reason="ImagePullBackOff, img: not found")
+    for container in ("root", "user", "rdma"):
+        del facts["pods"]["w1"][container]
+    facts.update(pairs=[], traffic=[])
+    checks = [check for check in verdict.judge(plan(), facts, EXPECT) if check.node == "w1"]
+    assert by_status(checks, "failed") == {"pod"}
+    assert next(check.seen for check in checks if check.check == "pod") == "ImagePullBackOff, img: not found"
+    assert by_status(checks, "skipped") == {
+        *verdict.PER_POD, "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
+    }  # fmt: skip
+
+
+def test_without_rdma_hardware_checks_are_skipped_and_never_passed() -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0].update(rdma=False)
+    facts.update(traffic=[], host_traffic=[])
+    for each in facts["pods"].values():
+        del each["rdma"]
+    checks = verdict.judge(planned, facts, EXPECT)
+    assert by_status(checks, "skipped") == {name for name, kind in KINDS.items() if kind.area == "rdma"}
+    assert not by_status(checks, "failed")
+    assert {check.seen for check in checks if check.status == "skipped"} == {"planned without RDMA"}
+
+
+def test_without_ipu_nothing_of_it_counts() -> None:
+    facts = probe()
+    facts.update(ipu={}, webhook=None, host_traffic=[], kinds=facts["kinds"][:3], releases=facts["releases"][:1])
+    checks = verdict.judge(plan(), facts, EXPECT._replace(ipu=False))
+    assert by_status(checks, "skipped") == {name for name, kind in KINDS.items() if kind.area == "ipu"} | {
+        "host_traffic"
+    }
+    assert not by_status(checks, "failed")
+
+
+def test_an_image_without_ip_skips() -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"].update(links=None, tool_missing=True)
+    assert by_status(verdict.judge(plan(), facts, EXPECT), "skipped") == {*verdict.PER_POD, "gid"}
+
+
+def test_an_exec_that_failed_fails() -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"].update(links=None, error="exec failed: 500", default_routes=None)
+    del facts["pods"]["w1"]["rdma"]
+    failed = [check for check in verdict.judge(plan(), facts, EXPECT) if check.status == "failed"]
+    assert {check.check for check in failed} == set(verdict.PER_POD)
+    assert {check.seen for check in failed} == {"exec failed: 500"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "status", "seen"),
+    [
+        ("unlimited", "unlimited", "passed", "unlimited"),
+        ("8388608", "8388608", "passed", "8 MiB (expectation lowered from unlimited)"),
+        ("unlimited", "8388608", "passed", "unlimited (expectation lowered from unlimited)"),
+        ("65536", "8388608", "failed", "64 KiB"),
+        ("8388608", "unlimited", "failed", "8 MiB"),
+    ],
+)
+def test_a_lowered_expectation_is_said(limit: str, asked: str, status: str, seen: str) -> None:
+    facts = probe()
+    facts["pods"]["w1"]["user"]["memlock"] = {"soft": limit, "hard": limit}
+    checks = verdict.judge(plan(), facts, EXPECT._replace(memlock=asked))
+    found = next(check for check in checks if check.check == "memlock_user" and check.node == "w1")
+    assert (found.status, found.seen) == (status, seen)
+
+
+def test_check_mode_skips_everything() -> None:
+    checks = verdict.judge({}, {"probed": False, "reason": "check mode"}, verdict.Expect())
+    assert [check.check for check in checks] == list(KINDS)
+    assert {(check.status, check.seen) for check in checks} == {("skipped", "check mode")}
+
+
+def test_ipv6() -> None:
+    planned, facts = plan(), probe()
+    planned["networks"][0].update(pool=None)
+    planned["networks"][0]["subnet"] = {
+        "cidr": "fd00:5::/64", "gateway": "fd00:5::1", "range_start": "fd00:5::8000:0:0:0",
+        "range_end": "fd00:5::ffff:ffff:ffff:ffff", "exclude": [],
+    }  # fmt: skip
+    for node, address in (("cp1", "fd00:5::8000:0:0:1"), ("w1", "fd00:5::7fff:0:0:1")):
+        facts["pods"][node]["root"]["links"]["net1"]["addresses"] = [{"address": address, "prefix": 64}]
+    checks = [check for check in verdict.judge(planned, facts, EXPECT) if check.check == "address"]
+    assert [(check.node, check.status) for check in checks] == [("cp1", "passed"), ("w1", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "fault"),
+    [
+        (["10.5.0.160", "fd00:5::9"], ""),
+        (["fd00:5::9", "10.5.0.160"], ""),
+        (["10.5.0.160"], "no address of fd00:5::8 - fd00:5::f"),
+        (["10.5.0.160", "fd00:5::a"], "fd00:5::a is excluded"),
+        (["10.5.0.160", "fd00:5::7"], "fd00:5::7 is outside fd00:5::8 - fd00:5::f"),
+        (["10.5.0.3", "fd00:5::9"], "10.5.0.3 is outside"),
+    ],
+)
+def test_two_families(addresses: t.List[str], fault: str) -> None:
+    planned, facts = plan(), probe()
+    network = planned["networks"][0]
+    network["subnets"] = [
+        network["subnet"],
+        {"cidr": "fd00:5::/64", "range_start": "fd00:5::8", "range_end": "fd00:5::f", "exclude": ["fd00:5::a/128"]},
+    ]
+    network["pools"] = [network["pool"], {"exclusions": []}]
+    given = [{"address": address, "prefix": 64} for address in addresses]
+    facts["pods"]["w1"]["root"]["links"]["net1"]["addresses"] = given
+    found = next(c for c in verdict.judge(planned, facts, EXPECT) if c.check == "address" and c.node == "w1")
+    assert found.status == ("failed" if fault else "passed")
+    assert fault in found.seen
+    assert found.expected.count(" - ") == 2
+
+
+def test_a_pod_with_the_other_address_of_a_host() -> None:
+    planned, facts = plan(), probe()
+    link = planned["hosts"]["cp1"]["links"]["rdma-net"]
+    link["addresses"] = [{"address": link["address"], "prefix": 24}, {"address": "fd00:5::9", "prefix": 64}]
+    facts["pods"]["w1"]["root"]["links"]["net1"]["addresses"].append({"address": "fd00:5::9", "prefix": 64})
+    found = next(check for check in verdict.judge(planned, facts, EXPECT) if check.check == "unique")
+    assert (found.status, found.seen) == ("failed", "fd00:5::9: host cp1, pod on w1")
+
+
+@pytest.mark.parametrize(
+    ("entry", "first", "last"),
+    [
+        ("10.5.0.0/25", "10.5.0.0", "10.5.0.127"),
+        ("10.5.0.7/32", "10.5.0.7", "10.5.0.7"),
+        ("10.5.0.7", "10.5.0.7", "10.5.0.7"),
+        ("10.5.0.7 - 10.5.0.9", "10.5.0.7", "10.5.0.9"),
+        ({"startIP": "fd00::1", "endIP": "fd00::2"}, "fd00::1", "fd00::2"),
+    ],
+)
+def test_spans(entry: t.Any, first: str, last: str) -> None:
+    assert [(str(low), str(high)) for low, high in verdict.spans([entry])] == [(first, last)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        ("unlimited", "unlimited"),
+        ("0", "0 B"),
+        ("1000", "1000 B"),
+        ("65536", "64 KiB"),
+        ("8388608", "8 MiB"),
+        ("1099511627776", "1024 GiB"),
+    ],
+)
+def test_readable(limit: str, text: str) -> None:
+    assert verdict.readable(limit) == text
+
+
+def test_every_check_has_a_place_and_a_next_step() -> None:
+    assert {kind.area for kind in KINDS.values()} == set(AREAS)
+    assert all(kind.next_step.endswith(".") and len(kind.title) <= 28 for kind in KINDS.values())
+
+
+# Spiderpool
+
+
+def defaults(gateway: str, dev: str) -> Facts:
+    return {"100": [{"gateway": "169.254.1.1", "dev": "eth0"}], "101": [{"gateway": gateway, "dev": dev}]}
+
+
+def spiderpool() -> t.Tuple[Facts, Facts]:
+    """The same fabric, healthy, with Spiderpool in the network operator's place."""
+    ipam = {"type": "spiderpool", "default_ipv4_ippool": ["rdma-net-v4"]}
+    planned, facts = plan(), probe()
+    planned["releases"].update(stack="spiderpool", spiderpool="1.2.2", network_operator="")
+    planned["networks"][0].update(ipam=ipam, pool=None)
+    facts["kinds"] = ["SpiderIPPool", "SpiderMultusConfig", "NetworkAttachmentDefinition", "IPUJob"]
+    facts["releases"][0] = {"name": "spiderpool", "version": "1.2.2", "status": "deployed"}
+    macvlan = {**facts["networks"]["rdma-net"]["attachment"], "ipam": ipam}
+    chain = {"cniVersion": "0.3.1", "plugins": [macvlan, {"type": "coordinator"}]}
+    facts.update(policy=None, dealers=[], networks={"rdma-net": {"state": {}, "attachment": chain}})
+    for node, address in ADDRESSES.items():
+        rules = {"all": "local", address: "101"}
+        facts["pods"][node]["root"]["policy"] = {"rules": rules, "defaults": defaults("10.5.0.1", "net1")}
+    return planned, facts
+
+
+def test_a_healthy_spiderpool_passes_every_check() -> None:
+    checks = verdict.judge(*spiderpool(), EXPECT)
+    assert by_status(checks, "passed") == set(KINDS) - {"policy"}, "there is no NicClusterPolicy"
+    assert verdict.counts(checks) == {"passed": len(checks), "failed": 0, "skipped": 0}
+
+
+POLICY = "pods/w1/root/policy"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "failed", "seen"),
+    [
+        (f"{POLICY}/rules", {"all": "local"}, {"policy_routes": "failed"}, "no rule from 10.5.0.137"),
+        (f"{POLICY}/rules", {"10.5.0.137": "100"}, {"policy_routes": "failed"}, "lookup 100: default via 169.254.1.1"),
+        (f"{POLICY}/defaults", {}, {"policy_routes": "failed"}, "lookup 101: no default route"),
+        (f"{POLICY}/defaults", defaults("10.6.0.1", "net1"), {"policy_routes": "failed"}, "via 10.6.0.1 dev net1"),
+        (f"{POLICY}/defaults", defaults("10.5.0.1", "net2"), {"policy_routes": "failed"}, "via 10.5.0.1 dev net2"),
+        (POLICY, None, {"policy_routes": "failed"}, "gave no JSON"),
+        ("releases/0/version", "1.2.0", {"release": "failed"}, "1.2.0, deployed"),
+        ("kinds", ["NetworkAttachmentDefinition", "SpiderIPPool", "IPUJob"], {"kinds": "failed"}, "SpiderMultusConfig"),
+        ("networks/rdma-net/state", None, {"network": "failed"}, "no SpiderMultusConfig"),
+        ("networks/rdma-net/attachment/plugins/0/master", "eth9", {"attachment": "failed"}, "master is 'eth9'"),
+        ("networks/rdma-net/attachment/plugins", [], {"attachment": "failed"}, "type is None"),
+    ],
+)
+def test_a_fault_of_spiderpool_is_found_by_its_own_check(
+    path: str, value: t.Any, failed: t.Dict[str, str], seen: str
+) -> None:
+    planned, facts = spiderpool()
+    put(facts, path, value)
+    bad = [check for check in verdict.judge(planned, facts, EXPECT) if check.status != "passed"]
+    assert {check.check: check.status for check in bad} == failed
+    assert any(seen in check.seen for check in bad)
+
+
+def test_rails_without_a_gateway_have_no_policy_routes() -> None:
+    planned, facts = spiderpool()
+    planned["networks"][0]["subnet"]["gateway"] = ""
+    skipped = [check for check in verdict.judge(planned, facts, EXPECT) if check.status == "skipped"]
+    assert {(check.check, check.seen) for check in skipped} == {("policy_routes", "the network has no gateway")}

@@ -1,0 +1,377 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Scripts for pods, and readers of what tools print."""
+
+from __future__ import annotations
+
+import subprocess
+import typing as t
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands as shell
+
+FIXTURES = Path(__file__).parents[3] / "fixtures/probe"
+
+
+def fixture(name: str) -> str:
+    return (FIXTURES / name).read_text(encoding="utf-8")
+
+
+def run(script: str) -> str:
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False).stdout
+
+
+def test_sections_keep_rc_text_and_standard_error_of_each_command() -> None:
+    script = "\n".join(
+        [
+            shell.section("plain", "printf 'no newline at the end'"),
+            shell.section("exit", "echo gone; exit 3"),
+            shell.section("vipu 10.5.0.20 8090", "echo oops >&2; false"),
+            shell.section("silent", "true"),
+        ]
+    )
+    assert shell.sections(run(script)) == {
+        "plain": shell.Answer(0, "no newline at the end"),
+        "exit": shell.Answer(3, "gone"),
+        "vipu 10.5.0.20 8090": shell.Answer(1, "oops"),
+        "silent": shell.Answer(0, ""),
+    }
+
+
+def test_an_answer_that_was_cut_off_is_no_answer() -> None:
+    assert shell.sections("@@ uid\n0\n@@ rc 0\n@@ links\n[{") == {"uid": shell.Answer(0, "0")}
+
+
+def test_limits_of_this_very_process() -> None:
+    limits = shell.read_user(run(shell.limits_script()))
+    assert isinstance(limits["uid"], int)
+    assert set(limits["memlock"]) == {"soft", "hard"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (fixture("limits.txt"), {"soft": "8388608", "hard": "8388608"}),
+        (
+            "Max locked memory         unlimited            unlimited            bytes",
+            {"soft": "unlimited", "hard": "unlimited"},
+        ),
+        ("cat: /proc/self/limits: Permission denied", None),
+    ],
+)
+def test_read_limits(text: str, expected: object) -> None:
+    answers = {"uid": shell.Answer(0, "1000"), "limits": shell.Answer(0, text)}
+    assert shell.read_limits(answers) == {"uid": 1000, "memlock": expected}
+
+
+def test_read_links_leaves_link_local_addresses_out() -> None:
+    links = shell.read_links(fixture("links.json"))
+    assert links is not None
+    assert links["net1"] == {
+        "mtu": 1500,
+        "kind": "macvlan",
+        "mac": "ca:aa:09:c6:7c:dd",
+        "addresses": [{"address": "10.5.0.130", "prefix": 24}],
+    }
+    assert links["lo"]["addresses"] == []
+
+
+@pytest.mark.parametrize("text", ["", "sh: ip: not found", '[{"ifname"'])
+def test_read_links_of_no_json_is_none(text: str) -> None:
+    assert shell.read_links(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[{"dst":"default","gateway":"10.244.1.1","dev":"eth0","flags":[]}]\n\n[]', ["eth0"]),
+        ('[{"dst":"default","dev":"eth0"}]\n[{"dst":"default","gateway":"fd00::1","dev":"net1"}]', ["eth0", "net1"]),
+        ('[{"dst":"default","nexthops":[{"dev":"eth0"},{"dev":"net1"}]}]', ["eth0", "net1"]),
+        ("[]\n\n[]", []),
+        ("sh: ip: not found", None),
+    ],
+)
+def test_read_routes(text: str, expected: object) -> None:
+    assert shell.read_routes(text) == expected
+
+
+# Of iproute2 6.1: a rule and a default route of a table, IPv4 and IPv6, as they were set by hand.
+RULES = (
+    '[{"priority":0,"src":"all","table":"local"},{"priority":32764,"src":"172.16.0.0","srclen":16,"table":"9"},'
+    '{"priority":32765,"src":"172.16.11.10","table":"107"},{"priority":32766,"src":"172.16.11.10","table":"108"}]'
+    '\n\n[{"priority":0,"src":"all","table":"local"},{"priority":32765,"src":"fd00:11::10","table":"107"}]'
+)
+ROUTE4 = '{"dst":"default","gateway":"172.16.11.254","dev":"net1","table":"107","flags":[]}'
+ROUTE6 = '{"dst":"default","gateway":"fd00:11::1","dev":"net1","table":"107","metric":1024,"flags":[],"pref":"medium"}'
+MAIN = '{"dst":"default","gateway":"169.254.1.1","dev":"eth0","flags":[]}'
+LOCAL = '{"type":"local","dst":"172.16.11.10","dev":"net1","table":"local","protocol":"kernel","flags":[]}'
+LOOKUPS = {"all": "local", "172.16.11.10": "107", "fd00:11::10": "107"}
+GATEWAYS = [{"gateway": "172.16.11.254", "dev": "net1"}, {"gateway": "fd00:11::1", "dev": "net1"}]
+
+
+@pytest.mark.parametrize(
+    ("rules", "tables", "expected"),
+    [
+        (RULES, f"[{ROUTE4},{MAIN},{LOCAL},{ROUTE6}]\n\n[{ROUTE6}]", {"rules": LOOKUPS, "defaults": {"107": GATEWAYS}}),
+        (RULES.splitlines()[0], "[]", {"rules": {"all": "local", "172.16.11.10": "107"}, "defaults": {}}),
+        ("[]\n\nRTNETLINK answers: Address family not supported", "[]\n\n[]", {"rules": {}, "defaults": {}}),
+        ("ip: invalid option -- 'j'", "[]", None),
+        (RULES, "", None),
+        (None, "[]", None),
+    ],
+)
+def test_read_policy(rules: t.Optional[str], tables: str, expected: object) -> None:
+    answers = {"tables": shell.Answer(0, tables)}
+    if rules is not None:
+        answers["rules"] = shell.Answer(0, rules)
+    assert shell.read_policy(answers) == expected
+
+
+def test_policy_is_asked_in_the_pod() -> None:
+    script = shell.network_script([])
+    assert "ip -j rule show; echo; ip -j -6 rule show" in script
+    assert "ip -j route show table all" in script
+
+
+def test_read_network() -> None:
+    text = "\n".join(
+        [
+            "@@ uid\n0\n\n@@ rc 0",
+            f"@@ limits\n{fixture('limits.txt')}\n@@ rc 0",
+            f"@@ links\n{fixture('links.json')}\n@@ rc 0",
+            '@@ routes\n[{"dst":"default","dev":"eth0"}]\n\n[]\n@@ rc 0',
+            "@@ vipu 10.5.0.20 8090\n\n@@ rc 0",
+            "@@ vipu fd00::20 8090\nnc: connect failed: Connection refused\n@@ rc 1",
+        ]
+    )
+    facts = shell.read_network(text)
+    assert (facts["uid"], facts["tool_missing"], facts["default_routes"]) == (0, False, ["eth0"])
+    assert facts["vipu"] == [
+        {"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""},
+        {"host": "fd00::20", "port": 8090, "rc": 1, "seen": "nc: connect failed: Connection refused"},
+    ]
+
+
+def test_an_image_without_ip_is_told_apart_from_a_pod_without_links() -> None:
+    facts = shell.read_network("@@ links\nsh: 1: ip: not found\n@@ rc 127")
+    assert (facts["tool_missing"], facts["links"]) == (True, None)
+
+
+@pytest.mark.parametrize("tool", ["nc", "bash"])
+def test_tcp_command_is_safe_against_odd_names(tool: str, tmp_path: Path) -> None:
+    spilled = tmp_path / "spilled"
+    for host in (f"$(touch {spilled})", f"; touch {spilled};", f"`touch {spilled}`", f"' touch {spilled} '"):
+        run(shell.tcp_command(host, 80).replace("command -v nc", "true" if tool == "nc" else "false"))
+    assert not spilled.exists()
+
+
+def test_read_rdma() -> None:
+    text = "\n".join(
+        [
+            "@@ files\nissm0\nrdma_cm\numad0\nuverbs0\n@@ rc 0",
+            f"@@ ports\n{fixture('ports.txt')}\n@@ rc 0",
+            f"@@ gids\n{fixture('gids.txt')}\n@@ rc 0",
+            "@@ tools\n/usr/bin/rping\n/usr/bin/ib_write_bw\n@@ rc 0",
+        ]
+    )
+    facts = shell.read_rdma(text)
+    assert facts["files"] == ["issm0", "rdma_cm", "umad0", "uverbs0"]
+    assert facts["ports"] == {
+        "mlx5_0/1": {"state": "ACTIVE", "link_layer": "Ethernet"},
+        "mlx5_1/1": {"state": "DOWN", "link_layer": "InfiniBand"},
+    }
+    assert facts["tools"] == ["rping", "ib_write_bw"]
+    found = [
+        (gid["index"], gid["type"], gid["netdev"]) for gid in facts["gids"] if gid["gid"] == shell.gid_of("10.5.0.130")
+    ]
+    assert found == [(4, "IB/RoCE v1", "net1"), (5, "RoCE v2", "net1")]
+
+
+def test_no_device_files_are_an_empty_list() -> None:
+    facts = shell.read_rdma("@@ files\nls: cannot access '/dev/infiniband': No such file or directory\n@@ rc 2")
+    assert (facts["files"], facts["ports"], facts["gids"], facts["tools"]) == ([], {}, [], [])
+
+
+@pytest.mark.parametrize(
+    ("address", "gid"),
+    [
+        ("10.5.0.130", "0000:0000:0000:0000:0000:ffff:0a05:0082"),
+        ("fd00:5::1", "fd00:0005:0000:0000:0000:0000:0000:0001"),
+    ],
+)
+def test_gid_of(address: str, gid: str) -> None:
+    assert shell.gid_of(address) == gid
+
+
+IPUTILS = """PING 10.5.0.138 (10.5.0.138) from 10.5.0.130 net1: 1472(1500) bytes of data.
+1480 bytes from 10.5.0.138: icmp_seq=1 ttl=64 time=0.081 ms
+1480 bytes from 10.5.0.138: icmp_seq=2 ttl=64 time=0.051 ms
+
+--- 10.5.0.138 ping statistics ---
+2 packets transmitted, 2 received, 0% packet loss, time 201ms
+rtt min/avg/max/mdev = 0.051/0.066/0.081/0.015 ms"""
+BUSYBOX = """PING 10.5.0.138 (10.5.0.138): 56 data bytes
+64 bytes from 10.5.0.138: seq=0 ttl=64 time=0.120 ms
+
+--- 10.5.0.138 ping statistics ---
+2 packets transmitted, 2 packets received, 0% packet loss
+round-trip min/avg/max = 0.090/0.105/0.120 ms"""
+TOO_BIG = """PING 10.5.0.138 (10.5.0.138) from 10.5.0.130 net1: 8972(9000) bytes of data.
+ping: local error: message too long, mtu=1500
+ping: local error: message too long, mtu=1500
+
+--- 10.5.0.138 ping statistics ---
+2 packets transmitted, 0 received, +2 errors, 100% packet loss, time 204ms"""
+ROUTER = """PING 10.6.0.9 (10.6.0.9) 8972(9000) bytes of data.
+From 10.5.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1400)
+
+--- 10.6.0.9 ping statistics ---
+1 packets transmitted, 0 received, +1 errors, 100% packet loss, time 0ms"""
+
+
+@pytest.mark.parametrize(
+    ("rc", "text", "expected"),
+    [
+        (0, IPUTILS, {"sent": 2, "received": 2, "rtt_ms": 0.066, "path_mtu": None, "supported": True}),
+        (0, BUSYBOX, {"sent": 2, "received": 2, "rtt_ms": 0.105, "path_mtu": None, "supported": True}),
+        (1, TOO_BIG, {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": 1500, "supported": True}),
+        (1, ROUTER, {"sent": 1, "received": 0, "rtt_ms": None, "path_mtu": 1400, "supported": True}),
+        (1, "ping: unrecognized option: M\nBusyBox v1.36.1", {"sent": 0, "supported": False}),
+        (2, "ping: invalid option -- 'M'", {"sent": 0, "supported": False}),
+        (127, "sh: ping: not found", {"sent": 0, "supported": False, "seen": "sh: ping: not found"}),
+        (1, "", {"sent": 0, "received": 0, "supported": True, "seen": "no output"}),
+    ],
+)
+def test_read_ping(rc: int, text: str, expected: dict[str, object]) -> None:
+    found = shell.read_ping(shell.Answer(rc, text))
+    assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(("address", "mtu", "size"), [("10.5.0.138", 9000, 8972), ("fd00::138", 1500, 1452)])
+def test_a_full_size_packet_fills_the_mtu(address: str, mtu: int, size: int) -> None:
+    assert f"-M do -s {size} {address}" in shell.ping_script(address, "net1", mtu)
+
+
+def test_an_unknown_mtu_leaves_the_full_size_out() -> None:
+    assert "-M do" not in shell.ping_script("10.5.0.138", "net1", 0)
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "value", "unit"),
+    [
+        ("write_bandwidth", "ib_write_bw.txt", 97.79, "Gb/s"),
+        ("read_latency", "ib_read_lat.txt", 2.96, "us"),
+        # As Soft-RoCE gave them: without a peak, which a test of fixed time does not measure.
+        ("write_bandwidth", "ib_write_bw_rxe.txt", 0.027613, "Gb/s"),
+        ("read_latency", "ib_read_lat_rxe.txt", 1051.4, "us"),
+        ("rping", "rping.txt", 3.0, "pings"),
+    ],
+)
+def test_read_traffic(check: str, name: str, value: float, unit: str) -> None:
+    assert shell.read_traffic(check, fixture(name)) == {"value": value, "unit": unit}
+
+
+@pytest.mark.parametrize("check", ["write_bandwidth", "read_latency"])
+def test_a_test_that_broke_off_has_no_figure(check: str) -> None:
+    broken = fixture("ib_write_bw.txt" if check == "write_bandwidth" else "ib_read_lat.txt").split("#bytes")[0]
+    assert shell.read_traffic(check, broken + "Unexpected CM event bl blka 8\n Failed to connect\n")["value"] is None
+
+
+def test_traffic_needs_no_gid_index_and_knows_ipv6() -> None:
+    four, six = (shell.traffic_tests(server=address, client=address) for address in ("10.5.0.138", "fd00::138"))
+    assert all(" -R " in test.client for test in four[1:])
+    assert not any(" -x " in test.client for test in four)
+    assert all("--ipv6-addr" in test.server for test in six[1:])
+
+
+def test_the_client_tries_until_the_server_listens(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    command = f"sh -c 'echo x >>{count}; test $(wc -l <{count}) -ge 3'"
+    answer = shell.sections(run(shell.client_script(command, 5)))["client"]
+    assert answer.rc == 0
+    assert len(count.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_read_host_traffic() -> None:
+    found = shell.read_host_traffic(fixture("host_traffic.txt"))
+    assert (found["value"], found["unit"]) == (23.4, "Gb/s")
+    assert found["directions"]["host -> buffer -> tile"] == 56.5
+
+
+@pytest.mark.parametrize("text", ["", "Error: no such device", '{"repeat_0": {}}', '{"repeat_0": 3}'])
+def test_host_traffic_without_figures(text: str) -> None:
+    assert shell.read_host_traffic(text)["value"] is None
+
+
+@pytest.mark.parametrize(("count", "most"), [(0, 10), (1, 10), (2, 10), (5, 10)])
+def test_few_nodes_try_every_pair(count: int, most: int) -> None:
+    nodes = [f"n{i}" for i in range(count)]
+    assert shell.choose_pairs(nodes, most) == list(combinations(nodes, 2))
+
+
+@pytest.mark.parametrize(("count", "most"), [(6, 10), (7, 3), (200, 100), (201, 300), (1000, 100)])
+def test_many_nodes_try_a_ring_that_leaves_nobody_out(count: int, most: int) -> None:
+    nodes = [f"n{i}" for i in range(count)]
+    pairs = shell.choose_pairs(nodes, most)
+    assert {node for pair in pairs for node in pair} == set(nodes)
+    assert len(pairs) <= max(most, count)
+    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
+    assert all(a != b for a, b in pairs)
+
+
+@pytest.mark.parametrize(("count", "most"), [(0, 10), (1, 0), (2, 0), (2, 9), (5, 20), (5, 19), (200, 100), (201, 300)])
+def test_every_node_is_client_and_server_of_a_measurement(count: int, most: int) -> None:
+    nodes = [f"n{i}" for i in range(count)]
+    pairs = shell.choose_directed(nodes, most)
+    if count > 1:
+        assert {client for client, _server in pairs} == {server for _client, server in pairs} == set(nodes)
+    assert len(pairs) == len(set(pairs)) <= max(most, count)
+    assert all(a != b for a, b in pairs)
+    if count * (count - 1) <= most:
+        assert len(pairs) == count * (count - 1)
+
+
+@pytest.mark.parametrize("count", [2, 5, 14, 200])
+def test_rounds_keep_every_pair_and_use_no_node_twice(count: int) -> None:
+    pairs = shell.choose_directed([f"n{i}" for i in range(count)], 100)
+    rounds = shell.rounds(pairs, lambda pair: pair)
+    assert sorted(pair for some in rounds for pair in some) == sorted(pairs)
+    for some in rounds:
+        nodes = [node for pair in some for node in pair]
+        assert len(nodes) == len(set(nodes))
+
+
+# Outputs by perftest's own formats: REPORT_FMT and REPORT_FMT_LAT of perftest_parameters.h, for all lengths of figures.
+
+
+@pytest.mark.parametrize("bandwidth", [0.04, 9.87, 97.79, 392.15, 12345.67])
+@pytest.mark.parametrize("extension", ["", "\t    12.50"])
+def test_bandwidth_by_the_format_of_perftest(bandwidth: float, extension: str) -> None:
+    head = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
+    head += "    CPU_Util[%]" if extension else ""
+    form = " {:<7d}    {:<10d}       {:<7.2f}            {:<7.2f}\t\t     {:<7.6f}"
+    row = form.format(65536, 5000, bandwidth + 1, bandwidth, 0.18)
+    found = shell.read_traffic("write_bandwidth", f"{head}\n{row}{extension}\n{'-' * 87}\n")
+    assert found == {"value": bandwidth, "unit": "Gb/s"}
+
+
+@pytest.mark.parametrize("latency", [0.83, 2.96, 147.21, 10234.5])
+def test_latency_by_the_format_of_perftest(latency: float) -> None:
+    head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+    head += "99% percentile[usec]   99.9% percentile[usec] "
+    form = " {:<7d} {:d}          {:<7.2f}        {:<7.2f}      {:<7.2f}  \t       {:<7.2f}     \t{:<7.2f}\t\t{:<7.2f}"
+    row = (form + " \t\t{:<7.2f}").format(2, 1000, 0.5, latency + 9, latency, latency + 0.1, 0.2, latency + 1, 99)
+    assert shell.read_traffic("read_latency", f"{head}\n{row}\n") == {"value": latency, "unit": "us"}
+
+
+def test_the_last_try_counts() -> None:
+    table = fixture("ib_write_bw.txt")
+    assert shell.read_traffic("write_bandwidth", table.replace("97.79", "11.11") + table)["value"] == 97.79
+
+
+def test_what_the_server_of_rping_prints_is_not_the_clients() -> None:
+    text = fixture("rping.txt").replace("ping data", "server ping data")
+    assert shell.read_traffic("rping", text)["value"] == 0

@@ -1,0 +1,221 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every fault of docs/faults.md is put into a good site or a good fabric: the checks named there must report it."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam import pools as ip_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import KINDS
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
+
+Facts = t.Dict[str, t.Any]
+PAGE = Path(__file__).parents[5] / "docs/faults.md"
+
+
+class Row(t.NamedTuple):
+    """A row of the table."""
+
+    fault: str
+    plan: t.FrozenSet[str]
+    proof: t.FrozenSet[str]
+    tested: t.FrozenSet[str]
+
+
+def rows(page: str) -> t.Iterator[Row]:
+    for fault, reported, tested in re.findall(r"^\| ([^|]+) \| (p[^|]+) \| ([^|]+) \|$", page, re.MULTILINE):
+        named = {part.partition(":")[0]: frozenset(re.findall(r"`([^`]+)`", part)) for part in reported.split("; ")}
+        assert set(named) <= {"plan", "proof"}
+        yield Row(fault, named.get("plan", frozenset()), named.get("proof", frozenset()), frozenset(tested.split(", ")))
+
+
+ROWS = list(rows(PAGE.read_text(encoding="utf-8")))
+TESTED = {"unit", "integration", "testbed", "soft-RoCE", "hardware"}
+
+
+class Fault(t.NamedTuple):
+    """What is changed: in the observations of hosts, in the site's settings, in what the probe saw."""
+
+    hosts: t.Mapping[str, t.Any] = {}
+    settings: t.Mapping[str, t.Any] = {}
+    probe: t.Mapping[str, t.Any] = {}
+
+
+def status(message: str) -> Facts:
+    """Facts of a pod whose sandbox could not be made, by the way that the probe takes from the kubelet's events."""
+    state = pod_data.pod_state({"status": {"phase": "Pending"}}, [message] * pod_data.SANDBOX_FAILURES)
+    return {**fabrics.pod("w1"), "state": state.state, "reason": state.reason}
+
+
+def pool(*allocated: int, alive: t.Sequence[int] = (), exclude: t.Sequence[str] = ()) -> t.List[Facts]:
+    """Pools as the audit sees them: whereabouts gave these addresses out, and pods are alive with those."""
+    allocations = {str(number): {"id": "c", "podref": f"default/p{number}"} for number in allocated}
+    item = {"metadata": {"name": "10.5.0.0-24"}, "spec": {"range": "10.5.0.0/24", "allocations": allocations}}
+    ipam = '{"ipam": {"type": "whereabouts", "range": "10.5.0.128-10.5.0.254/24", "exclude": [%s]}}'
+    network = {"spec": {"config": ipam % ", ".join(f'"{cidr}"' for cidr in exclude)}}
+    pods = {}
+    for place, number in enumerate(alive):
+        address = (f"10.5.0.{number}",)
+        pods[f"default/p{number}" if number in allocated else f"default/other{place}"] = ip_pools.Pod(
+            "", "w1", True, address, address
+        )
+    return ip_pools.whereabouts_pools([item], [], [network], pods)
+
+
+LINK = "w1/rdma/links/1"
+GID = "pods/w1/rdma/gids"
+EARLIER = [{**gid, "index": gid["index"] - 2} for gid in fabrics.pod("w1")["rdma"]["gids"]]
+BLOCKED = [{**test, "rc": 255, "value": 0.0, "seen": "UNREACHABLE"} for test in fabrics.probe()["traffic"][:1]]
+SLOW = [{**test, "value": {"write_bandwidth": 24.1, "read_latency": 40.0}.get(test["check"], 10.0)}
+        for test in fabrics.probe()["traffic"]]  # fmt: skip
+NO_VIPU = {"source": "vipu", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."}
+TOO_BIG = "plugin type=macvlan failed (add): Invalid MTU 9000. The requested MTU is bigger than that of the master"
+NO_MASTER = 'plugin type=macvlan failed (add): failed to lookup master "eth1": Link not found'
+NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
+
+FAULTS: t.Dict[str, Fault] = {
+    "multus has no pod on a control-plane node": Fault(
+        probe={
+            "addons/multus_nodes": ["w1"],
+            "pods/cp1/network_status": None,
+            "pods/cp1/root/links": {},
+        }
+    ),
+    "multus is installed twice": Fault(probe={"addons/multus": ["nvidia/kube-multus-ds", "spiderpool/multus"]}),
+    "a pod starts while multus restarts, and lacks its network": Fault(
+        probe={"pods/w1/network_status": None, "pods/w1/root/links": {}}
+    ),
+    "Node Feature Discovery is installed twice": Fault(probe={"addons/nfd": ["gpu-operator/nfd", "nfd/nfd"]}),
+    "the RDMA NIC has no RDMA device": Fault(
+        hosts={f"{LINK}/rdma_netdevs": [], f"{LINK}/device": ""},
+        probe={"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["misc/rdma_cm"]},
+    ),
+    "ib_umad or rdma_ucm is not loaded, the resource counts 0": Fault(
+        hosts={"w1/rdma/modules": ["ib_uverbs", "ib_core"]},
+        probe={"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["infiniband/mlx5_0"]},
+    ),
+    "the device plugin selects no NIC, the resource counts 0": Fault(probe={"nodes/w1/allocatable/rdma-net/count": 0}),
+    "the container has no RDMA device files": Fault(probe={"pods/w1/rdma/files": []}),
+    "RDMA devices are exclusive to network namespaces": Fault(hosts={"w1/rdma/netns_mode": "exclusive"}),
+    "no GID is the pod's address; its index differs from pod to pod": Fault(probe={GID: []}),
+    "the address has a RoCE v1 GID only": Fault(probe={f"{GID}/1/type": "IB/RoCE v1"}),
+    "locked memory is limited for uid 1000, whatever IPC_LOCK says": Fault(probe={"pods/w1/user/memlock": fabrics.LOW}),
+    "locked memory is limited for root": Fault(probe={"pods/w1/root/memlock": fabrics.LOW}),
+    "V-IPU is on a node's own master": Fault(hosts={f"{LINK}/addresses": [{"address": "10.5.0.20", "prefix": 24}]}),
+    "the gateway is on a node's own master": Fault(
+        settings={"networks": [{"name": "rdma-net", "gateway": "10.5.0.12"}]}
+    ),
+    "MTU above the master's": Fault(
+        settings={"networks": [{"name": "rdma-net", "mtu": 9100}]}, probe={"pods/w1": status(TOO_BIG)}
+    ),
+    "a switch port's MTU is below the master's": Fault(probe={"pairs/0/full": fabrics.NO_REPLY}),
+    "the master is InfiniBand": Fault(
+        hosts={f"{LINK}/link_layer": "InfiniBand"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/link_layer": "InfiniBand"}
+    ),
+    "the RDMA link is down": Fault(
+        hosts={f"{LINK}/state": "DOWN"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/state": "DOWN"}
+    ),
+    "loading a driver renames the NIC": Fault(
+        hosts={f"{LINK}/netdev": "ens1f0np0", f"{LINK}/rdma_netdevs": ["ens1f0np0"]},
+        settings={"networks": [{"name": "rdma-net", "select": {"name": "ens1f0"}}]},
+        probe={"networks/rdma-net/attachment/master": "eth1np0", "pods/w1": status(NO_MASTER)},
+    ),
+    "the subnet has too few addresses": Fault(settings={"pods_per_node": 200}),
+    "the pool is exhausted": Fault(
+        probe={"pools": pool(*range(128, 255), alive=range(128, 255)), "pods/w1": status(NO_ADDRESS)}
+    ),
+    "an exclude covers the whole range": Fault(probe={"pools": pool(exclude=["10.5.0.0/24"])}),
+    "addresses leaked when a node crashed": Fault(probe={"pools": pool(129, 130, alive=[129])}),
+    "two pods have one address": Fault(
+        probe={
+            "pools": pool(129, alive=[129, 137, 137]),
+            "pods/w1/root/links/net1/addresses/0/address": fabrics.ADDRESSES["cp1"],
+        }
+    ),
+    "a network was renamed, and its former pool is still there": Fault(probe={"dealers": [fabrics.dealer()]}),
+    "somebody else's network deals addresses of the same subnet": Fault(
+        probe={
+            "dealers": [fabrics.dealer("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")],
+        }
+    ),
+    "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
+    "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
+    "the network takes the default route": Fault(probe={"pods/w1/root/default_routes": ["net1"]}),
+    "the certificate of the IPU operator's webhook is about to end": Fault(probe={"ipu/certificate/days": 10}),
+    "V-IPU cannot be reached": Fault(
+        hosts={"w1/vipu": {}, "w1/errors": [NO_VIPU]},
+        probe={"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 1, "seen": "refused"}},
+    ),
+    "UDP 4791 is blocked between two nodes": Fault(probe={"traffic": BLOCKED}),
+    "a path is slow: PFC, ECN, or a port at half its speed": Fault(probe={"traffic": SLOW}),
+    "an IPU host's path to its IPUs is slow": Fault(probe={"host_traffic/0/value": 3.0}),
+}
+
+
+def found_by_plan(fault: Fault) -> t.Set[str]:
+    hosts = sites.site()
+    for path, value in fault.hosts.items():
+        fabrics.put(hosts, path, value)
+    return {finding["check"] for finding in planner.build_plan({**sites.SETTINGS, **fault.settings}, hosts)["findings"]}
+
+
+def found_by_verify(fault: Fault) -> t.Set[str]:
+    planned, probe = fabrics.plan(), fabrics.probe()
+    for path, value in fault.probe.items():
+        fabrics.put(probe, path, value)
+    if "pools" in fault.probe:
+        planned["networks"][0]["ipam"] = probe["networks"]["rdma-net"]["attachment"]["ipam"] = {"type": "whereabouts"}
+    return {check.check for check in verify_checks.judge(planned, probe, fabrics.EXPECT) if check.status == "failed"}
+
+
+def test_a_good_site_and_a_good_fabric_report_nothing() -> None:
+    assert found_by_plan(Fault()) | found_by_verify(Fault()) == set()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.fault for row in ROWS])
+def test_a_fault_is_reported_by_name(row: Row) -> None:
+    fault = FAULTS[row.fault]
+    assert row.plan <= found_by_plan(fault)
+    assert row.proof <= found_by_verify(fault)
+    assert row.plan | row.proof
+    assert "unit" in row.tested
+
+
+def test_the_page_and_the_tests_have_the_same_faults() -> None:
+    assert [row.fault for row in ROWS] == list(FAULTS)
+
+
+def test_the_page_names_checks_that_exist_and_places_that_exist() -> None:
+    assert set().union(*(row.plan for row in ROWS)) <= set(CHECKS)
+    assert set().union(*(row.proof for row in ROWS)) <= set(KINDS)
+    assert set().union(*(row.tested for row in ROWS)) <= TESTED
+
+
+def test_a_gid_at_another_index_is_as_good() -> None:
+    probe = fabrics.probe()
+    fabrics.put(probe, GID, EARLIER)
+    checks = verify_checks.judge(fabrics.plan(), probe, fabrics.EXPECT)
+    assert {check.seen for check in checks if check.check == "gid"} == {
+        "mlx5_0 port 1 index 5",
+        "mlx5_0 port 1 index 3",
+    }
+
+
+@pytest.mark.parametrize("modules", [["ib_umad", "ib_uverbs", "rdma_ucm"], None])
+def test_modules_that_are_there_or_not_known_are_no_finding(modules: t.Optional[t.List[str]]) -> None:
+    assert "rdma-modules" not in found_by_plan(Fault(hosts={"w1/rdma/modules": modules}))
+
+
+def test_modules_do_not_matter_without_rdma_devices() -> None:
+    hosts = {"w1/rdma/modules": [], f"{LINK}/device": "", f"{LINK}/rdma_netdevs": []}
+    assert "rdma-modules" not in found_by_plan(Fault(hosts=hosts, settings={"require_rdma": False}))

@@ -1,0 +1,173 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods are made, with which rights, and when one is given up."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
+
+Facts = t.Dict[str, t.Any]
+OPTIONS = pod_data.Options("verify", "tools", "", 60, 100, 4, True, "", 0)
+READY = {"type": "Ready", "status": "True"}
+
+
+def plan(rdma: bool = False) -> Facts:
+    link = {"netdev": "eth1", "mtu": 1500}
+    return {
+        "hosts": {
+            "cp1": {"node": "cp1.example.com", "roles": ["control_plane"], "links": {}},
+            "w1": {"node": "w1", "roles": ["worker"], "links": {"a": link, "b": link}},
+            "w2": {"node": "w2", "roles": ["worker"], "links": {"b": {**link, "mtu": 9000}}},
+        },
+        "networks": [
+            {"name": "a", "namespace": "default", "rdma": rdma, "resource": "rdma/shared_a", "mtu": 0},
+            {"name": "b", "namespace": "fabric", "rdma": rdma, "resource": "shared_b", "mtu": 1450},
+        ],
+        "rdma_resources": [{"resourceName": "shared_b", "resourcePrefix": "example.com"}],
+        "vipu": {
+            "controllers": [
+                {"address": "10.5.0.20", "port": 8090, "serves": ["w1"]},
+                {"address": "10.5.0.21", "port": "8091", "serves": []},
+            ]
+        },
+    }
+
+
+def node(**allocatable: str) -> Facts:
+    resources = {name.replace("__", "/"): count for name, count in allocatable.items()}
+    return {"metadata": {"name": "n"}, "status": {"allocatable": resources, "conditions": [READY]}}
+
+
+def test_a_control_plane_without_work_or_nic_is_left_alone() -> None:
+    found = [(target.host, target.networks) for target in pod_data.targets(plan())]
+    assert found == [("w1", ("a", "b")), ("w2", ("b",))]
+
+
+@pytest.mark.parametrize(
+    ("network", "rdma", "name"),
+    [(0, True, "rdma/shared_a"), (1, True, "example.com/shared_b"), (0, False, ""), (1, False, "")],
+)
+def test_resource_name(network: int, rdma: bool, name: str) -> None:
+    planned = plan(rdma)
+    assert pod_data.resource_name(planned, planned["networks"][network]) == name
+
+
+@pytest.mark.parametrize(("network", "host", "mtu"), [(0, "w1", 1500), (1, "w2", 1450), (0, "w2", 0), (0, "gone", 0)])
+def test_mtu_of(network: int, host: str, mtu: int) -> None:
+    planned = plan()
+    assert pod_data.mtu_of(planned, planned["networks"][network], host) == mtu
+
+
+@pytest.mark.parametrize(("host", "ports"), [("w1", [8090, 8091]), ("w2", [8091])])
+def test_serving(host: str, ports: t.List[int]) -> None:
+    assert [port for address, port in pod_data.serving(plan(), host)] == ports
+
+
+def manifest(rdma: bool, **allocatable: str) -> Facts:
+    target = pod_data.Target("w1", "w1", ("a", "b"))
+    return pod_data.pod_manifest(target, plan(rdma), node(**allocatable), OPTIONS)
+
+
+def test_the_pod_asks_for_its_networks_in_order_and_tolerates_every_taint() -> None:
+    pod = manifest(False)
+    assert pod["metadata"]["annotations"] == {pod_data.NETWORKS: "default/a,fabric/b"}
+    assert pod["spec"]["nodeName"] == "w1"
+    assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert pod["spec"]["activeDeadlineSeconds"] > OPTIONS.timeout
+
+
+def test_without_rdma_the_pod_needs_no_rights() -> None:
+    pod = manifest(False)
+    assert [container["name"] for container in pod["spec"]["containers"]] == ["root", "user"]
+    assert "resources" not in str(pod)
+    assert "add" not in str(pod["spec"]["containers"])
+    assert "hostPath" not in str(pod)
+    assert pod["spec"]["automountServiceAccountToken"] is False
+
+
+def test_only_the_rdma_container_may_lock_memory_and_it_asks_for_what_the_node_has() -> None:
+    root, user, rdma = manifest(True, rdma__shared_a="63")["spec"]["containers"]
+    assert rdma["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"]}
+    assert rdma["resources"]["limits"] == {"rdma/shared_a": "1"}
+    assert user["securityContext"]["runAsUser"] == 1000
+    assert "add" not in f"{root}{user}"
+
+
+@pytest.mark.parametrize("name", ["w1", "n" * 253])
+def test_pod_names_fit(name: str) -> None:
+    assert len(pod_data.pod_name(name)) <= 253
+
+
+def status(*states: Facts, **more: t.Any) -> Facts:
+    return {"status": {"phase": "Pending", "containerStatuses": [{"image": "img", "state": s} for s in states], **more}}
+
+
+def waiting(reason: str) -> Facts:
+    return {"waiting": {"reason": reason, "message": "because"}}
+
+
+RUNNING: Facts = {"running": {"startedAt": "now"}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "failures", "state", "reason"),
+    [
+        (None, [], "failed", "the pod was removed by something else"),
+        ({"status": {"phase": "Pending"}}, [], "waiting", "the kubelet has not taken the pod up"),
+        ({}, [], "waiting", "the kubelet has not taken the pod up"),
+        (status(RUNNING, RUNNING, phase="Running"), [], "running", ""),
+        (status(RUNNING, waiting("ContainerCreating")), [], "waiting", "ContainerCreating"),
+        (status(RUNNING, waiting("ErrImagePull")), [], "waiting", "ErrImagePull"),
+        (status(RUNNING, waiting("ImagePullBackOff")), [], "failed", "ImagePullBackOff, img: because"),
+        (status(waiting("InvalidImageName")), [], "failed", "InvalidImageName, img: because"),
+        (status(waiting("CreateContainerError")), [], "failed", "CreateContainerError, img: because"),
+        (status(phase="Failed", reason="OutOfcpu", message="no room"), [], "failed", "OutOfcpu: no room"),
+        (status(phase="Succeeded"), [], "failed", "Ended: no message"),
+        (status(waiting("ContainerCreating")), ["pool is full"], "waiting", "could not be made yet: pool is full"),
+        (status(waiting("ContainerCreating")), ["pool is full"] * 3, "failed", "could not be made: pool is full"),
+    ],
+)  # fmt: skip
+def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, reason: str) -> None:
+    found = pod_data.pod_state(pod, failures)
+    assert (found.state, found.reason.endswith(reason)) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        (None, "the cluster has no node of this name"),
+        (node(), ""),
+        ({"status": {}}, "the node is not Ready: no Ready condition"),
+        (
+            {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "kubelet stopped"}]}},
+            "the node is not Ready: kubelet stopped",
+        ),
+    ],
+)
+def test_node_fault(found: t.Optional[Facts], fault: str) -> None:
+    assert pod_data.node_fault(found) == fault
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [('[{"name": "default/a"}]', [{"name": "default/a"}]), ("{broken", None), ("", None)]
+)
+def test_network_status(text: str, expected: object) -> None:
+    assert pod_data.network_status({"metadata": {"annotations": {pod_data.NETWORK_STATUS: text}}}) == expected
+    assert pod_data.network_status({"metadata": {}}) is None
+
+
+def test_ends_are_the_running_pods_with_an_address() -> None:
+    links = {"net1": {"addresses": []}, "net2": {"addresses": [{"address": "10.6.0.9"}]}}
+    pod = {"pod": "probe", "networks": ["a", "b"], "state": "running", "root": {"links": links}}
+    pods = {
+        "w1": pod,
+        "w2": {**pod, "state": "failed"},
+        "w3": {**pod, "root": {"links": None}},
+        "w4": {**pod, "root": {}},
+    }
+    assert pod_data.ends(pods, "a") == {}
+    assert pod_data.ends(pods, "b") == {"w1": pod_data.End("w1", "probe", "net2", "10.6.0.9")}

@@ -1,0 +1,391 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The probe against an API that lives in this process: what it makes, what it removes, and when it stops."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import re
+import signal
+import threading
+import time
+import types
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verdict
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands as shell
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.rdma_checks import traffic_check
+
+Facts = t.Dict[str, t.Any]
+LINK = {"ifname": "net1", "mtu": 1500, "linkinfo": {"info_kind": "macvlan"}}
+PING = "2 packets transmitted, 2 received, 0% packet loss\nrtt min/avg/max/mdev = 0.05/0.06/0.07/0.01 ms"
+
+
+class FakeApi(Cluster):
+    """Namespaces, pods that run at the second look, and whatever objects a test puts in."""
+
+    def __init__(self, nodes: t.Sequence[str], **objects: t.Any) -> None:
+        super().__init__(client=self)
+        self.nodes = list(nodes)
+        self.objects = objects
+        self.namespaces: t.Dict[str, Facts] = {}
+        self.pods: t.Dict[str, Facts] = {}
+        self.deleted: t.List[str] = []
+        self.looks = 0
+        self.pod_status: Facts = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
+        self.lock = threading.Lock()
+
+    def request(self, verb: str, path: str, body: t.Any = None, content_type: str = "", **query: t.Any) -> Facts:
+        with self.lock:
+            return t.cast(Facts, getattr(self, f"do_{verb}")(path, body, query))
+
+    def do_post(self, path: str, body: Facts, query: Facts) -> Facts:
+        if path == "/api/v1/namespaces":
+            name = body["metadata"]["generateName"] + "x1"
+            self.namespaces[name] = {"metadata": {**body["metadata"], "name": name}}
+            return self.namespaces[name]
+        if path.endswith("/pods"):
+            self.pods[body["metadata"]["name"]] = body
+        return body or {}
+
+    def do_delete(self, path: str, body: Facts, query: Facts) -> Facts:
+        self.deleted.append(path)
+        if path.endswith("/pods"):
+            self.pods.clear()
+        else:
+            self.namespaces.pop(path.rsplit("/", 1)[-1], None)
+        return {}
+
+    def do_get(self, path: str, body: Facts, query: Facts) -> Facts:
+        if path == "/api/v1/namespaces":
+            return {"items": list(self.namespaces.values())}
+        if path == "/api/v1/nodes":
+            condition = {"type": "Ready", "status": "True"}
+            return {"items": [{"metadata": {"name": n}, "status": {"conditions": [condition]}} for n in self.nodes]}
+        if path.endswith("/pods"):
+            self.looks += 1
+            status = self.pod_status if self.looks > 1 else {"phase": "Pending"}
+            return {"items": [{**pod, "status": status} for pod in self.pods.values()]}
+        return t.cast(Facts, self.objects.get(path, {}))
+
+
+def plan(count: int = 2) -> Facts:
+    subnet = {"cidr": "10.5.0.0/16", "range_start": "10.5.1.0", "range_end": "10.5.2.255", "exclude": []}
+    network = {"name": "rdma-net", "namespace": "default", "master": "eth1", "mtu": 1500, "rdma": False}
+    return {
+        "hosts": {
+            f"h{i}": {"node": f"n{i}", "roles": ["worker"], "links": {"rdma-net": {"mtu": 1500}}} for i in range(count)
+        },
+        "networks": [{**network, "subnet": subnet, "ipam": {}}],
+    }
+
+
+def options(**changes: t.Any) -> pod_data.Options:
+    return pod_data.Options("verify", "tools", "", 60, 100, 8, False, "", 0)._replace(**changes)
+
+
+def answer(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+    """What a healthy pod says."""
+    number = int(pod.rsplit("n", 1)[-1])
+    if "ping" in script:
+        return probe.Output(f"@@ full\n{PING}\n@@ rc 0\n@@ small\n{PING}\n@@ rc 0\n", "")
+    uid = {"root": 0, "user": 1000}[container]
+    limits = f"@@ uid\n{uid}\n@@ rc 0\n@@ limits\nMax locked memory  unlimited  unlimited  bytes\n@@ rc 0\n"
+    address = {"local": f"10.5.{1 + number // 256}.{number % 256}", "prefixlen": 24, "scope": "global"}
+    links = json.dumps([{**LINK, "addr_info": [address]}])
+    return probe.Output(f'{limits}@@ links\n{links}\n@@ rc 0\n@@ routes\n[{{"dev":"eth0"}}]\n\n[]\n@@ rc 0\n', "")
+
+
+@pytest.fixture(autouse=True)
+def _no_exec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "run_in", answer)
+
+
+def test_a_healthy_run_is_proved_and_leaves_nothing() -> None:
+    api = FakeApi(["n0", "n1"])
+    facts = probe.probe(api, plan(), options())
+    assert (api.namespaces, api.pods) == ({}, {})
+    assert api.deleted == ["/api/v1/namespaces/verify-x1/pods", "/api/v1/namespaces/verify-x1"]
+    checks = verdict.judge(plan(), facts, verdict.Expect(ipu=False))
+    in_pods = [
+        check for check in checks if check.check in (*verdict.PER_POD, "pod", "ping", "full_size", "memlock_user")
+    ]
+    assert {check.status for check in in_pods} == {"passed"}
+    json.dumps(facts)  # a module's result
+
+
+def test_two_hundred_nodes_in_one_call() -> None:
+    names = [f"n{i}" for i in range(200)]
+    start = time.monotonic()
+    facts = probe.probe(FakeApi(names), plan(200), options(forks=32))
+    assert len(facts["pods"]) == 200
+    assert len(facts["pairs"]) == 200
+    checks = verdict.judge(plan(200), facts, verdict.Expect(ipu=False))
+    assert not [
+        check for check in checks if check.check in (*verdict.PER_POD, "ping", "unique") and check.status != "passed"
+    ]
+    assert time.monotonic() - start < 10
+
+
+def test_an_interrupted_run_is_cleaned_up_by_the_next_and_others_are_left_alone() -> None:
+    api = FakeApi(["n0", "n1"])
+    api.namespaces = {
+        "verify-old": {"metadata": {"name": "verify-old", "labels": {pod_data.LABEL: "verify"}}},
+        "verify-going": {"metadata": {"name": "verify-going", "deletionTimestamp": "now"}},
+    }
+    probe.probe(api, plan(), options())
+    assert [path for path in api.deleted if "old" in path] == [
+        "/api/v1/namespaces/verify-old/pods",
+        "/api/v1/namespaces/verify-old",
+    ]
+    assert not [path for path in api.deleted if "going" in path]
+
+
+def test_a_kill_removes_the_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FakeApi(["n0", "n1"])
+    before = signal.getsignal(signal.SIGTERM)
+    api.pod_status = {"phase": "Pending"}
+    threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    with pytest.raises(KeyboardInterrupt):
+        probe.probe(api, plan(), options())
+    assert (api.namespaces, api.pods) == ({}, {})
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_error_inside_removes_the_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FakeApi(["n0", "n1"])
+
+    def fail(*args: t.Any) -> t.Any:
+        raise RuntimeError("inside")
+
+    monkeypatch.setattr(probe, "ask_pods", fail)
+    with pytest.raises(RuntimeError):
+        probe.probe(api, plan(), options())
+    assert (api.namespaces, api.pods) == ({}, {})
+
+
+def test_an_image_out_of_reach_stops_early() -> None:
+    api = FakeApi(["n0", "n1"])
+    why = {"reason": "ImagePullBackOff", "message": "not found"}
+    api.pod_status = {"phase": "Pending", "containerStatuses": [{"image": "tools", "state": {"waiting": why}}]}
+    start = time.monotonic()
+    facts = probe.probe(api, plan(), options(timeout=60))
+    assert time.monotonic() - start < 5
+    assert {pod["reason"] for pod in facts["pods"].values()} == {"ImagePullBackOff, tools: not found"}
+
+
+def test_a_pod_that_never_runs_says_what_it_waited_for() -> None:
+    api = FakeApi(["n0", "n1"])
+    state = {"waiting": {"reason": "ContainerCreating"}}
+    api.pod_status = {"phase": "Pending", "containerStatuses": [{"image": "tools", "state": state}]}
+    facts = probe.probe(api, plan(), options(timeout=1))
+    assert {pod["reason"] for pod in facts["pods"].values()} == {"not running after 1 s: ContainerCreating"}
+
+
+def test_a_node_that_has_not_joined_gets_no_pod() -> None:
+    api = FakeApi(["n0"])
+    facts = probe.probe(api, plan(), options())
+    assert facts["pods"]["n1"]["reason"] == "the cluster has no node of this name"
+    assert facts["pods"]["n0"]["state"] == "running"
+    assert facts["pairs"] == []
+
+
+FIXTURES = Path(__file__).parents[3] / "fixtures/probe"
+
+
+def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: t.List[t.Tuple[str, str]] = []
+
+    def measured(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+        if container != "rdma":
+            return answer(run, pod, container, script, timeout)
+        if "/sys/class/infiniband" in script:
+            return probe.Output("@@ tools\n/usr/bin/ib_write_bw\n/usr/bin/rping\n@@ rc 0\n", "")
+        asked.append((pod, script.splitlines()[0]))
+        text = (FIXTURES / ("rping.txt" if "rping" in script else "ib_write_bw.txt")).read_text(encoding="utf-8")
+        name = "client" if "client" in script else "server"
+        return probe.Output(f"@@ {name}\n{text}\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", measured)
+    planned = plan()
+    planned["networks"][0].update(rdma=True, resource="rdma/shared")
+    facts = probe.probe(FakeApi(["n0", "n1"]), planned, options(rdma_image="perftest"))
+    found = {test["check"]: (test["missing"], test.get("value")) for test in facts["traffic"]}
+    assert found == {"rping": (False, 3.0), "write_bandwidth": (False, 97.79), "read_latency": (True, None)}
+    assert {pod for pod, script in asked if "server" in script} == {"probe-n0", "probe-n1"}
+    assert facts["rdma_image"] == "perftest"
+
+
+def rails(shared: bool) -> t.Tuple[Facts, Facts]:
+    """A plan of two hosts with three networks, on a NIC each or as VLANs on one; and pods with an address on all."""
+    names = ["rail-0", "rail-1", "rail-2"]
+    links = {name: {"netdev": name, "rdma_netdevs": ["nic" if shared else name]} for name in names}
+    planned = {
+        "hosts": {f"h{i}": {"node": f"n{i}", "links": links} for i in range(2)},
+        "networks": [{"name": name, "rdma": True, "resource": "rdma/shared"} for name in names],
+    }
+    pods = {}
+    for i in range(2):
+        seen = {f"net{n}": {"addresses": [{"address": f"10.{n}.0.{i}", "prefix": 24}]} for n in (1, 2, 3)}
+        rdma = {"tools": list(shell.RDMA_TOOLS)}
+        pod = {"host": f"h{i}", "pod": f"probe-n{i}", "networks": names, "state": "running"}
+        pods[f"n{i}"] = {**pod, "root": {"links": seen}, "rdma": rdma}
+    return planned, pods
+
+
+@pytest.mark.parametrize(("shared", "most"), [(True, 1), (False, 3)])
+def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, busy, seen, ports = threading.Lock(), [0], [0], []  # type: t.Any, t.List[int], t.List[int], t.List[str]
+
+    def client(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+        if "@@ client" not in script:
+            return probe.Output("@@ server\n@@ rc 0\n", "")
+        ports.extend(re.findall(r"-p (\d+)", script))
+        with lock:
+            busy[0] += 1
+            seen[0] = max(seen[0], busy[0])
+        time.sleep(0.05)
+        with lock:
+            busy[0] -= 1
+        return probe.Output("@@ client\nping data: rdma-ping-0: A\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", client)
+    planned, pods = rails(shared)
+    with ThreadPoolExecutor(16) as pool:
+        traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    assert seen[0] == most
+    assert len(traffic) == 3 * 2 * 3  # networks, directions, tests
+    assert len(set(ports)) == 3 * 2
+
+
+def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+        assert "ib_" not in script
+        return probe.Output("@@ client\ncma event RDMA_CM_EVENT_UNREACHABLE, error -110\n@@ rc 255\n", "")
+
+    monkeypatch.setattr(probe, "run_in", lost)
+    planned, pods = rails(True)
+    with ThreadPoolExecutor(16) as pool:
+        traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    checks = [traffic_check(test, "tools", verdict.Expect()) for test in traffic]
+    assert {(check.check, check.status) for check in checks} == {
+        ("rping", "failed"),
+        ("write_bandwidth", "skipped"),
+        ("read_latency", "skipped"),
+    }
+    assert "RDMA_CM_EVENT_UNREACHABLE" in checks[0].seen
+
+
+class FakeSocket:
+    """What the library's websocket client shows of an exec."""
+
+    def __init__(self, still_open: bool) -> None:
+        self.still_open = still_open
+
+    def run_forever(self, timeout: int) -> None:
+        pass
+
+    def read_channel(self, channel: int) -> str:
+        return {1: "out\n", 2: "err\n"}[channel]
+
+    def is_open(self) -> bool:
+        return self.still_open
+
+    def close(self) -> None:
+        self.still_open = False
+
+
+@pytest.mark.parametrize(("still_open", "error"), [(False, ""), (True, "no end within 5 s")])
+def test_run_in(monkeypatch: pytest.MonkeyPatch, still_open: bool, error: str) -> None:
+    asked: t.Dict[str, t.Any] = {}
+
+    def call(configuration: t.Any, method: str, url: str, **more: t.Any) -> FakeSocket:
+        asked.update(url=url, **more)
+        return FakeSocket(still_open)
+
+    monkeypatch.undo()
+    monkeypatch.setattr(probe, "websocket_call", call)
+    api = FakeApi([])
+    api.configuration = types.SimpleNamespace(
+        host="https://10.80.0.11:6443", auth_settings=lambda: {"BearerToken": {"value": "Bearer abc"}}
+    )
+    run = probe.Run(api, {}, options(), t.cast(t.Any, None), "verify-x1")
+    assert probe.run_in(run, "probe-n1", "root", "id -u", 5) == probe.Output("out\nerr\n", error)
+    assert asked["url"] == "https://10.80.0.11:6443/api/v1/namespaces/verify-x1/pods/probe-n1/exec"
+    assert ("command", ["sh", "-c", "id -u"]) in asked["query_params"]
+    assert asked["headers"] == {"authorization": "Bearer abc"}
+
+
+def test_an_exec_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: t.Any, **more: t.Any) -> t.Any:
+        raise probe.ApiError(status=0, reason="Handshake status 403 Forbidden")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(probe, "websocket_call", refuse)
+    api = FakeApi([])
+    api.configuration = types.SimpleNamespace(host="https://x", auth_settings=dict)
+    found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", "id", 5)
+    assert found.text == ""
+    assert "403 Forbidden" in found.error
+
+
+def test_an_empty_plan_is_refused_before_anything_is_made() -> None:
+    api = FakeApi([])
+    with pytest.raises(FabricError, match="no hosts in it"):
+        probe.probe(api, {}, options())
+    assert api.deleted == []
+
+
+def release(name: str, revision: int, status: str, version: str) -> Facts:
+    data = {
+        "name": name, "namespace": "ns", "version": revision, "info": {"status": status},
+        "chart": {"metadata": {"version": version}},
+    }  # fmt: skip
+    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(data).encode()))).decode()
+    return {"data": {"release": packed}}
+
+
+def test_the_newest_revision_of_a_release_counts() -> None:
+    secrets = [
+        release("network-operator", 2, "failed", "26.4.1"),
+        release("network-operator", 1, "superseded", "26.1.0"),
+        release("network-operator", 10, "deployed", "26.4.1"),
+    ]
+    api = FakeApi([], **{"/api/v1/secrets": {"items": secrets}})
+    found = probe.releases(api)
+    assert [(each["revision"], each["status"], each["version"]) for each in found] == [(10, "deployed", "26.4.1")]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"), [('{"type": "macvlan"}', {"type": "macvlan"}), ("{broken", "{broken"), (None, None)]
+)
+def test_an_attachment_is_data_or_text(config: t.Any, expected: t.Any) -> None:
+    path = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions/rdma-net"
+    api = FakeApi(["n0", "n1"], **{path: {"spec": {"config": config}}})
+    assert probe.probe(api, plan(), options())["networks"]["rdma-net"]["attachment"] == expected
+
+
+@pytest.mark.parametrize(("refusals", "healthy"), [(0, True), (2, True), (3, False)])
+def test_a_proxy_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch, refusals: int, healthy: bool) -> None:
+    asked: t.List[str] = []
+
+    class Client:
+        def request(self, verb: str, path: str, **_options: t.Any) -> None:
+            asked.append(path)
+            if len(asked) <= refusals:
+                raise probe.ApiError(status=503, reason="Service Unavailable")
+
+    monkeypatch.setattr(probe.time, "sleep", lambda seconds: None)
+    seen = probe.proxy_health(Cluster(Client()), {"namespace": "ipu-operator", "name": "ipu-operator-vipu-proxy"})
+    assert (seen["healthy"], len(asked)) == (healthy, min(refusals + 1, 3))

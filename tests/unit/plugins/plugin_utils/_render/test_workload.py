@@ -1,0 +1,212 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render import workload
+
+BASE = {"name": "mnist", "image": "poplar:1"}
+RDMA = {"network": "rdma-net", "rdma_resource": "rdma/a"}
+
+
+def objects(**settings):
+    return workload.native_workload({**BASE, **settings})
+
+
+def pod(**settings):
+    return objects(**settings)[0]["spec"]["template"]
+
+
+def container(**settings):
+    return pod(**settings)["spec"]["containers"][0]
+
+
+def test_the_smallest_job():
+    labels = {"app.kubernetes.io/name": "mnist"}
+    assert objects() == [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "mnist", "namespace": "default", "labels": labels},
+            "spec": {
+                "backoffLimit": 1,
+                "parallelism": 1,
+                "completions": 1,
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "containers": [
+                            {
+                                "name": "main",
+                                "image": "poplar:1",
+                                "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
+                            }
+                        ],
+                    },
+                },
+            },
+        }
+    ]
+
+
+def test_a_deployment_has_a_service_when_it_has_a_port():
+    assert [o["kind"] for o in objects(kind="Deployment")] == ["Deployment"]
+    deployment, service = objects(kind="Deployment", port=8000, replicas=3, namespace="ml")
+    assert deployment["spec"]["replicas"] == 3
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["ports"] == [{"port": 8000, "targetPort": 8000, "protocol": "TCP"}]
+    assert service["metadata"]["namespace"] == "ml"
+
+
+def test_a_job_of_several_pods_that_ends():
+    spec = objects(replicas=4, backoff_limit=0, deadline=600)[0]["spec"]
+    assert (spec["parallelism"], spec["completions"], spec["backoffLimit"]) == (4, 4, 0)
+    assert spec["activeDeadlineSeconds"] == 600
+
+
+def test_network_and_device():
+    found = pod(**RDMA)
+    assert found["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "rdma-net"}
+    assert found["spec"]["containers"][0]["resources"] == {"requests": {"rdma/a": "1"}, "limits": {"rdma/a": "1"}}
+    assert "annotations" not in pod()["metadata"]
+
+
+def test_own_resources_stay():
+    given = {"requests": {"cpu": 2}, "limits": {"memory": "8Gi"}}
+    assert container(**RDMA, resources=given)["resources"] == {
+        "requests": {"cpu": "2", "rdma/a": "1"},
+        "limits": {"memory": "8Gi", "rdma/a": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "context"),
+    [
+        (RDMA, {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}}),
+        ({**RDMA, "group": 5}, {"runAsUser": 0, "runAsGroup": 5, "capabilities": {"add": ["IPC_LOCK"]}}),
+        (
+            {**RDMA, "user": 1000},
+            {
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                "runAsNonRoot": True,
+                "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]},
+            },
+        ),
+        (
+            {"user": 1000, "group": 100},
+            {"runAsUser": 1000, "runAsGroup": 100, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}},
+        ),
+    ],
+)
+def test_security(settings, context):
+    assert container(**settings)["securityContext"] == {**context, "allowPrivilegeEscalation": False}
+
+
+def test_the_group_owns_the_volumes():
+    assert pod(group=100)["spec"]["securityContext"] == {"fsGroup": 100}
+    assert "securityContext" not in pod()["spec"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "env"),
+    [
+        ({"vipu": {"host": "", "port": 8090, "partition": ""}}, {}),
+        (
+            {"vipu": {"host": "10.5.0.2", "partition": "training"}},
+            {
+                "IPUOF_VIPU_API_HOST": "10.5.0.2",
+                "IPUOF_VIPU_API_PORT": "8090",
+                "IPUOF_VIPU_API_PARTITION_ID": "training",
+            },
+        ),
+        ({"env": {"EPOCHS": 3, "SHUFFLE": True, "NAME": "x"}}, {"EPOCHS": "3", "SHUFFLE": "true", "NAME": "x"}),
+        (
+            {"vipu": {"host": "10.5.0.2"}, "env": {"IPUOF_VIPU_API_PORT": 9}},
+            {"IPUOF_VIPU_API_HOST": "10.5.0.2", "IPUOF_VIPU_API_PORT": "9"},
+        ),
+    ],
+)
+def test_environment(settings, env):
+    assert {one["name"]: one["value"] for one in container(**settings).get("env", [])} == env
+
+
+def test_volumes():
+    wanted = [
+        {"name": "data", "path": "/data", "nfs": {"server": "10.5.0.9", "path": "/sets"}, "read_only": True},
+        {"name": "out", "path": "/out", "claim": "results", "size": None},
+        {"name": "tmp", "path": "/scratch", "size": "1Gi"},
+    ]
+    spec = pod(volumes=wanted, shm="8Gi")["spec"]
+    assert spec["volumes"] == [
+        {"name": "data", "nfs": {"server": "10.5.0.9", "path": "/sets", "readOnly": True}},
+        {"name": "out", "persistentVolumeClaim": {"claimName": "results"}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
+    ]
+    assert spec["containers"][0]["volumeMounts"] == [
+        {"name": "data", "mountPath": "/data", "readOnly": True},
+        {"name": "out", "mountPath": "/out"},
+        {"name": "tmp", "mountPath": "/scratch"},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+
+
+def test_where_it_runs():
+    taint = {"key": "ipu", "operator": "Exists"}
+    spec = pod(node_selector={"ipunode": "true"}, tolerations=[taint], pull_secrets=["site"])["spec"]
+    assert spec["nodeSelector"] == {"ipunode": "true"}
+    assert spec["tolerations"] == [taint]
+    assert spec["imagePullSecrets"] == [{"name": "site"}]
+
+
+@pytest.mark.parametrize("name", ["", "MNIST", "a_b", "-a", "a-", "a" * 64, "a.b"])
+def test_names_that_kubernetes_refuses(name):
+    with pytest.raises(FabricError, match="name that Kubernetes takes"):
+        objects(name=name)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_pod_has_its_own_localhost(host):
+    with pytest.raises(FabricError, match="its own localhost"):
+        objects(vipu={"host": host})
+
+
+@pytest.mark.parametrize("source", [{}, {"claim": "a", "size": "1Gi"}])
+def test_a_volume_has_one_source(source):
+    with pytest.raises(FabricError, match="one source"):
+        objects(volumes=[{"name": "v", "path": "/v", **source}])
+
+
+def test_the_memlock_check_runs_as_the_workload_does():
+    spec = pod(check_memlock=True, user=1000, **RDMA)["spec"]
+    check, main = spec["initContainers"][0], spec["containers"][0]
+    assert check["securityContext"] == main["securityContext"]
+    assert check["resources"] == main["resources"]
+    assert "initContainers" not in pod(check_memlock=False)["spec"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize(
+    ("limit", "caps", "code", "said"),
+    [
+        ("unlimited", "0000000000000000", 0, "locked memory: unlimited"),
+        ("64", "00000000a80465fb", 0, "locked memory: 64 KiB, lifted by IPC_LOCK"),
+        ("64", "00000000a80425fb", 1, "locked memory: 64 KiB for uid"),
+        ("8192", "0000000000000000", 1, "Next: run the role ipu.fabric.memlock"),
+    ],
+)
+def test_memlock_script(tmp_path, shell, limit, caps, code, said):
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tsh\nCapPrm:\tffffffffffffffff\nCapEff:\t{caps}\nThreads:\t1\n")
+    script = workload.MEMLOCK_SCRIPT.replace("$(ulimit -l)", limit).replace("/proc/self/status", str(status))
+    done = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
