@@ -1,0 +1,156 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What hosts say about themselves, as the observing modules return it and observations.json keeps it."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class Address(t.TypedDict):
+    """An address of an interface, without its prefix, and the length of that prefix in bits."""
+
+    address: str
+    prefix: int
+
+
+class Link(t.TypedDict):
+    """A network device. The RDMA fields of a bond or VLAN are those of the best port below it. From rdma_info."""
+
+    netdev: str
+    altnames: t.List[str]
+    device: str  # RDMA device such as mlx5_0; empty without RDMA
+    port: int  # of the RDMA device, from 1 on; 0 without RDMA
+    pci: str  # 0000:81:00.0; empty for devices without one
+    path: str  # of the PCI function in sysfs, from the host bridge on
+    numa_node: int  # -1: none
+    driver: str  # of the RDMA device, else of the network device
+    kind: str  # physical, vf, bond, vlan or other
+    link_layer: str  # Ethernet or InfiniBand; empty without RDMA
+    state: str  # of the RDMA port: ACTIVE, DOWN and so on; empty without RDMA
+    up: bool
+    mtu: int  # bytes
+    mac: str
+    lower: t.List[str]  # members of a bond or bridge, or the device below a VLAN
+    master: str  # the bond or bridge that this device is a member of
+    rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
+    addresses: t.List[Address]  # lasting global ones
+
+
+class Gpu(t.TypedDict):
+    """An NVIDIA GPU, in PCI order, placed like a Link."""
+
+    pci: str
+    path: str
+    numa_node: int
+
+
+class Route(t.TypedDict):
+    """How a host reaches an address; all empty where it has no route."""
+
+    dev: str
+    source: str
+    gateway: str
+
+
+class RdmaFacts(t.TypedDict):
+    """Result of rdma_info."""
+
+    links: t.List[Link]
+    gpus: t.List[Gpu]
+    netns_mode: str  # shared or exclusive; empty when the kernel has no RDMA
+    routes: t.Dict[str, Route]  # by the address that was asked for
+    memlock: t.Dict[str, str]  # LimitMEMLOCK of each container runtime's unit
+    modules: t.List[str]  # loaded kernel modules that RDMA or a macvlan on it may need
+    rdma_subsystem: bool
+
+
+class BusyPort(t.TypedDict):
+    """A TCP port that something listens on; process is empty if this user can't see it."""
+
+    port: int
+    process: str
+
+
+class Clock(t.TypedDict):
+    """The clocks of host and controller, in seconds since 1970."""
+
+    synchronized: t.Optional[bool]  # None where nothing tells
+    asked: float  # the controller's, when the host was asked
+    read: float  # the host's, when it answered
+    offset: int  # seconds that the host is ahead; 0 where both may be right
+
+
+class Kubelet(t.TypedDict):
+    """What a kubelet leaves on a host. All empty without one."""
+
+    present: bool
+    version: str
+    server: str  # host:port of its API server
+    cluster: str  # digest of that server's CA
+
+
+class HostFacts(t.TypedDict):
+    """Result of host_info."""
+
+    hostname: str
+    machine_id: str
+    macs: t.List[str]
+    distribution: str  # ID of os-release
+    release: str  # VERSION_CODENAME
+    version: str  # VERSION_ID
+    architecture: str
+    kernel: str
+    cpus: int
+    memory_mb: int  # MiB
+    disk_mb: t.Dict[str, int]  # free MiB by folder
+    swap: t.List[str]
+    ports_busy: t.List[BusyPort]
+    cgroup: str  # v1, v2 or hybrid
+    modules: t.Dict[str, t.Optional[bool]]  # whether the kernel has each; None where nothing tells
+    time: Clock
+    dns: t.Dict[str, bool]
+    kubelet: Kubelet
+    other_kubernetes: t.List[str]  # such as k3s
+    default_address: str
+    python: str
+    systemd: bool
+
+
+class VipuFacts(t.TypedDict):
+    """Result of vipu_info."""
+
+    host: str
+    port: int
+    address: str  # what host resolves to
+    version: str
+    source: str  # json or text
+
+
+class ObservationError(t.TypedDict):
+    """Why a part of an observation is missing."""
+
+    source: str  # vipu or host
+    what: str
+    where: str
+    seen: str
+    next_step: str
+
+
+class _Observed(t.TypedDict, total=False):
+    host: HostFacts
+    rdma: RdmaFacts
+    vipu: VipuFacts
+    recalled: str  # when it was last seen, if this is not from today
+
+
+class Observation(_Observed):
+    """All that is known of one host of the inventory before the plan; parts are missing where it did not answer."""
+
+    groups: t.List[str]
+    address: str  # that the inventory names; may be empty
+    errors: t.List[ObservationError]
+
+
+Observations = t.Mapping[str, Observation]  # by inventory name
