@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import importlib
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 
 class FabricError(Exception):
@@ -31,10 +32,21 @@ def outcome(before: t.Any, after: t.Any, **facts: t.Any) -> t.Dict[str, t.Any]:
 
 
 def run_module(
-    argument_spec: t.Dict[str, t.Any], body: t.Callable[[AnsibleModule], t.Dict[str, t.Any]], **options: t.Any
+    argument_spec: t.Dict[str, t.Any],
+    body: t.Callable[[AnsibleModule], t.Dict[str, t.Any]],
+    libraries: t.Sequence[str] = (),
+    **options: t.Any,
 ) -> None:
-    """Build the AnsibleModule, end with what `body` returns, and fail with the parts of a FabricError."""
+    """Build the AnsibleModule, end with what `body` returns, and fail with the parts of a FabricError.
+
+    libraries: Python packages that `body` needs and that the host may lack.
+    """
     module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
+    for library in libraries:
+        try:
+            importlib.import_module(library)
+        except ImportError:
+            module.fail_json(msg=missing_required_lib(library))
     try:
         module.exit_json(**body(module))
     except FabricError as error:
