@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import typing as t
 
-try:
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import jmespath
-except ImportError:  # the module's `libraries` say so
-    pass
 
 
 @functools.lru_cache(maxsize=None)
