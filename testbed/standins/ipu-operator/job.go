@@ -16,11 +16,11 @@ type job struct {
 	Spec jobSpec `json:"spec"`
 	// Status is kept as it is, but for what is read here.
 	Status struct {
-		Conditions     []condition `json:"conditions"`
-		LauncherStatus string      `json:"launcherStatus"`
-		RestartCount   int64       `json:"restartCount"`
-		StartTime      string      `json:"startTime"`
-		CompletionTime string      `json:"completionTime"`
+		Conditions     []kube.Condition `json:"conditions"`
+		LauncherStatus string           `json:"launcherStatus"`
+		RestartCount   int64            `json:"restartCount"`
+		StartTime      string           `json:"startTime"`
+		CompletionTime string           `json:"completionTime"`
 	} `json:"status"`
 }
 
@@ -45,15 +45,6 @@ type jobSpec struct {
 	Workers struct {
 		Template map[string]any `json:"template"`
 	} `json:"workers"`
-}
-
-type condition struct {
-	Type               string `json:"type"`
-	Status             string `json:"status"`
-	Reason             string `json:"reason"`
-	Message            string `json:"message"`
-	LastTransitionTime string `json:"lastTransitionTime"`
-	LastUpdateTime     string `json:"lastUpdateTime"`
 }
 
 func parseJob(obj *kube.Object) (*job, error) {

@@ -267,7 +267,7 @@ var stateWords = map[string]string{"Pending": "is waiting for resources to be re
 	"Completed": "has completed successfully", "Failed": "has failed"}
 
 // conditions keeps one condition a state that the job has been in; the present one is True.
-func conditions(obj *kube.Object, before []condition, state, now string) []any {
+func conditions(obj *kube.Object, before []kube.Condition, state, now string) []any {
 	found := false
 	var all []any
 	for _, c := range before {
@@ -278,18 +278,13 @@ func conditions(obj *kube.Object, before []condition, state, now string) []any {
 		if c.Status != status {
 			c.Status, c.LastTransitionTime, c.LastUpdateTime = status, now, now
 		}
-		all = append(all, c.fields())
+		all = append(all, c.Fields())
 	}
 	if !found {
 		message := fmt.Sprintf("IPUJob %s/%s %s.", obj.GetNamespace(), obj.GetName(), stateWords[state])
-		all = append(all, condition{state, "True", "IPUJob" + state, message, now, now}.fields())
+		all = append(all, kube.NewCondition(state, "True", "IPUJob"+state, message, now).Fields())
 	}
 	return all
-}
-
-func (c condition) fields() map[string]any {
-	return map[string]any{"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message,
-		"lastTransitionTime": c.LastTransitionTime, "lastUpdateTime": c.LastUpdateTime}
 }
 
 // clean does what cleanPodPolicy says of a job that is over.

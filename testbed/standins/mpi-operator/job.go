@@ -40,7 +40,7 @@ type replicaSpec struct {
 }
 
 type status struct {
-	Conditions      []condition              `json:"conditions,omitempty"`
+	Conditions      []kube.Condition         `json:"conditions,omitempty"`
 	ReplicaStatuses map[string]replicaStatus `json:"replicaStatuses,omitempty"`
 	StartTime       string                   `json:"startTime,omitempty"`
 	CompletionTime  string                   `json:"completionTime,omitempty"`
@@ -50,15 +50,6 @@ type replicaStatus struct {
 	Active    int64 `json:"active,omitempty"`
 	Succeeded int64 `json:"succeeded,omitempty"`
 	Failed    int64 `json:"failed,omitempty"`
-}
-
-type condition struct {
-	Type               string `json:"type"`
-	Status             string `json:"status"`
-	Reason             string `json:"reason"`
-	Message            string `json:"message"`
-	LastTransitionTime string `json:"lastTransitionTime"`
-	LastUpdateTime     string `json:"lastUpdateTime"`
 }
 
 // parse reads a job and fills in the operator's defaults.
@@ -134,11 +125,11 @@ func (s *status) set(kind, value, reason, message string, now time.Time) {
 			if c.Status == value && c.Reason == reason {
 				return
 			}
-			*c = condition{kind, value, reason, message, stamp, stamp}
+			*c = kube.NewCondition(kind, value, reason, message, stamp)
 			return
 		}
 	}
-	s.Conditions = append(s.Conditions, condition{kind, value, reason, message, stamp, stamp})
+	s.Conditions = append(s.Conditions, kube.NewCondition(kind, value, reason, message, stamp))
 	if kind == "Succeeded" || kind == "Failed" {
 		for i := range s.Conditions {
 			if c := &s.Conditions[i]; c.Type == "Running" && c.Status == "True" {
@@ -149,5 +140,5 @@ func (s *status) set(kind, value, reason, message string, now time.Time) {
 }
 
 func (s *status) has(kind string) bool {
-	return slices.ContainsFunc(s.Conditions, func(c condition) bool { return c.Type == kind && c.Status == "True" })
+	return slices.ContainsFunc(s.Conditions, func(c kube.Condition) bool { return c.Type == kind && c.Status == "True" })
 }

@@ -25,6 +25,27 @@ import (
 // Object is any Kubernetes object.
 type Object = unstructured.Unstructured
 
+// Condition is one entry of a job's status.conditions.
+type Condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	Message            string `json:"message"`
+	LastTransitionTime string `json:"lastTransitionTime"`
+	LastUpdateTime     string `json:"lastUpdateTime"`
+}
+
+// NewCondition is one that begins now.
+func NewCondition(kind, status, reason, message, now string) Condition {
+	return Condition{kind, status, reason, message, now, now}
+}
+
+// Fields are those of the condition as an Object keeps them.
+func (c Condition) Fields() map[string]any {
+	return map[string]any{"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message,
+		"lastTransitionTime": c.LastTransitionTime, "lastUpdateTime": c.LastUpdateTime}
+}
+
 // Kinds that more than one stand-in uses.
 var (
 	Nodes      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
