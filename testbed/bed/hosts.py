@@ -102,7 +102,7 @@ class Testbed:
         return f"10.{4 + rail}.0.{number}/24"
 
     def mac(self, network: int, number: int) -> str:
-        """The same for a host that is made anew: its neighbours need not learn another. Network 0 is management."""
+        """The same after a reset of the host, so that neighbours' ARP entries stay right. Network 0 is management."""
         return f"02:1f:ab:{self.number:02x}:{network:02x}:{number:02x}"
 
     def container(self, role: str) -> str:

@@ -65,7 +65,7 @@ func (j *job) workersPerInstance() int { return count(j.Spec.WorkersPerJobInstan
 
 func (j *job) hasLauncher() bool { return j.Spec.Launcher != nil || j.Spec.Interactive != nil }
 
-// validate is the validating webhook's judgement.
+// validate is what the validating webhook refuses.
 func (j *job) validate() error {
 	for _, field := range []struct{ name, value string }{
 		{"ipusPerJobInstance", j.Spec.IPUsPerJobInstance},

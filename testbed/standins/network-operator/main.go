@@ -101,7 +101,7 @@ func (o *operator) reconcilePolicy(ctx context.Context, policy *kube.Object) err
 	var states []any
 	for _, c := range components {
 		if c.until != 0 && o.options.release >= c.until {
-			continue // nobody's since then: what an earlier release deployed goes on
+			continue // this release does not manage it: what an earlier release deployed keeps running
 		}
 		state, err := o.reconcileComponent(ctx, policy, c)
 		if err != nil {

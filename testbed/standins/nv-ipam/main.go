@@ -1,7 +1,7 @@
-// nv-ipam stands for NVIDIA's nv-ipam: `nv-ipam controller` deals every node a block of each IPPool into its status,
+// nv-ipam stands for NVIDIA's nv-ipam: `nv-ipam controller` allocates every node a block of each IPPool into its status,
 // `nv-ipam node` installs the CNI plugin on a node, and the plugin gives pods addresses of the node's block round robin.
 // Its faults are kept: blocks start one after the network address and are not aligned, a block that is excluded in part
-// is dealt nevertheless (before 26.1 also one that is excluded wholly), overlapping exclusions make every ADD fail.
+// is still allocated (before 26.1 even one that is wholly excluded), overlapping exclusions make every ADD fail.
 //
 // It does not: run a daemon between plugin and API server (the plugin asks the API server itself), elect leaders, send
 // events, know CIDRPools, perNodeExclusions, static address requests or matchFields, or clean up after dead pods.
@@ -44,7 +44,7 @@ func main() {
 		return
 	}
 	skipExcluded := flag.NewFlagSet("controller", flag.ExitOnError)
-	skip := skipExcluded.Bool("skip-excluded-blocks", true, "deal no block that is wholly excluded (since 26.1)")
+	skip := skipExcluded.Bool("skip-excluded-blocks", true, "allocate no block that is wholly excluded (since 26.1)")
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "node":
 		node()
@@ -111,15 +111,15 @@ func reconcile(ctx context.Context, client dynamic.Interface, namespace string, 
 			}
 		}
 		sort.Strings(names)
-		dealt, err := deal(pool.Spec, pool.Status.Allocations, names, skipExcluded)
+		allocated, err := allocate(pool.Spec, pool.Status.Allocations, names, skipExcluded)
 		if err != nil {
 			log.Printf("pool %s: %v", obj.GetName(), err) // the status is cleared
 		}
-		if sameAllocations(pool.Status.Allocations, dealt) && obj.Object["status"] != nil {
+		if sameAllocations(pool.Status.Allocations, allocated) && obj.Object["status"] != nil {
 			continue
 		}
 		allocations := []any{}
-		for _, a := range dealt {
+		for _, a := range allocated {
 			allocations = append(allocations, map[string]any{"nodeName": a.NodeName, "startIP": a.StartIP, "endIP": a.EndIP})
 		}
 		obj.Object["status"] = map[string]any{"allocations": allocations}

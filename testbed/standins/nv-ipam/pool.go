@@ -82,8 +82,8 @@ type block struct{ first, last netip.Addr }
 
 func (b block) contains(a netip.Addr) bool { return !a.Less(b.first) && !b.last.Less(a) }
 
-// deal gives each node the block that it has already, or the first free one. Nodes for which none is left get nothing.
-func deal(spec poolSpec, existing []allocation, nodes []string, skipExcluded bool) ([]allocation, error) {
+// allocate gives each node the block that it has already, or the first free one. Nodes for which none is left get nothing.
+func allocate(spec poolSpec, existing []allocation, nodes []string, skipExcluded bool) ([]allocation, error) {
 	subnet, err := netip.ParsePrefix(spec.Subnet)
 	if err != nil || subnet != subnet.Masked() || spec.PerNodeBlockSize < 1 {
 		return nil, fmt.Errorf("invalid subnet %q or block size %d", spec.Subnet, spec.PerNodeBlockSize)
@@ -106,27 +106,27 @@ func deal(spec poolSpec, existing []allocation, nodes []string, skipExcluded boo
 			has[a.NodeName], taken[first] = a, true
 		}
 	}
-	var dealt []allocation
+	var allocated []allocation
 	next := subnet.Addr().Next()
 	for _, node := range nodes {
 		if a, ok := has[node]; ok {
-			dealt = append(dealt, a)
+			allocated = append(allocated, a)
 			continue
 		}
 		for ; ; next = nextBlock(next, spec.PerNodeBlockSize, exclusions, skipExcluded) {
 			b := block{next, skip(next, spec.PerNodeBlockSize-1)}
 			if !b.first.IsValid() || !b.last.IsValid() || !subnet.Contains(b.last) || b.last == broadcast(subnet) {
-				return dealt, nil
+				return allocated, nil
 			}
 			if !taken[b.first] && !(skipExcluded && covered(b, exclusions)) &&
 				!(spec.PerNodeBlockSize == 1 && b.first == gateway) {
-				dealt = append(dealt, allocation{node, b.first.String(), b.last.String()})
+				allocated = append(allocated, allocation{node, b.first.String(), b.last.String()})
 				taken[b.first] = true
 				break
 			}
 		}
 	}
-	return dealt, nil
+	return allocated, nil
 }
 
 // nextBlock is where the next block starts: right behind this one, or, as half an IPv6 subnet may be excluded, behind all

@@ -20,13 +20,13 @@ func TestDeal(t *testing.T) {
 		spec        poolSpec
 		nodes       int
 		skip        bool
-		dealt       int
+		allocated       int
 		first, last string // start of the first and end of the last block
 	}{
 		{"starts after the network address", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8}, 2, true, 2, "10.5.0.1", "10.5.0.16"},
 		{"stops before the broadcast address", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8}, 99, true, 31, "10.5.0.1", "10.5.0.248"},
 		{"excluded blocks are skipped, partly excluded ones are not", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: low25}, 99, true, 16, "10.5.0.121", "10.5.0.248"},
-		{"before 26.1 excluded blocks are dealt", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: low25}, 99, false, 31, "10.5.0.1", "10.5.0.248"},
+		{"before 26.1 excluded blocks are allocated", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: low25}, 99, false, 31, "10.5.0.1", "10.5.0.248"},
 		{"16 addresses a node", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 16, Exclusions: low25}, 99, true, 8, "10.5.0.113", "10.5.0.240"},
 		{"single addresses leave out the gateway", poolSpec{Subnet: "10.5.0.0/29", PerNodeBlockSize: 1, Gateway: "10.5.0.1"}, 9, true, 5, "10.5.0.2", "10.5.0.6"},
 		{"IPv6", poolSpec{Subnet: "fd00:5::/64", PerNodeBlockSize: 256}, 2, true, 2, "fd00:5::1", "fd00:5::200"},
@@ -34,8 +34,8 @@ func TestDeal(t *testing.T) {
 		{"excluded up to the end", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: []span{{"10.5.0.9", "10.5.0.255"}}}, 9, true, 1, "10.5.0.1", "10.5.0.8"},
 		{"an IPv4 subnet at the end of the address space", poolSpec{Subnet: "255.255.255.0/24", PerNodeBlockSize: 100}, 9, true, 2, "255.255.255.1", "255.255.255.200"},
 	} {
-		got, err := deal(c.spec, nil, names(c.nodes), c.skip)
-		if err != nil || len(got) != c.dealt || got[0].StartIP != c.first || got[len(got)-1].EndIP != c.last {
+		got, err := allocate(c.spec, nil, names(c.nodes), c.skip)
+		if err != nil || len(got) != c.allocated || got[0].StartIP != c.first || got[len(got)-1].EndIP != c.last {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
 	}
@@ -43,16 +43,16 @@ func TestDeal(t *testing.T) {
 
 func TestDealKeepsBlocksAndReusesFreedOnes(t *testing.T) {
 	spec := poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 64}
-	before, err := deal(spec, nil, []string{"a", "b", "c"}, true)
+	before, err := allocate(spec, nil, []string{"a", "b", "c"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := deal(spec, before, []string{"b", "c", "d"}, true)
+	after, err := allocate(spec, before, []string{"b", "c", "d"}, true)
 	if err != nil || len(after) != 3 || after[0] != before[1] || after[1] != before[2] || after[2].StartIP != "10.5.0.1" {
 		t.Errorf("%v -> %v, %v", before, after, err)
 	}
 	spec.PerNodeBlockSize = 32 // blocks of another size do not count
-	if got, _ := deal(spec, before, []string{"b"}, true); len(got) != 1 || got[0].StartIP != "10.5.0.1" {
+	if got, _ := allocate(spec, before, []string{"b"}, true); len(got) != 1 || got[0].StartIP != "10.5.0.1" {
 		t.Errorf("new size: %v", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestDealRefuses(t *testing.T) {
 		{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Gateway: "10.6.0.1"},
 		{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: []span{{"10.5.0.9", "10.5.0.1"}}},
 	} {
-		if got, err := deal(spec, nil, names(1), true); err == nil {
+		if got, err := allocate(spec, nil, names(1), true); err == nil {
 			t.Errorf("%+v: %v, want an error", spec, got)
 		}
 	}

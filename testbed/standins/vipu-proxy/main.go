@@ -55,7 +55,7 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// controllers reads the list anew each time: the kubelet brings a changed ConfigMap within about a minute.
+// controllers reads the list each time: the kubelet brings a changed ConfigMap within about a minute.
 func controllers() ([]ipu.Partition, error) {
 	raw, err := os.ReadFile(controllersFile)
 	if err != nil {
