@@ -79,7 +79,7 @@ func defaults(obj *kube.Object) []operation {
 	return patch
 }
 
-func answerReview(review func(*kube.Object, *response) error) http.HandlerFunc {
+func answerReview(admit func(*kube.Object, *response) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in review
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Request == nil {
@@ -87,7 +87,7 @@ func answerReview(review func(*kube.Object, *response) error) http.HandlerFunc {
 			return
 		}
 		answer := &response{UID: in.Request.UID, Allowed: true}
-		if err := review(&kube.Object{Object: in.Request.Object}, answer); err != nil {
+		if err := admit(&kube.Object{Object: in.Request.Object}, answer); err != nil {
 			answer.Allowed, answer.Result = false, map[string]string{"message": err.Error()}
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -111,7 +111,7 @@ func reconcile(ctx context.Context, client dynamic.Interface, namespace string, 
 			}
 		}
 		sort.Strings(names)
-		allocated, err := allocate(pool.Spec, pool.Status.Allocations, names, skipExcluded)
+		allocated, err := allocateBlocks(pool.Spec, pool.Status.Allocations, names, skipExcluded)
 		if err != nil {
 			log.Printf("pool %s: %v", obj.GetName(), err) // the status is cleared
 		}

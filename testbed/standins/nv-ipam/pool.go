@@ -82,8 +82,8 @@ type block struct{ first, last netip.Addr }
 
 func (b block) contains(a netip.Addr) bool { return !a.Less(b.first) && !b.last.Less(a) }
 
-// allocate gives each node the block that it has already, or the first free one. Nodes for which none is left get nothing.
-func allocate(spec poolSpec, existing []allocation, nodes []string, skipExcluded bool) ([]allocation, error) {
+// allocateBlocks gives each node the block that it has already, or the first free one. Nodes for which none is left get nothing.
+func allocateBlocks(spec poolSpec, existing []allocation, nodes []string, skipExcluded bool) ([]allocation, error) {
 	subnet, err := netip.ParsePrefix(spec.Subnet)
 	if err != nil || subnet != subnet.Masked() || spec.PerNodeBlockSize < 1 {
 		return nil, fmt.Errorf("invalid subnet %q or block size %d", spec.Subnet, spec.PerNodeBlockSize)

@@ -20,7 +20,7 @@ func TestDeal(t *testing.T) {
 		spec        poolSpec
 		nodes       int
 		skip        bool
-		allocated       int
+		allocated   int
 		first, last string // start of the first and end of the last block
 	}{
 		{"starts after the network address", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8}, 2, true, 2, "10.5.0.1", "10.5.0.16"},
@@ -34,7 +34,7 @@ func TestDeal(t *testing.T) {
 		{"excluded up to the end", poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: []span{{"10.5.0.9", "10.5.0.255"}}}, 9, true, 1, "10.5.0.1", "10.5.0.8"},
 		{"an IPv4 subnet at the end of the address space", poolSpec{Subnet: "255.255.255.0/24", PerNodeBlockSize: 100}, 9, true, 2, "255.255.255.1", "255.255.255.200"},
 	} {
-		got, err := allocate(c.spec, nil, names(c.nodes), c.skip)
+		got, err := allocateBlocks(c.spec, nil, names(c.nodes), c.skip)
 		if err != nil || len(got) != c.allocated || got[0].StartIP != c.first || got[len(got)-1].EndIP != c.last {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
@@ -43,16 +43,16 @@ func TestDeal(t *testing.T) {
 
 func TestDealKeepsBlocksAndReusesFreedOnes(t *testing.T) {
 	spec := poolSpec{Subnet: "10.5.0.0/24", PerNodeBlockSize: 64}
-	before, err := allocate(spec, nil, []string{"a", "b", "c"}, true)
+	before, err := allocateBlocks(spec, nil, []string{"a", "b", "c"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := allocate(spec, before, []string{"b", "c", "d"}, true)
+	after, err := allocateBlocks(spec, before, []string{"b", "c", "d"}, true)
 	if err != nil || len(after) != 3 || after[0] != before[1] || after[1] != before[2] || after[2].StartIP != "10.5.0.1" {
 		t.Errorf("%v -> %v, %v", before, after, err)
 	}
 	spec.PerNodeBlockSize = 32 // blocks of another size do not count
-	if got, _ := allocate(spec, before, []string{"b"}, true); len(got) != 1 || got[0].StartIP != "10.5.0.1" {
+	if got, _ := allocateBlocks(spec, before, []string{"b"}, true); len(got) != 1 || got[0].StartIP != "10.5.0.1" {
 		t.Errorf("new size: %v", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestDealRefuses(t *testing.T) {
 		{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Gateway: "10.6.0.1"},
 		{Subnet: "10.5.0.0/24", PerNodeBlockSize: 8, Exclusions: []span{{"10.5.0.9", "10.5.0.1"}}},
 	} {
-		if got, err := allocate(spec, nil, names(1), true); err == nil {
+		if got, err := allocateBlocks(spec, nil, names(1), true); err == nil {
 			t.Errorf("%+v: %v, want an error", spec, got)
 		}
 	}
