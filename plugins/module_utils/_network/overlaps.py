@@ -10,8 +10,8 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import ATTACHMENTS, bounds, ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Runs, merge, parse_run, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import ATTACHMENTS, bounds, ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, Object, describe, field
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API

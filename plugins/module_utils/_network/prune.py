@@ -13,12 +13,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import (
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import running_pods
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
     ATTACHMENTS,
     WHEREABOUTS,
     ipams,
     reserved_address,
-    running_pods,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,

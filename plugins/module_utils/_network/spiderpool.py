@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Runs, merge, parse_run, size, subtract
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL, namespaces
 

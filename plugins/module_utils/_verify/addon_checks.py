@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import TWO_PODS
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import TWO_PODS
 from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import Check, result, skip
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Facts, targets
