@@ -112,7 +112,7 @@ pools:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import run
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import report_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
@@ -121,7 +121,7 @@ def main() -> None:
         cidrs={"type": "list", "elements": "str", "default": []},
         settle={"type": "int", "default": 5},
     )
-    run_module(spec, run)
+    run_module(spec, report_pools, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,32 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Block sizes of nv-ipam, which gives each node one block of a subnet."""
+"""Block sizes of nv-ipam, which gives each node one block of a subnet.
+
+Sizes are counted with whole numbers, not with netaddr: some 500 sizes are tried, each over all ranges of the subnet.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
 import math
 import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Address, Network, Run, Runs, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Address, Network
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.shares import Demand, window
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Exclusion, PoolSpec
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 # Block sizes tried beyond the one that would just do, when powers of two do not fit.
 ODD_SIZES = 512
 NV_IPAM_EXCLUSIONS = (24, 7)  # first release that knows IPPool.exclusions
-NV_IPAM_SKIPS = (26, 1)  # first release that does not deal blocks without a free address
+NV_IPAM_SKIPS = (26, 1)  # first release that passes over blocks without a free address
 
 
 def parse_release(text: str) -> t.Tuple[int, int]:
@@ -24,7 +34,7 @@ def parse_release(text: str) -> t.Tuple[int, int]:
     match = re.match(r"v?(\d+)\.(\d+)", text)
     if not match:
         raise FabricError(
-            "The network operator's release decides how nv-ipam deals addresses.",
+            "The network operator's release decides how nv-ipam allocates blocks.",
             "ipam_release",
             f"{text!r}",
             "Write it like 26.4.1.",
@@ -32,53 +42,61 @@ def parse_release(text: str) -> t.Tuple[int, int]:
     return int(match.group(1)), int(match.group(2))
 
 
-class Blocks(t.NamedTuple):
-    """How nv-ipam deals a subnet: from its second address on, in blocks of one size, one for each node, in order."""
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """How nv-ipam allocates a subnet: from its second address on, in blocks of one size, one a node, in order."""
 
-    allowed: Runs
-    first: int
-    last: int
+    allowed: netaddr.IPSet  # what pods may get
+    first: netaddr.IPAddress  # of the first block
+    last: netaddr.IPAddress  # no block goes beyond it
     skips: bool  # this release passes over blocks without a free address
 
-    def total(self, block_size: int) -> int:
-        return (self.last - self.first + 1) // block_size
+    @functools.cached_property
+    def runs(self) -> t.List[t.Tuple[int, int]]:
+        """First and last allowed addresses, counted from the first block on."""
+        start = int(self.first)
+        return [(run.first - start, run.last - start) for run in self.allowed.iter_ipranges()]
 
-    def span(self, block: int, block_size: int) -> Run:
-        start = self.first + block * block_size
-        return start, start + block_size - 1
+    @functools.cached_property
+    def length(self) -> int:
+        """Addresses that blocks can be made of."""
+        return int(self.last) - int(self.first) + 1
+
+    def total(self, block_size: int) -> int:
+        return self.length // block_size
 
     def edges(self, block_size: int) -> t.Dict[int, int]:
         """Free addresses of the blocks in which a run begins or ends. All others are wholly free or wholly excluded."""
         free: t.Dict[int, int] = {}
-        for low, high in self.allowed:
-            begin, finish = (low - self.first) // block_size, (high - self.first) // block_size
+        for low, high in self.runs:
+            begin, finish = low // block_size, high // block_size
             for block in (begin, finish) if begin != finish else (begin,):
-                start, end = self.span(block, block_size)
-                if end <= self.last:
+                start, end = block * block_size, (block + 1) * block_size - 1
+                if end < self.length:
                     free[block] = free.get(block, 0) + min(high, end) - max(low, start) + 1
         return free
 
     def whole(self, block_size: int) -> int:
         """How many blocks lie inside a run and are not among the edges."""
-        inner = ((high - self.first) // block_size - (low - self.first) // block_size - 1 for low, high in self.allowed)
+        inner = (high // block_size - low // block_size - 1 for low, high in self.runs)
         return sum(max(blocks, 0) for blocks in inner)
 
-    def dealt(self, block_size: int, nodes: int) -> t.List[int]:
+    def allocated(self, block_size: int, nodes: int) -> t.List[int]:
         """Free addresses of the blocks that the first `nodes` nodes get; shorter when the blocks run out."""
         free: t.Dict[int, int] = {}
         most = self.total(block_size)
-        for low, high in self.allowed:
-            for block in range((low - self.first) // block_size, min((high - self.first) // block_size + 1, most)):
+        for low, high in self.runs:
+            for block in range(low // block_size, min(high // block_size + 1, most)):
                 if block not in free and (len(free) if self.skips else block) >= nodes:
                     break
-                start, end = self.span(block, block_size)
+                start, end = block * block_size, (block + 1) * block_size - 1
                 free[block] = free.get(block, 0) + min(high, end) - max(low, start) + 1
         return list(free.values()) if self.skips else [free.get(block, 0) for block in range(min(nodes, most))]
 
     def least(self, block_size: int, nodes: int) -> int:
         """What the worst served of `nodes` nodes gets, at best."""
         if not self.skips:
-            free = self.dealt(block_size, nodes)
+            free = self.allocated(block_size, nodes)
             return min(free) if len(free) == nodes else 0
         missing = nodes - self.whole(block_size)
         if missing <= 0:
@@ -108,18 +126,23 @@ class Blocks(t.NamedTuple):
         """Exclude what is left of blocks that would serve a node badly, so that they are passed over."""
         if not self.skips:
             return self
-        poor = [self.span(block, block_size) for block, free in self.edges(block_size).items() if free < need]
-        return self._replace(allowed=[run for whole in self.allowed for run in subtract(whole, poor)])
+        poor = [block * block_size for block, free in self.edges(block_size).items() if free < need]
+        spans = (netaddr.IPRange(self.first + start, self.first + start + block_size - 1) for start in poor)
+        return dataclasses.replace(self, allowed=self.allowed - netaddr.IPSet(spans))
+
+    def exclusions(self) -> t.List[Exclusion]:
+        everything = netaddr.IPSet(netaddr.IPRange(self.first, self.last))
+        excluded = (everything - self.allowed).iter_ipranges()
+        return [{"startIP": str(run[0]), "endIP": str(run[-1])} for run in excluded]
 
 
-def pool_spec(network: Network, blocks: Blocks, block_size: int, gateway: t.Optional[Address]) -> t.Dict[str, t.Any]:
+def pool_spec(network: Network, blocks: Blocks, block_size: int, gateway: t.Optional[Address]) -> PoolSpec:
     """The spec of an nv-ipam IPPool. The gateway is excluded too: only so a block of nothing else is passed over."""
-    address = type(network[0])
-    exclusions = [
-        {"startIP": str(address(first)), "endIP": str(address(last))}
-        for first, last in subtract((blocks.first, blocks.last), blocks.allowed)
-    ]
-    spec: t.Dict[str, t.Any] = {"subnet": str(network), "perNodeBlockSize": block_size, "exclusions": exclusions}
+    spec: PoolSpec = {
+        "subnet": str(network),
+        "perNodeBlockSize": block_size,
+        "exclusions": blocks.exclusions(),
+    }
     if gateway is not None:
         spec["gateway"] = str(gateway)
     return spec
@@ -127,13 +150,13 @@ def pool_spec(network: Network, blocks: Blocks, block_size: int, gateway: t.Opti
 
 def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t.NoReturn:
     """Say why nv-ipam cannot serve the nodes, and with what it or another IPAM could."""
-    total, best = size(blocks.allowed), blocks.best(demand.nodes)
+    total, best = blocks.allowed.size, blocks.best(demand.nodes)
     advice = []
     if best:
         advice.append(f"ask for at most {best * demand.nodes} pods ({best} on each of {demand.nodes} nodes)")
     if not blocks.skips:
         advice.append("use network operator 26.1 or later, which passes over blocks without a free address")
-    if demand.share != "all" and blocks._replace(allowed=demand.allowed("all")).choose(need, demand.nodes):
+    if demand.share != "all" and dataclasses.replace(blocks, allowed=demand.allowed("all")).choose(need, demand.nodes):
         advice.append("set share to all")
     if total >= demand.pods:
         advice.append(f"use whereabouts ({total} addresses)")
@@ -145,7 +168,7 @@ def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t
     )
 
 
-def _nv_ipam_blocks(network: Network, allowed: Runs, release: str) -> Blocks:
+def _blocks_of(network: Network, allowed: netaddr.IPSet, release: str) -> Blocks:
     if parse_release(release) < NV_IPAM_EXCLUSIONS:
         raise FabricError(
             "The nodes' own addresses must be excluded from the pool.",
@@ -153,13 +176,14 @@ def _nv_ipam_blocks(network: Network, allowed: Runs, release: str) -> Blocks:
             "its IPPool has no exclusions",
             "Use network operator 24.7 or later, or whereabouts.",
         )
-    last = int(network[-1]) - 1 if network.version == 4 else window(network)[1]
-    return Blocks(allowed, int(network[0]) + 1, last, parse_release(release) >= NV_IPAM_SKIPS)
+    countable = window(network)
+    last = countable[-2] if network.version == 4 else countable[-1]
+    return Blocks(allowed, countable[1], last, parse_release(release) >= NV_IPAM_SKIPS)
 
 
-def plan_blocks(demand: Demand, allowed: Runs, release: str) -> t.Tuple[Blocks, int, t.List[str]]:
+def plan_blocks(demand: Demand, allowed: netaddr.IPSet, release: str) -> t.Tuple[Blocks, int, t.List[str]]:
     """The blocks, their size, and warnings."""
-    blocks = _nv_ipam_blocks(demand.network, allowed, release)
+    blocks = _blocks_of(demand.network, allowed, release)
     need = math.ceil(demand.pods / demand.nodes) or max(blocks.best(demand.nodes), 1)
     block_size = blocks.choose(need, demand.nodes)
     if not block_size:

@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
-import ipaddress
+import contextlib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, Runs, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, whole
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 
-def exclude_list(network: Network, allowed: Runs) -> t.List[str]:
+def exclude_list(network: Network, allowed: netaddr.IPSet) -> t.List[str]:
     """The fewest CIDRs that hold every host address of the subnet but the allowed ones.
 
     They may also hold the network and the broadcast address, which no pod gets: that makes 10.5.0.0/25 of .1 to .127.
     """
     ends = (int(network[0]), int(network[-1]))
-    address = type(network[0])
-    blocks: t.List[Network] = []
-    for first, last in subtract(ends, allowed):
-        blocks.extend(ipaddress.summarize_address_range(address(first), address(last)))
-    return [str(block) for block in blocks if block.num_addresses > 1 or int(block[0]) not in ends]
+    cidrs = (netaddr.IPSet(whole(network)) - allowed).iter_cidrs()
+    return [str(cidr) for cidr in cidrs if cidr.size > 1 or cidr.first not in ends]

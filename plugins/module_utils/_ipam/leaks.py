@@ -11,8 +11,10 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress
 
 NO_POD = "no such pod runs"
 NEWER_POD = "it was another pod of this name"
@@ -23,7 +25,7 @@ OTHER_BLOCK = "outside the block of the pod's node"
 
 
 class Pod(t.NamedTuple):
-    """What of a pod matters to its addresses. Pods that have ended are not looked at: theirs are to be free."""
+    """What of a pod matters to its addresses. Pods that have ended are left out: their addresses should be free."""
 
     uid: str
     node: str
@@ -39,36 +41,33 @@ class Holder(t.NamedTuple):
     """An address, and the pod that an IPAM gave it to."""
 
     address: str
-    pod: str
+    pod: str  # namespace/name; empty: not known
     uid: str = ""
 
 
 def read_pod(pod: Object) -> t.Tuple[str, Pod]:
-    metadata, status = pod["metadata"], pod.get("status") or {}
+    """Namespace/name of a pod, and what matters of it."""
+    metadata = pod["metadata"]
     attached: t.List[str] = []
-    with contextlib.suppress(ValueError, TypeError, AttributeError):  # not the JSON that multus writes
-        for entry in json.loads((metadata.get("annotations") or {}).get(NETWORK_STATUS) or "[]"):
-            attached += map(plain, entry.get("ips") or [])
-    own = [plain(entry["ip"]) for entry in status.get("podIPs") or []]
+    with contextlib.suppress(ValueError, TypeError):  # not the JSON that multus writes
+        status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
+        attached += map(canonical, query("[].ips[]", status) or ())
+    own = map(canonical, query("status.podIPs[].ip", pod) or ())
     return f"{metadata['namespace']}/{metadata['name']}", Pod(
         metadata.get("uid", ""),
-        field(pod, "spec.nodeName") or "",
-        status.get("phase") == "Running",
+        query("spec.nodeName", pod) or "",
+        query("status.phase", pod) == "Running",
         tuple(attached),
-        tuple(attached + own),
+        (*attached, *own),
     )
 
 
-def plain(address: str) -> str:
+def canonical(address: str) -> str:
     """An address as Python writes it, without a prefix: IPv6 has several spellings."""
     return str(ipaddress.ip_interface(address).ip)
 
 
-def orphan(address: str, pod: str, why: str) -> Object:
-    return {"address": address, "pod": pod, "why": why}
-
-
-def why_orphaned(holder: Holder, pods: Pods) -> str:
+def why_leaked(holder: Holder, pods: Pods) -> str:
     """Why an address is nobody's any more; empty when its pod has it, or may still get it."""
     if not holder.pod:  # early releases of whereabouts did not write it down
         return ""
@@ -82,31 +81,39 @@ def why_orphaned(holder: Holder, pods: Pods) -> str:
     return ""
 
 
-def shared(cidr: Network, pods: Pods) -> t.List[Object]:
+def leaked_addresses(
+    holders: t.Iterable[Holder], pods: Pods, kept: t.Collection[str] = frozenset()
+) -> t.List[LeakedAddress]:
+    """The holders whose address leaked. kept: pods whose address is kept for them while they are away."""
+    found = ((holder, why_leaked(holder, pods)) for holder in holders)
+    return [
+        {"address": holder.address, "pod": holder.pod, "why": why}
+        for holder, why in found
+        if why and not (holder.pod in kept and why in (NO_POD, NEWER_POD))
+    ]
+
+
+def held_twice(cidr: Network, pods: Pods) -> t.List[LeakedAddress]:
     """Addresses of this network that more than one pod has."""
     owners: t.Dict[str, t.List[str]] = {}
     for name, pod in sorted(pods.items()):
         for address in dict.fromkeys(pod.attached):
             if ipaddress.ip_address(address) in cidr:
                 owners.setdefault(address, []).append(name)
-    return [orphan(address, ", ".join(names), TWO_PODS) for address, names in owners.items() if len(names) > 1]
+    return [
+        {"address": address, "pod": ", ".join(names), "why": TWO_PODS}
+        for address, names in owners.items()
+        if len(names) > 1
+    ]
 
 
-def sorted_by_address(orphans: t.Iterable[Object]) -> t.List[Object]:
-    def key(entry: Object) -> t.Tuple[int, int]:
-        address = ipaddress.ip_address(entry["address"].split("-")[0])
-        return address.version, int(address)
-
-    return sorted(orphans, key=key)
-
-
-def confirmed(first: t.Sequence[Object], second: t.Sequence[Object]) -> t.List[Object]:
-    """The second look, with those orphans that the first one saw too: a pod that just came or went is none."""
+def confirmed_leaks(first: t.Sequence[AddressPool], second: t.Sequence[AddressPool]) -> t.List[AddressPool]:
+    """The pools as read the second time, with the leaks of both times: a pod that just came or went is none."""
     before = {(pool["ipam"], pool["name"]): pool["orphaned"] for pool in first}
     return [
         {
             **pool,
-            "orphaned": [entry for entry in pool["orphaned"] if entry in before.get((pool["ipam"], pool["name"]), ())],
+            "orphaned": [leak for leak in pool["orphaned"] if leak in before.get((pool["ipam"], pool["name"]), ())],
         }
         for pool in second
     ]

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import bisect
+import contextlib
 import ipaddress
 import typing as t
 
@@ -13,67 +15,62 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
     OTHER_BLOCK,
     Holder,
     Pods,
-    orphan,
-    shared,
-    sorted_by_address,
+    held_twice,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Run, merge, parse_run, size, subtract
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, pool_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress, NodeAllocation
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 NV_IPAM = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
 
 
-def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str]) -> t.List[Object]:
+def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str]) -> t.List[AddressPool]:
     """The API knows only which block a node has; which pod has which address is read off the pods."""
     return [nv_ipam_pool(pool, pods, nodes) for pool in pools]
 
 
-def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> Object:
+def excluded_addresses(spec: Object, where: str) -> netaddr.IPSet:
+    """What the spec of an IPPool or a CIDRPool keeps from all nodes, except its gateway."""
+    return parse_ranges(query("exclusions[].join('-', [startIP, endIP])", spec) or (), where)
+
+
+def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> AddressPool:
     name, spec = pool["metadata"]["name"], pool["spec"]
     cidr = ipaddress.ip_network(spec["subnet"], strict=False)
-    taken = [parse_run(f"{e['startIP']}-{e['endIP']}", name)[1] for e in spec.get("exclusions") or ()]
+    taken = excluded_addresses(spec, name)
     if spec.get("gateway"):
-        taken.append(parse_run(spec["gateway"], name)[1])
+        taken |= parse_ranges([spec["gateway"]], name)
     held = [
         (Holder(address, key), pod)
         for key, pod in sorted(pods.items())
         for address in dict.fromkeys(pod.attached)
         if ipaddress.ip_address(address) in cidr
     ]
-    addresses = {holder.address for holder, _pod in held}
-    orphans = shared(cidr, pods)
-    blocks: t.List[Object] = []
-    runs: t.Dict[str, Run] = {}
-    for block in field(pool, "status.allocations") or ():
-        node = block["nodeName"]
-        run = runs[node] = parse_run(f"{block['startIP']}-{block['endIP']}", name)[1]
-        text = f"{block['startIP']}-{block['endIP']}"
+    addresses = sorted({netaddr.IPAddress(holder.address) for holder, _pod in held})
+    leaked: t.List[LeakedAddress] = held_twice(cidr, pods)
+    allocations: t.List[NodeAllocation] = []
+    blocks: t.Dict[str, netaddr.IPRange] = {}
+    for item in query("status.allocations", pool) or ():
+        node, text = item["nodeName"], f"{item['startIP']}-{item['endIP']}"
+        block = blocks[node] = parse_range(text, name)
         if node not in nodes:
-            orphans.append(orphan(text, "", f"{NO_NODE}: {node}"))
-        indexes = [(run[0] + e["startIndex"], run[0] + e["endIndex"]) for e in spec.get("perNodeExclusions") or ()]
-        capacity = size(subtract(run, taken + indexes))
-        allocated = sum(run[0] <= int(ipaddress.ip_address(address)) <= run[1] for address in addresses)
-        blocks.append(
-            {
-                "node": node,
-                "range": text,
-                "capacity": capacity,
-                "allocated": allocated,
-                "free": max(capacity - allocated, 0),
-            }
-        )
+            leaked.append({"address": text, "pod": "", "why": f"{NO_NODE}: {node}"})
+        own = [
+            netaddr.IPRange(block[0] + each["startIndex"], block[0] + each["endIndex"])
+            for each in spec.get("perNodeExclusions") or ()
+        ]
+        capacity = (netaddr.IPSet(block) - taken - netaddr.IPSet(own)).size
+        allocated = bisect.bisect(addresses, block[-1]) - bisect.bisect_left(addresses, block[0])
+        free = max(capacity - allocated, 0)
+        allocations.append({"node": node, "range": text, "capacity": capacity, "allocated": allocated, "free": free})
     for holder, pod in held:
-        first, last = runs.get(pod.node, (1, 0))
-        if pod.node and not first <= int(ipaddress.ip_address(holder.address)) <= last:
-            orphans.append(orphan(holder.address, holder.pod, OTHER_BLOCK))
-    return pool_facts(
-        name,
-        "nv-ipam",
-        cidr,
-        size(merge(runs.values())),
-        sum(block["capacity"] for block in blocks),
-        len(addresses),
-        orphaned=sorted_by_address(orphans),
-        nodes=sorted(blocks, key=lambda block: str(block["node"])),
-    )
+        if pod.node and not (pod.node in blocks and netaddr.IPAddress(holder.address) in blocks[pod.node]):
+            leaked.append({"address": holder.address, "pod": holder.pod, "why": OTHER_BLOCK})
+    capacity = sum(each["capacity"] or 0 for each in allocations)
+    counts = Counts(netaddr.IPSet(blocks.values()).size, capacity, len(addresses))
+    return pool_facts(("nv-ipam", name, cidr), counts, leaked, allocations)

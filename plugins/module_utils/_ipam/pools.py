@@ -10,7 +10,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pod, confirmed, read_pod
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pods, confirmed_leaks, read_pod
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import NV_IPAM, nv_ipam_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import SPIDERPOOL, spider_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
@@ -18,7 +18,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts impor
     WHEREABOUTS,
     whereabouts_pools,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect, field
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
 PAGE = 500  # pods a request: all pods of a large cluster in one answer hurt the API server
 
@@ -30,17 +32,13 @@ def running_pods(cluster: Cluster) -> t.Iterator[Object]:
         selector = "status.phase!=Succeeded,status.phase!=Failed"
         page = cluster.get("/api/v1/pods", fieldSelector=selector, limit=PAGE, **{"continue": token}) or {}
         yield from page.get("items") or ()
-        token = field(page, "metadata.continue")
+        token = query("metadata.continue", page)
         if not token:
             return
 
 
-def live_pods(cluster: Cluster) -> t.Dict[str, Pod]:
-    return dict(read_pod(pod) for pod in running_pods(cluster))
-
-
-def look(cluster: Cluster) -> t.List[Object]:
-    """All pools of all three, as they are now."""
+def read_pools(cluster: Cluster) -> t.List[AddressPool]:
+    """All pools of all three IPAMs, as they are now."""
     whereabouts = cluster.items(f"{WHEREABOUTS}/ippools")
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if whereabouts else []
     attachments = cluster.items(ATTACHMENTS) if whereabouts else []
@@ -49,7 +47,7 @@ def look(cluster: Cluster) -> t.List[Object]:
     endpoints = cluster.items(f"{SPIDERPOOL}/spiderendpoints") if spider else []
     if not (whereabouts or blocks or spider):
         return []
-    pods = live_pods(cluster)
+    pods: Pods = dict(read_pod(pod) for pod in running_pods(cluster))
     nodes = {node["metadata"]["name"] for node in cluster.items("/api/v1/nodes")} if blocks else set()
     found = [
         *whereabouts_pools(whereabouts, reservations, attachments, pods),
@@ -59,16 +57,16 @@ def look(cluster: Cluster) -> t.List[Object]:
     return sorted(found, key=lambda pool: (pool["ipam"], pool["name"]))
 
 
-def audit(cluster: Cluster, settle: float) -> t.List[Object]:
-    """All pools; what looks orphaned is looked at again `settle` seconds later."""
-    pools = look(cluster)
+def audit(cluster: Cluster, settle: float) -> t.List[AddressPool]:
+    """All pools; if any address seems to have leaked, they are read again after `settle` seconds."""
+    pools = read_pools(cluster)
     if not any(pool["orphaned"] for pool in pools):
         return pools
     time.sleep(settle)
-    return confirmed(pools, look(cluster))
+    return confirmed_leaks(pools, read_pools(cluster))
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def report_pools(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module ip_pool_info."""
     pools = audit(connect(module), module.params["settle"])
     wanted = module.params["cidrs"]

@@ -1,67 +1,52 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses, CIDRs and ranges a-b as people write them, and sets of them."""
+"""Reading addresses, CIDRs and ranges a-b, as sets of netaddr.
+
+ipaddress reads the text: netaddr takes more notations than people mean. A set of netaddr costs the same for a /24 and
+for an IPv6 /64; ask it for `.size`, as `len()` fails beyond 2^63.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
-Run = t.Tuple[int, int]
-Runs = t.List[Run]
 
 
-def merge(runs: t.Iterable[Run]) -> Runs:
-    """Sorted runs; those that touch or overlap become one."""
-    merged: Runs = []
-    for first, last in sorted(runs):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
-        else:
-            merged.append((first, last))
-    return merged
+def ip_range(first: Address, last: Address) -> netaddr.IPRange:
+    return netaddr.IPRange(netaddr.IPAddress(int(first), first.version), netaddr.IPAddress(int(last), last.version))
 
 
-def subtract(whole: Run, taken: t.Iterable[Run]) -> Runs:
-    """What is left of `whole` without `taken`."""
-    left: Runs = []
-    start, end = whole
-    for first, last in merge(taken):
-        if last < start or first > end:
-            continue
-        if first > start:
-            left.append((start, first - 1))
-        start = last + 1
-    if start <= end:
-        left.append((start, end))
-    return left
+def whole(network: Network) -> netaddr.IPRange:
+    """All addresses of a network, the first and the last included."""
+    return ip_range(network[0], network[-1])
 
 
-def size(runs: t.Iterable[Run]) -> int:
-    return sum(last - first + 1 for first, last in runs)
-
-
-@functools.lru_cache(maxsize=65536)  # every rail of a large site has the same thousands of addresses to look at
-def _read_run(text: str) -> t.Tuple[int, Run]:
+@functools.lru_cache(maxsize=65536)  # every rail of a large site reserves the same thousands of addresses
+def read_range(text: str, strict: bool = True) -> netaddr.IPRange:
+    """The range of an address, a CIDR or `a-b`. strict: refuse a CIDR with host bits."""
     if "-" in text:
-        low, high = (ipaddress.ip_address(part.strip()) for part in text.split("-"))
-        if low.version != high.version or int(low) > int(high):
-            raise ValueError(f"{high} does not follow {low}")
-        return low.version, (int(low), int(high))
-    network = ipaddress.ip_network(text.strip())
-    return network.version, (int(network[0]), int(network[-1]))
+        first, last = (ipaddress.ip_address(part.strip()) for part in text.split("-"))
+        if first.version != last.version or int(first) > int(last):
+            raise ValueError(f"{last} does not follow {first}")
+        return ip_range(first, last)
+    return whole(ipaddress.ip_network(text.strip(), strict=strict))
 
 
-def parse_run(text: str, where: str) -> t.Tuple[int, Run]:
-    """IP version and run of an address, a CIDR or an `a-b` range."""
+def parse_range(text: str, where: str) -> netaddr.IPRange:
+    """The range of an address, a CIDR or `a-b` that a person wrote at `where`."""
     try:
-        return _read_run(text)
+        return read_range(text)
     except ValueError as error:
         raise FabricError(
             "An address, a CIDR or a range a-b was expected.",
@@ -71,8 +56,22 @@ def parse_run(text: str, where: str) -> t.Tuple[int, Run]:
         ) from error
 
 
+def parse_ranges(texts: t.Iterable[str], where: str) -> netaddr.IPSet:
+    """All addresses of several ranges, of both families."""
+    return netaddr.IPSet([parse_range(text, where) for text in texts])
+
+
 def parse_address(text: str, where: str) -> Address:
     try:
         return ipaddress.ip_address(text.strip())
     except ValueError as error:
         raise FabricError("An IP address was expected.", where, f"{text!r}", "Write it like 10.5.0.1.") from error
+
+
+def union(sets: t.Iterable[netaddr.IPSet]) -> netaddr.IPSet:
+    return netaddr.IPSet([cidr for each in sets for cidr in each.iter_cidrs()])
+
+
+def range_texts(addresses: netaddr.IPSet) -> t.List[str]:
+    """A set as the fewest ranges `a-b`, IPv4 first."""
+    return [str(each) for each in addresses.iter_ipranges()]

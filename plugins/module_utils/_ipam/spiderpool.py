@@ -10,59 +10,41 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
-    NEWER_POD,
-    NO_POD,
     Holder,
     Pods,
-    orphan,
-    plain,
-    shared,
-    sorted_by_address,
-    why_orphaned,
+    canonical,
+    held_twice,
+    leaked_addresses,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import by_node, pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Runs, merge, parse_run, size, subtract
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
 SPIDERPOOL = "/apis/spiderpool.spidernet.io/v2beta1"
 # Spiderpool keeps the addresses of their pods while a pod is away.
 KEEPS_ADDRESSES = ("StatefulSet", "VirtualMachineInstance")
 
 
-def spider_pools(pools: t.Sequence[Object], endpoints: t.Sequence[Object], pods: Pods) -> t.List[Object]:
+def spider_pools(pools: t.Sequence[Object], endpoints: t.Sequence[Object], pods: Pods) -> t.List[AddressPool]:
     kept = {
         f"{endpoint['metadata']['namespace']}/{endpoint['metadata']['name']}"
         for endpoint in endpoints
-        if field(endpoint, "status.ownerControllerType") in KEEPS_ADDRESSES
+        if query("status.ownerControllerType", endpoint) in KEEPS_ADDRESSES
     }
     found = []
     for pool in pools:
         name, spec = pool["metadata"]["name"], pool["spec"]
         cidr = ipaddress.ip_network(spec["subnet"], strict=False)
         holders = [
-            Holder(plain(address), entry.get("pod", ""), entry.get("podUid", ""))
-            for address, entry in json.loads(field(pool, "status.allocatedIPs") or "{}").items()
+            Holder(canonical(address), entry.get("pod", ""), entry.get("podUid", ""))
+            for address, entry in json.loads(query("status.allocatedIPs", pool) or "{}").items()
         ]
-        orphans = [
-            orphan(h.address, h.pod, why)
-            for h in holders
-            for why in [why_orphaned(h, pods)]
-            if why and not (h.pod in kept and why in (NO_POD, NEWER_POD))
-        ]
-        usable: Runs = merge(parse_run(text, name)[1] for text in spec.get("ips") or ())
-        taken = [parse_run(text, name)[1] for text in spec.get("excludeIPs") or ()]
-        total = field(pool, "status.totalIPCount")
-        capacity = sum(size(subtract(run, taken)) for run in usable) if total is None else total
-        found.append(
-            pool_facts(
-                name,
-                "spiderpool",
-                cidr,
-                size(usable),
-                capacity,
-                len(holders),
-                orphaned=sorted_by_address(orphans + shared(cidr, pods)),
-                nodes=by_node(holders, pods),
-            )
-        )
+        usable, taken = (parse_ranges(spec.get(key) or (), name) for key in ("ips", "excludeIPs"))
+        total = query("status.totalIPCount", pool)
+        capacity = (usable - taken).size if total is None else total
+        leaked = [*leaked_addresses(holders, pods, kept), *held_twice(cidr, pods)]
+        counts = Counts(usable.size, capacity, len(holders))
+        found.append(pool_facts(("spiderpool", name, cidr), counts, leaked, allocated_by_node(holders, pods)))
     return found

@@ -1,14 +1,12 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address plan of one fabric network: which addresses pods may get, and how to say so to an IPAM.
-
-Addresses are whole numbers here, sets of them sorted runs `(first, last)` that neither touch nor overlap: a /16 with
-1,000 nodes and an IPv6 /64 cost the same. `ipaddress` of the standard library does it: one dependency less.
-"""
+"""The address plan of one fabric subnet: which of its addresses pods may get, in the words of an IPAM."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import ipaddress
 import typing as t
 
@@ -18,13 +16,45 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.excludes import e
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
     Address,
     Network,
-    Runs,
-    merge,
+    ip_range,
     parse_address,
-    parse_run,
-    size,
+    parse_range,
+    parse_ranges,
+    whole,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.shares import WINDOW, Demand
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PoolSpec, SubnetPlan
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+Interface = t.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+Interfaces = t.Mapping[str, Interface]  # by the node's name
+
+
+@dataclasses.dataclass(frozen=True)
+class FabricNode:
+    """A node's NIC on the fabric."""
+
+    name: str
+    address: str
+    prefix: int  # bits
+    mtu: int = 0  # bytes; 0: not known
+
+
+@dataclasses.dataclass(frozen=True)
+class SubnetRequest:
+    """What is known of a subnet, and what is wanted of it. The options of the module rdma_subnet."""
+
+    nodes: t.Sequence[FabricNode]
+    gateway: str = ""
+    reserved: t.Sequence[str] = ()  # addresses, CIDRs and ranges a-b that pods must not get, of any subnet
+    share: str = "upper_half"  # or all, a CIDR, a range a-b
+    avoid: t.Sequence[str] = ()  # CIDRs that the subnet must not overlap
+    pods: int = 0  # addresses in all; 0: at least one
+    ipam: str = "whereabouts"  # or nv-ipam
+    ipam_release: str = "26.4.1"  # of the network operator
+    pool_name: str = ""  # of the nv-ipam IPPool
 
 
 def _names(names: t.Iterable[str], most: int = 5) -> str:
@@ -33,9 +63,9 @@ def _names(names: t.Iterable[str], most: int = 5) -> str:
     return ", ".join(listed[:most]) + more
 
 
-def _interfaces(nodes: t.Sequence[t.Mapping[str, t.Any]]) -> t.Dict[str, t.Any]:
+def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
     """Each node's address with its prefix, by name."""
-    found: t.Dict[str, t.Any] = {}
+    found: t.Dict[str, Interface] = {}
     if not nodes:
         raise FabricError(
             "The fabric subnet comes from the nodes' addresses.",
@@ -44,7 +74,7 @@ def _interfaces(nodes: t.Sequence[t.Mapping[str, t.Any]]) -> t.Dict[str, t.Any]:
             "Give at least one node with its address.",
         )
     for node in nodes:
-        name, text = str(node["name"]), f"{node['address']}/{node['prefix']}"
+        name, text = node.name, f"{node.address}/{node.prefix}"
         try:
             interface = ipaddress.ip_interface(text)
         except ValueError as error:
@@ -65,7 +95,7 @@ def _interfaces(nodes: t.Sequence[t.Mapping[str, t.Any]]) -> t.Dict[str, t.Any]:
     return found
 
 
-def _network(interfaces: t.Mapping[str, t.Any]) -> Network:
+def _network(interfaces: Interfaces) -> Network:
     """The one subnet that all nodes share."""
     groups: t.Dict[Network, t.List[str]] = {}
     holders: t.Dict[Address, t.List[str]] = {}
@@ -80,7 +110,7 @@ def _network(interfaces: t.Mapping[str, t.Any]) -> Network:
                 f"{network}: {_names(names)}"
                 for network, names in sorted(groups.items(), key=lambda item: str(item[0]))
             ),
-            "Mend the prefix of the nodes that differ, or plan one network for each subnet.",
+            "Correct the prefix of the nodes that differ, or plan one network for each subnet.",
         )
     for address, names in holders.items():
         if len(names) > 1:
@@ -103,8 +133,7 @@ def _network(interfaces: t.Mapping[str, t.Any]) -> Network:
 
 def _refuse_overlap(network: Network, avoid: t.Iterable[str]) -> None:
     for text in avoid:
-        version, (first, last) = parse_run(text, "avoid")
-        if version == network.version and first <= int(network[-1]) and last >= int(network[0]):
+        if not netaddr.IPSet(parse_range(text, "avoid")).isdisjoint(netaddr.IPSet(whole(network))):
             raise FabricError(
                 "The fabric subnet must not overlap another network of the cluster.",
                 f"avoid {text}",
@@ -113,7 +142,7 @@ def _refuse_overlap(network: Network, avoid: t.Iterable[str]) -> None:
             )
 
 
-def _gateway(network: Network, text: str, interfaces: t.Mapping[str, t.Any]) -> t.Optional[Address]:
+def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[Address]:
     if not text:
         return None
     gateway = parse_address(text, "gateway")
@@ -136,23 +165,21 @@ def _gateway(network: Network, text: str, interfaces: t.Mapping[str, t.Any]) -> 
 
 
 def _taken(
-    network: Network, interfaces: t.Mapping[str, t.Any], gateway: t.Optional[Address], reserved: t.Iterable[str]
-) -> Runs:
+    network: Network, interfaces: Interfaces, gateway: t.Optional[Address], reserved: t.Iterable[str]
+) -> netaddr.IPSet:
     """What no pod may get, wherever the share lies. IPv6 has no broadcast address, but its last one is for anycast."""
     single = [network[0], network[-1], *(interface.ip for interface in interfaces.values())]
     if gateway is not None:
         single.append(gateway)
-    runs = [(int(address), int(address)) for address in single]
-    runs += [run for version, run in (parse_run(text, "reserved") for text in reserved) if version == network.version]
-    return merge(runs)
+    return netaddr.IPSet([ip_range(address, address) for address in single]) | parse_ranges(reserved, "reserved")
 
 
-def _mtu(nodes: t.Iterable[t.Mapping[str, t.Any]]) -> t.Tuple[int, t.List[str]]:
+def _mtu(nodes: t.Iterable[FabricNode]) -> t.Tuple[int, t.List[str]]:
     """The least MTU (0: none is known), and a warning when they differ."""
     by_mtu: t.Dict[int, t.List[str]] = {}
     for node in nodes:
-        if node.get("mtu"):
-            by_mtu.setdefault(int(node["mtu"]), []).append(str(node["name"]))
+        if node.mtu:
+            by_mtu.setdefault(node.mtu, []).append(node.name)
     warnings = []
     if len(by_mtu) > 1:
         seen = "; ".join(f"{mtu}: {_names(names)}" for mtu, names in sorted(by_mtu.items()))
@@ -160,66 +187,64 @@ def _mtu(nodes: t.Iterable[t.Mapping[str, t.Any]]) -> t.Tuple[int, t.List[str]]:
     return min(by_mtu, default=0), warnings
 
 
-def _ipam(ipam: str, subnet: t.Mapping[str, t.Any], pool_name: str) -> t.Dict[str, t.Any]:
+def _ipam(ipam: str, cidr: str, ends: netaddr.IPRange, exclude: t.List[str], pool_name: str) -> Ipam:
     """The ipam of the network's CR."""
     if ipam == "nv-ipam":
         return {"type": ipam, "poolName": pool_name} if pool_name else {"type": ipam}
     # The excludes alone would do, but old releases walk through an excluded half address by address.
     return {
         "type": ipam,
-        "range": subnet["cidr"],
-        **{key: subnet[key] for key in ("range_start", "range_end", "exclude")},
+        "range": cidr,
+        "range_start": str(ends[0]),
+        "range_end": str(ends[-1]),
+        "exclude": exclude,
     }
 
 
-def plan_subnet(
-    *,
-    nodes: t.Sequence[t.Mapping[str, t.Any]],
-    gateway: str = "",
-    reserved: t.Sequence[str] = (),
-    share: str = "upper_half",
-    avoid: t.Sequence[str] = (),
-    pods: int = 0,
-    ipam: str = "whereabouts",
-    ipam_release: str = "26.4.1",
-    pool_name: str = "",
-) -> t.Dict[str, t.Any]:
-    """Plan which addresses of the nodes' subnet pods get. See the module rdma_subnet for the options and the result."""
-    if ipam not in ("whereabouts", "nv-ipam"):
-        raise FabricError("An IPAM was expected.", "ipam", f"{ipam!r}", "Choose whereabouts or nv-ipam.")
+def plan_subnet(request: SubnetRequest) -> SubnetPlan:
+    """Plan which addresses of the nodes' subnet pods get."""
+    if request.ipam not in ("whereabouts", "nv-ipam"):
+        raise FabricError("An IPAM was expected.", "ipam", f"{request.ipam!r}", "Choose whereabouts or nv-ipam.")
+    pods = request.pods
     if pods < 0:
         raise FabricError("A number of pods was expected.", "pods", str(pods), "Give 0 or more.")
-    interfaces = _interfaces(nodes)
+    interfaces = _interfaces(request.nodes)
     network = _network(interfaces)
-    _refuse_overlap(network, avoid)
-    gateway_address = _gateway(network, gateway, interfaces)
-    demand = Demand(network, _taken(network, interfaces, gateway_address, reserved), share, pods, len(interfaces))
-    allowed = demand.allowed(share)
-    capacity = size(allowed)
+    _refuse_overlap(network, request.avoid)
+    gateway = _gateway(network, request.gateway, interfaces)
+    taken = _taken(network, interfaces, gateway, request.reserved)
+    demand = Demand(network, taken, request.share, pods, len(interfaces))
+    allowed = demand.allowed(request.share)
+    capacity = allowed.size
     if capacity < max(pods, 1):
         raise FabricError(
             f"Addresses for {pods} pods were asked for." if pods else "Pods need addresses of the fabric subnet.",
-            f"fabric subnet {network}, share {share}",
+            f"fabric subnet {network}, share {request.share}",
             f"{capacity} are left without the nodes', the gateway's and the reserved ones",
             demand.more_room(),
         )
-    mtu, warnings = _mtu(nodes)
-    pool = None
-    if ipam == "nv-ipam":
-        blocks, block_size, more = plan_blocks(demand, allowed, ipam_release)
-        allowed, capacity = blocks.allowed, sum(blocks.dealt(block_size, len(interfaces)))
-        pool = pool_spec(network, blocks, block_size, gateway_address)
+    mtu, warnings = _mtu(request.nodes)
+    pool: t.Optional[PoolSpec] = None
+    if request.ipam == "nv-ipam":
+        blocks, block_size, more = plan_blocks(demand, allowed, request.ipam_release)
+        allowed, capacity = blocks.allowed, sum(blocks.allocated(block_size, len(interfaces)))
+        pool = pool_spec(network, blocks, block_size, gateway)
         warnings += more
     if network.num_addresses > WINDOW:
         warnings.append(f"{network} is wider than IPAMs can count: pods get addresses of its first 2^53 only.")
-    subnet = {
+    runs = list(allowed.iter_ipranges())
+    ends = netaddr.IPRange(runs[0][0], runs[-1][-1])
+    exclude = exclude_list(network, allowed)
+    return {
         "cidr": str(network),
         "prefix": network.prefixlen,
-        "gateway": str(gateway_address) if gateway_address is not None else "",
-        "range_start": str(type(network[0])(allowed[0][0])),
-        "range_end": str(type(network[0])(allowed[-1][1])),
-        "exclude": exclude_list(network, allowed),
+        "gateway": str(gateway) if gateway is not None else "",
+        "range_start": str(ends[0]),
+        "range_end": str(ends[-1]),
+        "exclude": exclude,
         "capacity": capacity,
         "mtu": mtu,
+        "ipam": _ipam(request.ipam, str(network), ends, exclude, request.pool_name),
+        "pool": pool,
+        "warnings": warnings,
     }
-    return {**subnet, "ipam": _ipam(ipam, subnet, pool_name), "pool": pool, "warnings": warnings}

@@ -11,47 +11,52 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
-    Holder,
-    Pods,
-    orphan,
-    shared,
-    sorted_by_address,
-    why_orphaned,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import by_node, pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, merge, size, subtract
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Holder, Pods, held_twice, leaked_addresses
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, ip_range, read_range, union
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 WHEREABOUTS = "/apis/whereabouts.cni.cncf.io/v1alpha1"
 ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
 
 
-def ipams(attachment: Object) -> t.List[Object]:
+class Range(t.NamedTuple):
+    """A range of an IPAM that allocates single addresses."""
+
+    cidr: Network
+    usable: netaddr.IPSet  # between its bounds
+    allowed: netaddr.IPSet  # those that are not excluded
+
+
+def read_ipams(attachment: Object) -> t.List[Object]:
     """The IPAM settings in an attachment's CNI configuration, which may be a chain of plugins."""
     try:
-        config = json.loads(field(attachment, "spec.config") or "{}")
-        return [plugin.get("ipam") or {} for plugin in (config, *config.get("plugins", ()))]
-    except (ValueError, AttributeError, TypeError):
+        config = json.loads(query("spec.config", attachment) or "{}")
+    except (ValueError, TypeError):
         return []  # such a network never gave out an address
+    return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
 
 
-def ranges_of(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Object]]:
-    """The IPAM settings of all whereabouts networks, by their CIDR: a pool itself knows no bounds and no excludes."""
-    found: t.Dict[Network, t.List[Object]] = {}
-    for ipam in (ipam for attachment in attachments for ipam in ipams(attachment)):
-        with contextlib.suppress(ValueError, AttributeError, FabricError):  # it never gave out an address either
+def ranges_by_cidr(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Range]]:
+    """The ranges of all whereabouts networks, by their CIDR: a pool itself knows no bounds and no excludes."""
+    found: t.Dict[Network, t.List[Range]] = {}
+    for ipam in (ipam for attachment in attachments for ipam in read_ipams(attachment)):
+        with contextlib.suppress(ValueError, AttributeError, TypeError, FabricError):  # it never gave one out either
             if ipam.get("type") == "whereabouts":
-                for entry in (ipam, *ipam.get("ipRanges", ())):
-                    if entry.get("range"):
-                        settings = bounds(entry)
-                        found.setdefault(settings["cidr"], []).append(settings)
+                for entry in query("[@, ipRanges][] | [?range]", ipam):
+                    each = bounded_range(entry)
+                    found.setdefault(each.cidr, []).append(each)
     return found
 
 
-def bounds(entry: Object) -> Object:
-    """CIDR, run of usable addresses and excluded runs of one range, `a-b/len` too."""
+def bounded_range(entry: Object) -> Range:
+    """One range with its bounds and excludes, `a-b/len` too."""
     low, _dash, rest = entry["range"].rpartition("-")
     interface = ipaddress.ip_interface(rest)
     cidr = interface.network
@@ -62,12 +67,10 @@ def bounds(entry: Object) -> Object:
         first = int(ipaddress.ip_address(start))
     if end and first <= int(ipaddress.ip_address(end)) <= last:
         last = int(ipaddress.ip_address(end))
-    excluded = [ipaddress.ip_network(text, strict=False) for text in entry.get("exclude") or ()]
-    return {
-        "cidr": cidr,
-        "usable": (first, last),
-        "allowed": subtract((first, last), [(int(block[0]), int(block[-1])) for block in excluded]),
-    }
+    address = type(cidr[0])
+    usable = netaddr.IPSet([ip_range(address(first), address(last))] if first <= last else [])
+    excluded = netaddr.IPSet([read_range(text, strict=False) for text in entry.get("exclude") or ()])
+    return Range(cidr, usable, usable - excluded)
 
 
 def reserved_address(name: str, cidrs: t.Iterable[Network]) -> str:
@@ -84,13 +87,13 @@ def reserved_address(name: str, cidrs: t.Iterable[Network]) -> str:
 
 def whereabouts_pools(
     pools: t.Sequence[Object], reservations: t.Sequence[Object], attachments: t.Sequence[Object], pods: Pods
-) -> t.List[Object]:
+) -> t.List[AddressPool]:
     """A reservation outlives its allocation when a node dies between the two: it keeps the address from everybody."""
-    ranges = ranges_of(attachments)
+    ranges = ranges_by_cidr(attachments)
     starts = {pool["metadata"]["name"]: ipaddress.ip_interface(pool["spec"]["range"]) for pool in pools}
     cidrs = [start.network for start in starts.values()]
     reserved = [
-        Holder(reserved_address(item["metadata"]["name"], cidrs), field(item, "spec.podref") or "")
+        Holder(reserved_address(item["metadata"]["name"], cidrs), query("spec.podref", item) or "")
         for item in reservations
     ]
     found = []
@@ -99,26 +102,20 @@ def whereabouts_pools(
         start, cidr = starts[name].ip, starts[name].network
         holders = {
             str(start + int(offset)): Holder(str(start + int(offset)), entry.get("podref") or "")
-            for offset, entry in (pool["spec"].get("allocations") or {}).items()
+            for offset, entry in (query("spec.allocations", pool) or {}).items()
             if offset.isdigit()
         }
         for holder in reserved:
             if holder.address and ipaddress.ip_address(holder.address) in cidr:
                 holders.setdefault(holder.address, holder)
-        settings = ranges.get(cidr) or [bounds({"range": str(cidr)})]
-        usable = size(merge(setting["usable"] for setting in settings))
-        capacity = size(merge(run for setting in settings for run in setting["allowed"]))
-        orphans = [orphan(h.address, h.pod, why) for h in holders.values() for why in [why_orphaned(h, pods)] if why]
+        bounded = ranges.get(cidr) or [bounded_range({"range": str(cidr)})]
+        usable, allowed = union(each.usable for each in bounded), union(each.allowed for each in bounded)
         found.append(
             pool_facts(
-                name,
-                "whereabouts",
-                cidr,
-                usable,
-                capacity,
-                len(holders),
-                orphaned=sorted_by_address(orphans + shared(cidr, pods)),
-                nodes=by_node(holders.values(), pods),
+                ("whereabouts", name, cidr),
+                Counts(usable.size, allowed.size, len(holders)),
+                [*leaked_addresses(holders.values(), pods), *held_twice(cidr, pods)],
+                allocated_by_node(holders.values(), pods),
             )
         )
     return found

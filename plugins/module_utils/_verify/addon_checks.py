@@ -9,6 +9,7 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import TWO_PODS
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import Check, result, skip
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Facts, targets
@@ -101,7 +102,7 @@ def judge_overlaps(plan: Facts, probe: Facts) -> t.Iterator[Check]:
     pools = {pool for network in networks for pool in overlaps.planned_pools(network)}
     others = [
         each
-        for each in probe.get("dealers") or []
+        for each in probe.get("address_sources") or []
         if (each["kind"], each["namespace"], each["name"]) not in own and (each["kind"], each["name"]) not in pools
     ]
     for network in networks:
@@ -111,10 +112,10 @@ def judge_overlaps(plan: Facts, probe: Facts) -> t.Iterator[Check]:
         mine, stores = overlaps.planned_addresses(network), set(overlaps.stores(network.get("ipam") or {}))
         seen = []
         for each in others:
-            both = overlaps.shared(mine, overlaps.from_texts(each["ranges"]))
+            both = mine & parse_ranges(each["ranges"], each["what"])
             # A site's own attachment may deal from the same store of whereabouts: one pool, and no address twice.
             if both and (each["ours"] or not stores & set(each["stores"])):
                 maker = "left over" if each["ours"] else "not ours"
-                seen.append(f"{each['what']} ({each['ipam']}, {maker}): {overlaps.told(both)}")
+                seen.append(f"{each['what']} ({each['ipam']}, {maker}): {overlaps.describe_addresses(both)}")
         text = "; ".join(seen) or "no other pool or range has them"
         yield result("pool_overlap", not seen, "addresses that nobody else deals", text, network=network["name"])

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import random
 
+import netaddr
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.blocks import Blocks, parse_release
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import merge
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
-from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import TWO, deal, nodes
+from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import TWO, allocate_blocks, nodes, plan_subnet
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ def test_block_sizes_of_half_a_24(pods, count, block, served):
     assert plan["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net"}
     assert plan["pool"]["perNodeBlockSize"] == block
     assert plan["capacity"] == pods
-    assert len(deal(plan["pool"], 500, True)) == served
+    assert len(allocate_blocks(plan["pool"], 500, True)) == served
     assert bool(plan["warnings"]) == (served == count)
 
 
@@ -87,20 +86,21 @@ def test_nv_ipam_refuses_and_says_what_would_work(options, message):
 
 def test_before_26_1_blocks_in_front_must_serve():
     plan = plan_subnet(nodes=TWO, gateway="10.5.0.1", pods=16, ipam="nv-ipam", ipam_release="25.7.0", share="all")
-    dealt = deal(plan["pool"], 2, False)
-    assert all(len(block) >= 8 for block in dealt)
-    assert plan["capacity"] == sum(len(block) for block in dealt)
+    allocated = allocate_blocks(plan["pool"], 2, False)
+    assert all(len(block) >= 8 for block in allocated)
+    assert plan["capacity"] == sum(len(block) for block in allocated)
 
 
-def test_blocks_count_as_they_deal():
-    """The quick count by edges agrees with dealing block by block."""
+def test_blocks_count_as_they_are_allocated():
+    """The quick count by edges agrees with allocating block by block."""
     rng = random.Random(4)
     for _turn in range(500):
-        allowed = merge((at, at + rng.randrange(9)) for at in rng.sample(range(1, 80), rng.randrange(1, 8)))
-        blocks = Blocks(allowed, 1, 94, True)
+        firsts = rng.sample(range(1, 80), rng.randrange(1, 8))
+        allowed = netaddr.IPSet([netaddr.IPRange(first, first + rng.randrange(9)) for first in firsts])
+        blocks = Blocks(allowed, netaddr.IPAddress(1), netaddr.IPAddress(94), True)
         for step in (1, 3, 4, 8, 20):
-            dealt = blocks.dealt(step, 1000)
-            assert blocks.whole(step) + len(blocks.edges(step)) == len(dealt)
-            for count in range(1, len(dealt) + 2):
-                wanted = sorted(dealt, reverse=True)[count - 1] if count <= len(dealt) else 0
+            allocated = blocks.allocated(step, 1000)
+            assert blocks.whole(step) + len(blocks.edges(step)) == len(allocated)
+            for count in range(1, len(allocated) + 2):
+                wanted = sorted(allocated, reverse=True)[count - 1] if count <= len(allocated) else 0
                 assert blocks.least(step, count) == wanted

@@ -14,17 +14,17 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import merge
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
 from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import (
     TWO,
     TWO6,
-    deal,
+    allocate_blocks,
     everything_in,
     hand_out,
     name,
     nodes,
     number,
+    plan_subnet,
 )
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
@@ -321,15 +321,15 @@ def check_whereabouts(case: Case, plan: t.Mapping[str, t.Any]) -> None:
 def check_nv_ipam(case: Case, plan: t.Mapping[str, t.Any]) -> None:
     count = len(case.options["nodes"])
     skips = not case.options["ipam_release"].startswith("2") or case.options["ipam_release"] >= "26"
-    blocks = deal(plan["pool"], count, skips)
+    blocks = allocate_blocks(plan["pool"], count, skips)
     given = [ip for block in blocks for ip in block]
     assert len(given) == len(set(given)) == plan["capacity"] >= case.options["pods"]
     assert set(given) <= case.free
     assert min(map(len, blocks)) >= max(math.ceil(case.options["pods"] / count), 1)
     assert len(blocks) == count
-    ends = [(number(item["startIP"]), number(item["endIP"])) for item in plan["pool"]["exclusions"]]
-    assert ends == merge(ends), "exclusions overlap or touch"
-    everything = {ip for block in deal(plan["pool"], 10**6, skips) for ip in block}
+    texts = ["{startIP}-{endIP}".format(**item) for item in plan["pool"]["exclusions"]]
+    assert texts == range_texts(parse_ranges(texts, "pool")), "exclusions overlap or touch"
+    everything = {ip for block in allocate_blocks(plan["pool"], 10**6, skips) for ip in block}
     assert everything <= case.free, "a further node would hand out what is not free"
 
 
@@ -375,7 +375,7 @@ def test_10000_random_plans():
     assert planned > 3000
 
 
-def deal_by_jumps(pool: t.Mapping[str, t.Any], count: int) -> t.List[int]:
+def allocate_by_jumps(pool: t.Mapping[str, t.Any], count: int) -> t.List[int]:
     """nv-ipam from 26.1 on in a wide subnet: where the blocks begin. It jumps over an exclusion in whole blocks."""
     step, start = pool["perNodeBlockSize"], number(ipaddress.ip_network(pool["subnet"])[0]) + 1
     excluded = [(number(item["startIP"]), number(item["endIP"])) for item in pool["exclusions"]]
@@ -412,8 +412,8 @@ def test_1000_random_plans_in_an_ipv6_64():
         free = [
             max(min(start + step - 1, allowed_high) - max(start, allowed_low) + 1, 0)
             - sum(max(start, allowed_low) <= ip <= min(start + step - 1, allowed_high) for ip in taken)
-            for start in deal_by_jumps(plan["pool"], 4)
+            for start in allocate_by_jumps(plan["pool"], 4)
         ]
         assert sum(free) == plan["capacity"] >= pods
         assert min(free) >= max(math.ceil(pods / 4), 1)
-        assert all(start + step - 1 - base < 2**53 for start in deal_by_jumps(plan["pool"], 4))
+        assert all(start + step - 1 - base < 2**53 for start in allocate_by_jumps(plan["pool"], 4))

@@ -13,7 +13,13 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec, rails
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import networks as plan_networks
-from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import deal, everything_in, hand_out, name, number
+from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import (
+    allocate_blocks,
+    everything_in,
+    hand_out,
+    name,
+    number,
+)
 
 PODS = (1, 2, 4, 8)
 RELEASES = ("26.4.1", "26.1.0", "25.10.0", "24.10.1")
@@ -115,7 +121,7 @@ def given_by(site: Site, network: t.Dict[str, t.Any]) -> t.List[t.List[t.List[in
     if site.ipam == "whereabouts":
         return [[hand_out(one)] for one in network["ipam"].get("ipRanges", [network["ipam"]])]
     assert network["ipam"]["poolName"] == ",".join(pool["name"] for pool in network["pools"])
-    return [deal(pool, len(network["hosts"]), site.release >= "26") for pool in network["pools"]]
+    return [allocate_blocks(pool, len(network["hosts"]), site.release >= "26") for pool in network["pools"]]
 
 
 def check_family(

@@ -142,10 +142,12 @@ FAULTS: t.Dict[str, Fault] = {
             "pods/w1/root/links/net1/addresses/0/address": fabrics.ADDRESSES["cp1"],
         }
     ),
-    "a network was renamed, and its former pool is still there": Fault(probe={"dealers": [fabrics.dealer()]}),
+    "a network was renamed, and its former pool is still there": Fault(probe={"address_sources": [fabrics.source()]}),
     "somebody else's network deals addresses of the same subnet": Fault(
         probe={
-            "dealers": [fabrics.dealer("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")],
+            "address_sources": [
+                fabrics.source("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")
+            ],
         }
     ),
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
