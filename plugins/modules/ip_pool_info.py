@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Reads the pools of whereabouts (C(IPPool) and C(OverlappingRangeIPReservation)), of nv-ipam (C(IPPool)) and of
     Spiderpool (C(SpiderIPPool)), compares them with the pods that run, and changes nothing.
-  - An address is orphaned when its pod does not exist any more or has other addresses, or when two pods have it. What
-    looks orphaned is looked at once more after O(settle) seconds, so that pods that come and go meanwhile do not count.
+  - An address is leaked when its pod does not exist any more or has other addresses, or when two pods have it. If any
+    is, the pools are read again after O(settle) seconds, so that pods that come and go meanwhile do not count.
   - whereabouts keeps the bounds and excludes of a range in the networks only; they are read from the
     NetworkAttachmentDefinitions of the same CIDR.
   - nv-ipam tells the API which block a node has, but not which pod has which address. Its allocations are those that
@@ -32,7 +32,7 @@ options:
     elements: str
     default: []
   settle:
-    description: Seconds after which what looks orphaned is looked at again.
+    description: Seconds after which the pools are read again where an address seems to be leaked.
     type: int
     default: 5
 """
@@ -47,14 +47,14 @@ EXAMPLES = r"""
 
 - name: Stop while there are leaks
   ansible.builtin.assert:
-    that: pools.orphans == 0
-    fail_msg: "{{ pools.pools | map(attribute='orphaned') | flatten }}"
+    that: pools.leaks == 0
+    fail_msg: "{{ pools.pools | map(attribute='leaked') | flatten }}"
   run_once: true
 """
 
 RETURN = r"""
-orphans:
-  description: How many addresses are orphaned or held twice, over all pools.
+leaks:
+  description: How many addresses are leaked or held twice, over all pools.
   returned: success
   type: int
   sample: 1
@@ -72,7 +72,7 @@ pools:
       capacity: 124
       allocated: 12
       free: 112
-      orphaned: [{address: 10.5.0.131, pod: default/worker-3, why: no such pod runs}]
+      leaked: [{address: 10.5.0.131, pod: default/worker-3, why: no such pod runs}]
       nodes: [{node: w1, range: "", capacity: null, allocated: 6, free: null}]
   contains:
     name:
@@ -94,12 +94,12 @@ pools:
       description: Addresses that pods may have, usable less excluded.
       type: int
     allocated:
-      description: Addresses that are given out, orphaned ones included.
+      description: Addresses that are given out, leaked ones included.
       type: int
     free:
       description: Capacity less allocated.
       type: int
-    orphaned:
+    leaked:
       description: Addresses (or blocks) that keep others from having them, each with C(address), C(pod) and C(why).
       type: list
       elements: dict

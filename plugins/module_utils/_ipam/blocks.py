@@ -168,7 +168,7 @@ def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t
     )
 
 
-def _blocks_of(network: Network, allowed: netaddr.IPSet, release: str) -> Blocks:
+def _unsized_blocks(network: Network, allowed: netaddr.IPSet, release: str) -> Blocks:
     if parse_release(release) < NV_IPAM_EXCLUSIONS:
         raise FabricError(
             "The nodes' own addresses must be excluded from the pool.",
@@ -183,7 +183,7 @@ def _blocks_of(network: Network, allowed: netaddr.IPSet, release: str) -> Blocks
 
 def plan_blocks(demand: Demand, allowed: netaddr.IPSet, release: str) -> t.Tuple[Blocks, int, t.List[str]]:
     """The blocks, their size, and warnings."""
-    blocks = _blocks_of(demand.network, allowed, release)
+    blocks = _unsized_blocks(demand.network, allowed, release)
     need = math.ceil(demand.pods / demand.nodes) or max(blocks.best(demand.nodes), 1)
     block_size = blocks.choose(need, demand.nodes)
     if not block_size:

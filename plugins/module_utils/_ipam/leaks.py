@@ -109,11 +109,11 @@ def held_twice(cidr: Network, pods: Pods) -> t.List[LeakedAddress]:
 
 def confirmed_leaks(first: t.Sequence[AddressPool], second: t.Sequence[AddressPool]) -> t.List[AddressPool]:
     """The pools as read the second time, with the leaks of both times: a pod that just came or went is none."""
-    before = {(pool["ipam"], pool["name"]): pool["orphaned"] for pool in first}
+    before = {(pool["ipam"], pool["name"]): pool["leaked"] for pool in first}
     return [
         {
             **pool,
-            "orphaned": [leak for leak in pool["orphaned"] if leak in before.get((pool["ipam"], pool["name"]), ())],
+            "leaked": [leak for leak in pool["leaked"] if leak in before.get((pool["ipam"], pool["name"]), ())],
         }
         for pool in second
     ]

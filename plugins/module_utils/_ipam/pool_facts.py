@@ -38,7 +38,7 @@ def pool_facts(
         "capacity": counts.capacity,
         "allocated": counts.allocated,
         "free": max(counts.capacity - counts.allocated, 0),
-        "orphaned": sorted(leaked, key=by_address),
+        "leaked": sorted(leaked, key=by_address),
         "nodes": sorted(nodes, key=lambda each: each["node"]),
     }
 

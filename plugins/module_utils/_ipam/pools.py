@@ -60,7 +60,7 @@ def read_pools(cluster: Cluster) -> t.List[AddressPool]:
 def audit(cluster: Cluster, settle: float) -> t.List[AddressPool]:
     """All pools; if any address seems to have leaked, they are read again after `settle` seconds."""
     pools = read_pools(cluster)
-    if not any(pool["orphaned"] for pool in pools):
+    if not any(pool["leaked"] for pool in pools):
         return pools
     time.sleep(settle)
     return confirmed_leaks(pools, read_pools(cluster))
@@ -73,4 +73,4 @@ def report_pools(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if wanted:
         asked = {str(ipaddress.ip_network(cidr, strict=False)) for cidr in wanted}
         pools = [pool for pool in pools if pool["cidr"] in asked]
-    return {"changed": False, "pools": pools, "orphans": sum(len(pool["orphaned"]) for pool in pools)}
+    return {"changed": False, "pools": pools, "leaks": sum(len(pool["leaked"]) for pool in pools)}

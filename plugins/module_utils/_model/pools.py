@@ -27,7 +27,7 @@ class NodeAllocation(t.TypedDict):
 
 
 class AddressPool(t.TypedDict):
-    """One pool, counted in addresses. `orphaned` lists the leaked ones."""
+    """One pool, counted in addresses."""
 
     name: str  # of its object
     ipam: str  # whereabouts, nv-ipam or spiderpool
@@ -37,7 +37,7 @@ class AddressPool(t.TypedDict):
     capacity: int  # usable less excluded
     allocated: int  # leaked ones included
     free: int
-    orphaned: t.List[LeakedAddress]
+    leaked: t.List[LeakedAddress]
     nodes: t.List[NodeAllocation]
 
 

@@ -63,11 +63,11 @@ def judge_subnet(network: Facts, subnet: Facts, pools: t.Sequence[Facts], nodes:
 
 def pool_check(network: str, needed: int, pool: Facts, nodes: t.Sequence[str]) -> Check:
     """What is left, what leaked, and whether the pods that were planned still find room."""
-    leaked = [entry for entry in pool["orphaned"] if entry["why"] != TWO_PODS]
+    leaked = [entry for entry in pool["leaked"] if entry["why"] != TWO_PODS]
     faults = []
-    if pool["orphaned"]:
-        told = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["orphaned"][:SHOWN]]
-        more = len(pool["orphaned"]) - SHOWN
+    if pool["leaked"]:
+        told = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["leaked"][:SHOWN]]
+        more = len(pool["leaked"]) - SHOWN
         faults.append(f"leaked: {', '.join(told)}" + (f" and {more} more" if more > 0 else ""))
     full = exhausted(pool, nodes)
     if full:
@@ -79,7 +79,7 @@ def pool_check(network: str, needed: int, pool: Facts, nodes: t.Sequence[str]) -
     expected = "addresses free, none leaked" + (f", room for {needed} pods" if needed else "")
     seen = "; ".join([seen, *faults])
     check = result("ip_pool", not faults, expected, seen, network=network, subject=pool["name"])
-    if pool["orphaned"]:
+    if pool["leaked"]:
         check = check._replace(next=FREE_LEAKS[pool["ipam"]].format(**pool))
     return check
 

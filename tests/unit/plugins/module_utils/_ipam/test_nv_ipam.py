@@ -34,7 +34,7 @@ def test_a_pool_of_nv_ipam_is_its_blocks() -> None:
     (found,) = nv_ipam_pools([pool], pods, {"w1", "w2"})
     assert found == {
         "name": "rdma-net", "ipam": "nv-ipam", "cidr": "10.5.0.0/24",
-        "usable": 16, "excluded": 4, "capacity": 12, "allocated": 3, "free": 9, "orphaned": [],
+        "usable": 16, "excluded": 4, "capacity": 12, "allocated": 3, "free": 9, "leaked": [],
         "nodes": [
             {"node": "w1", "range": "10.5.0.129-10.5.0.136", "capacity": 7, "allocated": 1, "free": 6},
             {"node": "w2", "range": "10.5.0.137-10.5.0.144", "capacity": 5, "allocated": 2, "free": 3},
@@ -57,6 +57,6 @@ def test_leaks_of_nv_ipam(pods: leaks.Pods, nodes: t.Set[str], expected: t.Dict[
     assert whys(found) == expected
 
 
-def test_a_pool_that_has_dealt_no_block_has_no_room() -> None:
+def test_a_pool_without_blocks_has_no_room() -> None:
     found = nv_ipam_pool({"metadata": {"name": "p"}, "spec": {"subnet": "10.5.0.0/24"}}, {}, set())
     assert (found["capacity"], found["free"], found["nodes"]) == (0, 0, [])

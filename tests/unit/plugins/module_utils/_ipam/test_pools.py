@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The audit of all pools of a cluster, and its second look."""
+"""The audit of all pools of a cluster, which reads them twice before it calls an address leaked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.pools import Object, pod
 
 
 class Api(Cluster):
-    """whereabouts' pool and its pods, in pages of one; they are others at each look."""
+    """whereabouts' pool and its pods, in pages of one; they are others at each reading."""
 
     def __init__(self, looks: t.Sequence[t.Sequence[Object]], *held: Object) -> None:
         super().__init__(None)
@@ -31,7 +31,7 @@ class Api(Cluster):
         return {"metadata": {} if last else {"continue": str(at + 1)}, "items": seen[at : at + 1]}
 
 
-def test_what_is_orphaned_at_one_look_only_is_not() -> None:
+def test_what_leaks_at_one_reading_only_does_not() -> None:
     a, b = pod("a", "10.5.0.129"), pod("b", "10.5.0.130")
     pool = whereabouts({"129": "default/a", "130": "default/b", "131": "default/gone"})
     api = Api([[b], [a, b]], pool)
@@ -39,7 +39,7 @@ def test_what_is_orphaned_at_one_look_only_is_not() -> None:
     assert api.asked == 2
 
 
-def test_a_clean_pool_is_looked_at_once() -> None:
+def test_a_pool_without_leaks_is_read_once() -> None:
     api = Api([[pod("a", "10.5.0.129"), pod("b", "10.5.0.130")]], whereabouts({"129": "default/a", "130": "default/b"}))
     assert [whys(found) for found in audit(api, 60)] == [{}]
     assert api.asked == 1

@@ -27,7 +27,7 @@ def test_a_pool_of_spiderpool() -> None:
     pool = spider({"10.5.0.129": {"pod": "default/a", "podUid": "uid-a"}}, totalIPCount=10)
     (found,) = spider_pools([pool], [], PODS)
     assert (found["usable"], found["excluded"], found["capacity"]) == (11, 1, 10)
-    assert (found["allocated"], found["free"], found["orphaned"]) == (1, 9, [])
+    assert (found["allocated"], found["free"], found["leaked"]) == (1, 9, [])
     assert found["nodes"][0]["node"] == "w1"
 
 

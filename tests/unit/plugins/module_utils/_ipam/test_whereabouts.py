@@ -31,7 +31,7 @@ def test_a_pool_of_whereabouts_takes_its_bounds_from_the_network() -> None:
     assert found == [
         {
             "name": "10.5.0.0-24", "ipam": "whereabouts", "cidr": "10.5.0.0/24",
-            "usable": 127, "excluded": 5, "capacity": 122, "allocated": 3, "free": 119, "orphaned": [],
+            "usable": 127, "excluded": 5, "capacity": 122, "allocated": 3, "free": 119, "leaked": [],
             "nodes": [
                 {"node": "w1", "range": "", "capacity": None, "allocated": 2, "free": None},
                 {"node": "w2", "range": "", "capacity": None, "allocated": 1, "free": None},
@@ -113,10 +113,10 @@ def test_an_allocation_and_its_reservation_are_one_address() -> None:
 
 
 @given(st.sets(st.integers(1, 254), max_size=60), st.sets(st.integers(1, 254), max_size=60))
-def test_every_allocation_is_either_a_pods_or_orphaned(held: t.Set[int], alive: t.Set[int]) -> None:
+def test_every_allocation_is_either_a_pods_or_leaked(held: t.Set[int], alive: t.Set[int]) -> None:
     pods = live(*(pod(f"p{number}", f"10.5.0.{number}") for number in alive))
     pool = whereabouts({str(number): f"default/p{number}" for number in held})
     (found,) = whereabouts_pools([pool], [], [], pods)
-    assert {entry["address"] for entry in found["orphaned"]} == {f"10.5.0.{number}" for number in held - alive}
+    assert {entry["address"] for entry in found["leaked"]} == {f"10.5.0.{number}" for number in held - alive}
     assert found["allocated"] == len(held)
     assert found["free"] == found["capacity"] - len(held)

@@ -8,11 +8,14 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import random
+import time
 import typing as t
 
+import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec, rails
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import networks as plan_networks
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import (
     allocate_blocks,
     everything_in,
@@ -170,3 +173,19 @@ def test_no_address_twice_and_none_that_is_taken():
     assert whole > 1000
     assert refused > 300
     assert subnets > 3000
+
+
+@pytest.mark.parametrize("ipam", ["whereabouts", "nv-ipam"])
+def test_1000_hosts_with_8_rails_take_less_than_three_seconds(ipam: str) -> None:
+    """Every rail looks at the addresses of all rails."""
+    hosts = {}
+    for place in range(1000):
+        hosts[f"w{place}"] = sites.host(place + 256, ["kube_node" if place else "kube_control_plane"])
+        hosts[f"w{place}"]["rdma"]["links"] = [
+            sites.link(f"rail{rail}", f"10.{50 + rail}.{place // 250}.{place % 250 + 1}", 16) for rail in range(8)
+        ]
+    networks = [{"name": f"rail-{rail}", "select": {"name": f"rail{rail}"}} for rail in range(8)]
+    began = time.process_time()
+    planned = sites.plan(hosts, networks=networks, ipam=ipam)
+    assert time.process_time() - began < 3
+    assert [network["subnet"]["capacity"] >= 8000 for network in planned["networks"]] == [True] * 8

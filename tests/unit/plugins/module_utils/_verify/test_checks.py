@@ -131,7 +131,7 @@ def probe() -> Facts:
                 "capacity": 16,
                 "allocated": 2,
                 "free": 14,
-                "orphaned": [],
+                "leaked": [],
                 "nodes": [
                     {"node": "cp1", "range": "10.5.0.129-10.5.0.136", "capacity": 8, "allocated": 1, "free": 7},
                     {"node": "w1", "range": "10.5.0.137-10.5.0.144", "capacity": 8, "allocated": 1, "free": 7},
@@ -252,9 +252,9 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("addons/multus", [], {"multus_node": "skipped"}, "no DaemonSet"),
         ("pools", [], {"ip_pool": "failed"}, "there is none"),
         ("pools/0/cidr", "10.6.0.0/24", {"ip_pool": "failed"}, "there is none"),
-        ("pools/0/orphaned", LEAK, {"ip_pool": "failed"}, "14 free; leaked: 10.5.0.131 (no such pod runs: default/a)"),
-        ("pools/0/orphaned", LEAK * 5, {"ip_pool": "failed"}, "and 2 more; room for 11 pods"),
-        ("pools/0/orphaned", TWICE, {"ip_pool": "failed"}, "10.5.0.131 (two pods have it: a/b, a/c)"),
+        ("pools/0/leaked", LEAK, {"ip_pool": "failed"}, "14 free; leaked: 10.5.0.131 (no such pod runs: default/a)"),
+        ("pools/0/leaked", LEAK * 5, {"ip_pool": "failed"}, "and 2 more; room for 11 pods"),
+        ("pools/0/leaked", TWICE, {"ip_pool": "failed"}, "10.5.0.131 (two pods have it: a/b, a/c)"),
         ("pools/0/nodes/1/free", 0, {"ip_pool": "failed"}, "exhausted on w1"),
         ("pools/0/nodes/1/node", "w7", {"ip_pool": "failed"}, "no block for w1"),
         ("pools/0/capacity", 15, {"ip_pool": "failed"}, "room for 15 pods"),
@@ -338,7 +338,7 @@ def test_a_fault_is_found_by_its_own_check(path: str, value: t.Any, failed: t.Di
     [
         ({"free": 9}, "passed", "127 usable - 5 excluded - 2 allocated = 9 free"),
         ({"free": 0}, "failed", "0 free; exhausted"),
-        ({"orphaned": LEAK}, "failed", "leaked: 10.5.0.131"),
+        ({"leaked": LEAK}, "failed", "leaked: 10.5.0.131"),
     ],
 )
 def test_a_pool_for_all_nodes(ipam: str, change: Facts, status: str, seen: str) -> None:
