@@ -20,6 +20,9 @@ description:
     multus wrote on the pods; a leak in a node's own store C(/var/lib/cni/nv-ipam/store) does not show.
   - In check mode a cluster that is not there yet is one without pools.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
+  - jmespath
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api

@@ -16,6 +16,8 @@ description:
   - Of larger subnets, as an IPv6 /64, pods get a part of the first 2^53 addresses. IPAMs cannot count further.
 author:
   - ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info

@@ -10,7 +10,7 @@ import ipaddress
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import read_range
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import read_address, read_range
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
@@ -45,7 +45,7 @@ def planned_ranges(network: Object) -> t.Iterator[PlannedRange]:
 
 def address_fault(network: Object, address: str) -> str:
     """Why a pod should not have this address; empty when it may."""
-    ip = netaddr.IPAddress(str(ipaddress.ip_address(address)))
+    ip = read_address(address)
     ranges = list(planned_ranges(network))
     planned = next((each for each in ranges if each.bounds.version == ip.version), ranges[0])
     if ip not in planned.bounds:

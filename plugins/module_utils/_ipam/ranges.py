@@ -23,6 +23,11 @@ Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 
+def read_address(text: str) -> netaddr.IPAddress:
+    address = ipaddress.ip_address(text)
+    return netaddr.IPAddress(int(address), address.version)
+
+
 def ip_range(first: Address, last: Address) -> netaddr.IPRange:
     return netaddr.IPRange(netaddr.IPAddress(int(first), first.version), netaddr.IPAddress(int(last), last.version))
 

@@ -13,7 +13,13 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Holder, Pods, held_twice, leaked_addresses
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, ip_range, read_range, union
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
+    Network,
+    ip_range,
+    read_address,
+    read_range,
+    union,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
@@ -60,15 +66,16 @@ def bounded_range(entry: Object) -> Range:
     low, _dash, rest = entry["range"].rpartition("-")
     interface = ipaddress.ip_interface(rest)
     cidr = interface.network
-    first, last = int(cidr[0]) + 1, int(cidr[-1]) - 1
+    if cidr.num_addresses < 3:
+        return Range(cidr, netaddr.IPSet(), netaddr.IPSet())
+    bounds = ip_range(cidr[1], cidr[-2])
     start, end = (low, str(interface.ip)) if low else (entry.get("range_start"), entry.get("range_end"))
     # Bounds outside the usable addresses are ignored by whereabouts without a word.
-    if start and first <= int(ipaddress.ip_address(start)) <= last:
-        first = int(ipaddress.ip_address(start))
-    if end and first <= int(ipaddress.ip_address(end)) <= last:
-        last = int(ipaddress.ip_address(end))
-    address = type(cidr[0])
-    usable = netaddr.IPSet([ip_range(address(first), address(last))] if first <= last else [])
+    if start and read_address(start) in bounds:
+        bounds = netaddr.IPRange(read_address(start), bounds[-1])
+    if end and read_address(end) in bounds:
+        bounds = netaddr.IPRange(bounds[0], read_address(end))
+    usable = netaddr.IPSet(bounds)
     excluded = netaddr.IPSet([read_range(text, strict=False) for text in entry.get("exclude") or ()])
     return Range(cidr, usable, usable - excluded)
 

@@ -47,6 +47,8 @@ def test_a_pool_of_whereabouts_takes_its_bounds_from_the_network() -> None:
         ({"range": "10.5.0.7/24"}, 254, 254),
         ({"range": "10.5.0.128-10.5.0.254/24"}, 127, 127),
         ({"range": "10.5.0.0/24", "range_start": "10.6.0.1"}, 254, 254),  # silently ignored
+        ({"range": "10.5.0.0/24", "range_start": "fd00::1"}, 254, 254),
+        ({"range": "10.5.0.0/24", "range_start": "10.5.0.200", "range_end": "10.5.0.100"}, 55, 55),
         ({"range": "10.5.0.0/24", "exclude": ["10.5.0.9/25"]}, 254, 127),  # host bits are masked
         ({"range": "10.5.0.0/24", "exclude": ["10.5.0.0/24"]}, 254, 0),
         ({"range": "", "ipRanges": [{"range": "10.5.0.0/24", "range_start": "10.5.0.200"}]}, 55, 55),
@@ -58,6 +60,12 @@ def test_bounds_of_whereabouts(ipam: Object, usable: int, capacity: int, plugins
     network = attachment({"type": "whereabouts", **ipam}, plugins)
     (found,) = whereabouts_pools([whereabouts({})], [], [network], {})
     assert (found["usable"], found["capacity"], found["free"]) == (usable, capacity, capacity)
+
+
+@pytest.mark.parametrize("cidr", ["10.5.0.0/31", "10.5.0.0/32", "fd00::/127"])
+def test_a_range_without_host_addresses_has_no_room(cidr: str) -> None:
+    (found,) = whereabouts_pools([whereabouts({}, cidr)], [], [], {})
+    assert (found["usable"], found["capacity"], found["free"]) == (0, 0, 0)
 
 
 def test_two_networks_on_one_range_share_its_pool() -> None:
