@@ -63,6 +63,7 @@ def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> AddressP
         own = [
             netaddr.IPRange(block[0] + each["startIndex"], block[0] + each["endIndex"])
             for each in spec.get("perNodeExclusions") or ()
+            if each["startIndex"] <= each["endIndex"]
         ]
         capacity = (netaddr.IPSet(block) - taken - netaddr.IPSet(own)).size
         allocated = bisect.bisect(addresses, block[-1]) - bisect.bisect_left(addresses, block[0])

@@ -37,7 +37,7 @@ def whole(network: Network) -> netaddr.IPRange:
     return ip_range(network[0], network[-1])
 
 
-@functools.lru_cache(maxsize=65536)  # every rail of a large site reserves the same thousands of addresses
+@functools.lru_cache(maxsize=65536)  # rails that reserve a little more than others share these
 def read_range(text: str, strict: bool = True) -> netaddr.IPRange:
     """The range of an address, a CIDR or `a-b`. strict: refuse a CIDR with host bits."""
     if "-" in text:
@@ -61,9 +61,14 @@ def parse_range(text: str, where: str) -> netaddr.IPRange:
         ) from error
 
 
-def parse_ranges(texts: t.Iterable[str], where: str) -> netaddr.IPSet:
-    """All addresses of several ranges, of both families."""
+@functools.lru_cache(maxsize=16)  # every rail of a large site reserves the same thousands of addresses
+def _parse_ranges(texts: t.Tuple[str, ...], where: str) -> netaddr.IPSet:
     return netaddr.IPSet([parse_range(text, where) for text in texts])
+
+
+def parse_ranges(texts: t.Iterable[str], where: str) -> netaddr.IPSet:
+    """All addresses of several ranges, of both families. Not to be changed in place: the next caller gets it too."""
+    return _parse_ranges(tuple(texts), where)
 
 
 def parse_address(text: str, where: str) -> Address:
