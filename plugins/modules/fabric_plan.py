@@ -334,7 +334,7 @@ def make(module: AnsibleModule) -> t.Dict[str, t.Any]:
 
 
 def main() -> None:
-    result.run_module(ARGUMENT_SPEC, make)
+    result.run_module(ARGUMENT_SPEC, make, libraries=("netaddr",))
 
 
 if __name__ == "__main__":

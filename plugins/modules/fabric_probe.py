@@ -114,7 +114,7 @@ probe:
       description: Address pools before the pods were made, as RV(ipu.fabric.ip_pool_info#module:pools).
       type: list
       elements: dict
-    dealers:
+    address_sources:
       description: Pools, and networks with ranges of their own, each with C(what), C(ours), C(ipam) and its C(ranges).
       type: list
       elements: dict
@@ -157,7 +157,7 @@ def main() -> None:
         ipu_partition={"type": "str", "default": ""},
         ipu_device={"type": "int", "default": 0},
     )
-    run_module(spec, body)
+    run_module(spec, body, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

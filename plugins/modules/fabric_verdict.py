@@ -197,7 +197,7 @@ def main() -> None:
         "ipu": {"type": "bool", "default": True},
         "ipu_partition": {"type": "str", "default": ""},
     }
-    run_module(spec, body)
+    run_module(spec, body, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

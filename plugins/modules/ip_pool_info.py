@@ -12,14 +12,17 @@ version_added: 0.1.0
 description:
   - Reads the pools of whereabouts (C(IPPool) and C(OverlappingRangeIPReservation)), of nv-ipam (C(IPPool)) and of
     Spiderpool (C(SpiderIPPool)), compares them with the pods that run, and changes nothing.
-  - An address is orphaned when its pod does not exist any more or has other addresses, or when two pods have it. What
-    looks orphaned is looked at once more after O(settle) seconds, so that pods that come and go meanwhile do not count.
+  - An address is leaked when its pod does not exist any more or has other addresses, or when two pods have it. If any
+    is, the pools are read again after O(settle) seconds, so that pods that come and go meanwhile do not count.
   - whereabouts keeps the bounds and excludes of a range in the networks only; they are read from the
     NetworkAttachmentDefinitions of the same CIDR.
   - nv-ipam tells the API which block a node has, but not which pod has which address. Its allocations are those that
     multus wrote on the pods; a leak in a node's own store C(/var/lib/cni/nv-ipam/store) does not show.
   - In check mode a cluster that is not there yet is one without pools.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
+  - jmespath
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
@@ -32,7 +35,7 @@ options:
     elements: str
     default: []
   settle:
-    description: Seconds after which what looks orphaned is looked at again.
+    description: Seconds after which the pools are read again where an address seems to be leaked.
     type: int
     default: 5
 """
@@ -47,14 +50,14 @@ EXAMPLES = r"""
 
 - name: Stop while there are leaks
   ansible.builtin.assert:
-    that: pools.orphans == 0
-    fail_msg: "{{ pools.pools | map(attribute='orphaned') | flatten }}"
+    that: pools.leaks == 0
+    fail_msg: "{{ pools.pools | map(attribute='leaked') | flatten }}"
   run_once: true
 """
 
 RETURN = r"""
-orphans:
-  description: How many addresses are orphaned or held twice, over all pools.
+leaks:
+  description: How many addresses are leaked or held twice, over all pools.
   returned: success
   type: int
   sample: 1
@@ -72,7 +75,7 @@ pools:
       capacity: 124
       allocated: 12
       free: 112
-      orphaned: [{address: 10.5.0.131, pod: default/worker-3, why: no such pod runs}]
+      leaked: [{address: 10.5.0.131, pod: default/worker-3, why: no such pod runs}]
       nodes: [{node: w1, range: "", capacity: null, allocated: 6, free: null}]
   contains:
     name:
@@ -94,12 +97,12 @@ pools:
       description: Addresses that pods may have, usable less excluded.
       type: int
     allocated:
-      description: Addresses that are given out, orphaned ones included.
+      description: Addresses that are given out, leaked ones included.
       type: int
     free:
       description: Capacity less allocated.
       type: int
-    orphaned:
+    leaked:
       description: Addresses (or blocks) that keep others from having them, each with C(address), C(pod) and C(why).
       type: list
       elements: dict
@@ -112,7 +115,7 @@ pools:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import run
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import report_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
@@ -121,7 +124,7 @@ def main() -> None:
         cidrs={"type": "list", "elements": "str", "default": []},
         settle={"type": "int", "default": 5},
     )
-    run_module(spec, run)
+    run_module(spec, report_pools, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def main() -> None:
         prune={"type": "bool", "default": False},
         timeout={"type": "int", "default": 60},
     )
-    run_module(spec, run)
+    run_module(spec, run, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ description:
   - Of larger subnets, as an IPv6 /64, pods get a part of the first 2^53 addresses. IPAMs cannot count further.
 author:
   - ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
@@ -189,14 +191,15 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    plan = plan_subnet(**module.params)
-    for warning in plan.pop("warnings"):
+def plan_addresses(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    nodes = [FabricNode(**node) for node in module.params["nodes"]]
+    plan = plan_subnet(SubnetRequest(**{**module.params, "nodes": nodes}))
+    for warning in plan["warnings"]:
         module.warn(warning)
-    return plan
+    return {key: value for key, value in plan.items() if key != "warnings"}
 
 
 def main() -> None:
@@ -218,7 +221,8 @@ def main() -> None:
             "ipam_release": {"type": "str", "default": "26.4.1"},
             "pool_name": {"type": "str", "default": ""},
         },
-        run,
+        plan_addresses,
+        libraries=("netaddr",),
     )
 
 

@@ -92,21 +92,21 @@ def pools(api: ApiServer, schemas: Path) -> t.Iterator[None]:
 @pytest.mark.usefixtures("pools")
 def test_every_pool_and_every_leak(run: Modules) -> None:
     result = run("ip_pool_info", settle=0)
-    assert (result["changed"], result["orphans"]) == (False, 5)
+    assert (result["changed"], result["leaks"]) == (False, 5)
     found = {pool["ipam"]: pool for pool in result["pools"]}
     keys = ("name", "cidr", "usable", "excluded", "capacity", "allocated", "free")
     assert [found["whereabouts"][key] for key in keys] == ["10.5.0.0-24", "10.5.0.0/24", 127, 1, 126, 4, 122]
     assert [found["nv-ipam"][key] for key in keys] == ["rail", "10.6.0.0/24", 8, 1, 7, 1, 6]
     assert [found["spiderpool"][key] for key in keys] == ["spider", "10.7.0.0/24", 10, 1, 9, 2, 7]
-    assert [(entry["address"], entry["why"]) for entry in found["whereabouts"]["orphaned"]] == [
+    assert [(entry["address"], entry["why"]) for entry in found["whereabouts"]["leaked"]] == [
         ("10.5.0.130", "no such pod runs"),
         ("10.5.0.131", "no such pod runs"),
         ("10.5.0.150", "no such pod runs"),
     ]
     twice = {"address": "10.6.0.1", "pod": "pools/alive, pools/twin", "why": "two pods have it"}
-    assert found["nv-ipam"]["orphaned"] == [twice]
+    assert found["nv-ipam"]["leaked"] == [twice]
     older = {"address": "10.7.0.11", "pod": "pools/alive", "why": "it was another pod of this name"}
-    assert found["spiderpool"]["orphaned"] == [older]
+    assert found["spiderpool"]["leaked"] == [older]
 
 
 @pytest.mark.usefixtures("pools")
@@ -115,8 +115,8 @@ def test_only_the_pools_of_a_subnet(run: Modules) -> None:
 
 
 @pytest.mark.usefixtures("pools")
-def test_check_mode_reads_all_the_same(run: Modules) -> None:
-    assert run("ip_pool_info", check=True, settle=0)["orphans"] == 5
+def test_check_mode_reads_as_well(run: Modules) -> None:
+    assert run("ip_pool_info", check=True, settle=0)["leaks"] == 5
 
 
 @pytest.mark.usefixtures("pools")

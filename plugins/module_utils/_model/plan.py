@@ -102,8 +102,8 @@ class Vipu(t.TypedDict):
     node_labels: t.Dict[str, t.Dict[str, str]]  # by host
 
 
-class PlannedSubnet(t.TypedDict):
-    """The addresses of one family of a network. From rdma_subnet."""
+class SubnetAddresses(t.TypedDict):
+    """Which addresses of a subnet are for pods."""
 
     cidr: str
     prefix: int
@@ -112,8 +112,13 @@ class PlannedSubnet(t.TypedDict):
     range_end: str
     exclude: t.List[str]  # CIDRs of the whole subnet that no pod gets
     capacity: int  # addresses for pods
-    needed: int
     warnings: t.List[str]
+
+
+class PlannedSubnet(SubnetAddresses):
+    """The addresses of one family of a network."""
+
+    needed: int  # addresses that the pods of all its nodes take
 
 
 class Exclusion(t.TypedDict):
@@ -142,13 +147,18 @@ class _PoolOptions(t.TypedDict, total=False):
     nodeSelector: NodeSelector
 
 
-class PlannedPool(_PoolOptions):
+class PoolSpec(_PoolOptions):
+    """The spec of an nv-ipam IPPool."""
+
+    subnet: str
+    perNodeBlockSize: int  # addresses that each node gets
+    exclusions: t.List[Exclusion]
+
+
+class PlannedPool(PoolSpec):
     """An nv-ipam IPPool: its name and its spec."""
 
     name: str
-    subnet: str
-    perNodeBlockSize: int
-    exclusions: t.List[Exclusion]
 
 
 class WhereaboutsRange(t.TypedDict, total=False):
@@ -168,6 +178,14 @@ class Ipam(WhereaboutsRange, total=False):
     poolName: str  # nv-ipam
     default_ipv4_ippool: t.List[str]  # Spiderpool
     default_ipv6_ippool: t.List[str]
+
+
+class SubnetPlan(SubnetAddresses):
+    """What rdma_subnet returns of one subnet."""
+
+    mtu: int  # bytes, the least of the nodes' NICs; 0: not known
+    ipam: Ipam
+    pool: t.Optional[PoolSpec]  # nv-ipam only
 
 
 class PlannedNetwork(t.TypedDict):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who deals addresses in a cluster, and which: pools of nv-ipam, and attachments whose IPAM has ranges of its own."""
+"""What pods get addresses from: pools of nv-ipam, and attachments whose IPAM has ranges of its own. Which overlap?"""
 
 from __future__ import annotations
 
@@ -10,100 +10,70 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import ATTACHMENTS, bounds, ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, Object, describe, field
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import excluded_addresses
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import ip_range, range_texts, union
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
+    ATTACHMENTS,
+    Range,
+    bounded_range,
+    read_ipams,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, Object, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 MACVLANS = f"/apis/{API}/macvlannetworks"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
 POOLS = {"IPPool": "ippools", "CIDRPool": "cidrpools"}
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, FabricError)  # nobody gets an address from such a one
 
-Addresses = t.Mapping[int, Runs]  # by IP version
-Part = t.Tuple[int, Runs]
-
-
-# ---- addresses ------------------------------------------------------------------------------------------------------
-
-
-def union(parts: t.Iterable[Part]) -> Addresses:
-    found: t.Dict[int, Runs] = {}
-    for version, runs in parts:
-        found[version] = merge([*found.get(version, []), *runs])
-    return found
-
-
-def shared(one: Addresses, other: Addresses) -> Addresses:
-    """The addresses that are in both."""
-    found: t.Dict[int, Runs] = {}
-    for version in set(one) & set(other):
-        reach = -1
-        # Within each of the two nothing overlaps: what begins before the end of another run is in both.
-        for first, last in sorted([*one[version], *other[version]]):
-            if first <= reach:
-                found.setdefault(version, []).append((first, min(last, reach)))
-            reach = max(reach, last)
-    return found
-
-
-def texts(addresses: Addresses) -> t.List[str]:
-    """Ranges `a-b`, as JSON can have them."""
-    kinds: t.Dict[int, t.Any] = {4: ipaddress.IPv4Address, 6: ipaddress.IPv6Address}
-    return [f"{kinds[v](first)}-{kinds[v](last)}" for v in sorted(addresses) for first, last in addresses[v]]
-
-
-def from_texts(ranges: t.Iterable[str]) -> Addresses:
-    parsed = (parse_run(text, "ranges") for text in ranges)
-    return union((version, [run]) for version, run in parsed)
-
-
-def told(addresses: Addresses) -> str:
-    """How many addresses, and the first and the last of them."""
-    ends = [end for text in texts(addresses) for end in text.split("-")]
-    number = sum(size(runs) for runs in addresses.values())
-    return f"{number} addresses, {ends[0]} to {ends[-1]}" if number > 1 else f"the address {ends[0]}"
-
 
 # ---- pools and IPAM configurations ----------------------------------------------------------------------------------
 
 
-def pool_addresses(spec: Object) -> Addresses:
+def describe_addresses(addresses: netaddr.IPSet) -> str:
+    """How many addresses, and the first and the last of them."""
+    ranges = list(addresses.iter_ipranges())
+    first, last = ranges[0][0], ranges[-1][-1]
+    return f"{addresses.size} addresses, {first} to {last}" if addresses.size > 1 else f"the address {first}"
+
+
+def pool_addresses(spec: Object) -> netaddr.IPSet:
     """What an IPPool (subnet) or a CIDRPool (cidr) of nv-ipam may give out."""
     block = ipaddress.ip_network(spec.get("subnet") or spec["cidr"], strict=False)
-    taken = [parse_run(f"{e['startIP']}-{e['endIP']}", "exclusions")[1] for e in spec.get("exclusions") or ()]
-    ends = (0, -1) if block.version == 6 or block.num_addresses < 4 else (1, -2)
-    return {block.version: subtract((int(block[ends[0]]), int(block[ends[1]])), taken)}
+    first, last = (0, -1) if block.version == 6 or block.num_addresses < 4 else (1, -2)
+    return netaddr.IPSet(ip_range(block[first], block[last])) - excluded_addresses(spec, "exclusions")
 
 
-def ranges(ipam: Object) -> t.List[Object]:
-    """Each range of an IPAM that has its own, as `bounds` gives it: whereabouts and host-local."""
+def read_ranges(ipam: Object) -> t.List[Range]:
+    """The ranges of an IPAM that has its own: whereabouts and host-local."""
     if ipam.get("type") == "whereabouts":
-        entries = [ipam, *(ipam.get("ipRanges") or ())]
+        entries = query("[@, ipRanges][]", ipam)
     elif ipam.get("type") == "host-local":
-        entries = [
-            {"range": entry.get("subnet"), "range_start": entry.get("rangeStart"), "range_end": entry.get("rangeEnd")}
-            for entry in (ipam, *(entry for group in ipam.get("ranges") or () for entry in group))
-        ]
+        entries = query("[@, ranges[]][].{range: subnet, range_start: rangeStart, range_end: rangeEnd}", ipam)
     else:
         entries = []
-    return [bounds(entry) for entry in entries if entry.get("range")]
+    return [bounded_range(entry) for entry in query("[?range]", entries)]
 
 
-def range_addresses(found: t.Iterable[Object]) -> Addresses:
-    return union((entry["cidr"].version, entry["allowed"]) for entry in found)
+def range_addresses(ranges: t.Iterable[Range]) -> netaddr.IPSet:
+    return union(each.allowed for each in ranges)
 
 
 def stores(ipam: Object) -> t.List[str]:
-    """Where whereabouts writes down what it dealt: networks that have a store in common never deal an address twice."""
+    """Where whereabouts keeps its allocations: networks with a store in common never get the same address."""
     if ipam.get("type") != "whereabouts":
         return []
-    return [f"{ipam.get('network_name') or ''} {entry['cidr']}".strip() for entry in ranges(ipam)]
+    return [f"{ipam.get('network_name') or ''} {each.cidr}".strip() for each in read_ranges(ipam)]
 
 
 def pool_names(ipam: Object) -> t.Set[t.Tuple[str, str]]:
-    """Kind and name of the pools that an IPAM of nv-ipam deals from."""
+    """Kind and name of the pools that an IPAM of nv-ipam takes addresses from."""
     if ipam.get("type") != "nv-ipam":
         return set()
     kind = "CIDRPool" if ipam.get("poolType") == "cidrpool" else "IPPool"
@@ -118,14 +88,13 @@ def planned_pools(network: Object) -> t.Set[t.Tuple[str, str]]:
     return own | pool_names(network.get("ipam") or {})
 
 
-def planned_addresses(network: Object) -> Addresses:
+def planned_addresses(network: Object) -> netaddr.IPSet:
     """What pods on a network of the plan may get."""
-    pools = [pool for pool in _pools_of(network) if pool.get("subnet")]
-    parts: t.List[Part] = [part for pool in pools for part in pool_addresses(pool).items()]
-    parts += range_addresses(ranges(network.get("ipam") or {})).items()
+    parts = [pool_addresses(pool) for pool in _pools_of(network) if pool.get("subnet")]
+    parts += [each.allowed for each in read_ranges(network.get("ipam") or {})]
     if not parts:  # Spiderpool's
         subnets = network.get("subnets") or [network.get("subnet") or {}]
-        parts += range_addresses(bounds({**each, "range": each["cidr"]}) for each in subnets if each).items()
+        parts = [bounded_range({**each, "range": each["cidr"]}).allowed for each in subnets if each]
     return union(parts)
 
 
@@ -138,14 +107,12 @@ def _pools_of(network: Object) -> t.List[Object]:
 
 def is_ours(obj: Object) -> bool:
     """Whether this collection has applied the object. The API server writes down who did; a copy of it is not ours."""
-    managers = obj["metadata"].get("managedFields") or ()
-    return any(each.get("manager") == MANAGER and each.get("operation") == "Apply" for each in managers)
+    return bool(query(f"metadata.managedFields[?manager=='{MANAGER}' && operation=='Apply']", obj))
 
 
 def owners(attachment: Object) -> t.Set[str]:
     """The MacvlanNetworks that an attachment was made for."""
-    listed = field(attachment, "metadata.ownerReferences") or ()
-    return {owner["name"] for owner in listed if owner.get("kind") == "MacvlanNetwork"}
+    return set(query("metadata.ownerReferences[?kind=='MacvlanNetwork'].name", attachment) or ())
 
 
 def listed_pools(cluster: Cluster) -> t.List[Object]:
@@ -156,25 +123,27 @@ def listed_pools(cluster: Cluster) -> t.List[Object]:
     ]
 
 
-def dealers(cluster: Cluster) -> t.List[Object]:
-    """Everything that deals addresses: kind, namespace, name, whether it is ours, IPAM, stores, ranges `a-b`."""
+def address_sources(cluster: Cluster) -> t.List[AddressSource]:
+    """Everything in the cluster that pods get addresses from."""
     networks = {item["metadata"]["name"] for item in cluster.items(MACVLANS) if is_ours(item)}
     found = []
     for pool in listed_pools(cluster):
         with contextlib.suppress(*MALFORMED):
-            found.append(dealer(pool, is_ours(pool), "nv-ipam", pool_addresses(pool["spec"]), []))
+            found.append(address_source(pool, is_ours(pool), "nv-ipam", pool_addresses(pool["spec"]), []))
     for item in cluster.items(ATTACHMENTS):
         attachment = {**item, "apiVersion": NAD[0], "kind": NAD[1]}
-        for ipam in ipams(item):
+        for ipam in read_ipams(item):
             with contextlib.suppress(*MALFORMED):
-                addresses = range_addresses(ranges(ipam))
-                if addresses:
-                    ours = bool(owners(item) & networks)
-                    found.append(dealer(attachment, ours, ipam["type"], addresses, stores(ipam)))
+                ranges = read_ranges(ipam)
+                if ranges:
+                    ours, addresses = bool(owners(item) & networks), range_addresses(ranges)
+                    found.append(address_source(attachment, ours, ipam["type"], addresses, stores(ipam)))
     return found
 
 
-def dealer(obj: Object, ours: bool, ipam: str, addresses: Addresses, held: t.Sequence[str]) -> Object:
+def address_source(
+    obj: Object, ours: bool, ipam: str, addresses: netaddr.IPSet, held_in: t.Sequence[str]
+) -> AddressSource:
     metadata = obj["metadata"]
     return {
         "kind": obj["kind"],
@@ -183,6 +152,6 @@ def dealer(obj: Object, ours: bool, ipam: str, addresses: Addresses, held: t.Seq
         "what": describe(obj),
         "ours": ours,
         "ipam": ipam,
-        "stores": list(held),
-        "ranges": texts(addresses),
+        "stores": list(held_in),
+        "ranges": range_texts(addresses),
     }

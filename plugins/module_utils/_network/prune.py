@@ -13,12 +13,12 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import (
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import running_pods
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
     ATTACHMENTS,
     WHEREABOUTS,
-    ipams,
+    read_ipams,
     reserved_address,
-    running_pods,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
@@ -40,6 +40,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import
     name_of,
     networks_of,
 )
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 SHOWN = 20
 GONE = "addresses of pods that are gone"
@@ -117,13 +120,13 @@ def goes_along(attachment: Object, networks: t.Sequence[Object]) -> bool:
     )
 
 
-def addresses_of(obj: Object) -> overlaps.Addresses:
+def addresses_of(obj: Object) -> netaddr.IPSet:
     """What a left-over deals by itself; a network of nv-ipam deals from its pools."""
     with contextlib.suppress(*overlaps.MALFORMED):
         if obj["kind"] == "MacvlanNetwork":
-            return overlaps.range_addresses(overlaps.ranges(as_network(obj)["ipam"]))
+            return overlaps.range_addresses(overlaps.read_ranges(as_network(obj)["ipam"]))
         return overlaps.pool_addresses(obj["spec"])
-    return {}
+    return netaddr.IPSet()
 
 
 def conflicts(found: LeftOver, planned: t.Sequence[Object]) -> t.List[str]:
@@ -133,9 +136,9 @@ def conflicts(found: LeftOver, planned: t.Sequence[Object]) -> t.List[str]:
     for obj in found.objects:
         own = addresses_of(obj)
         for name, addresses in theirs:
-            both = overlaps.shared(own, addresses)
+            both = own & addresses
             if both:
-                texts.append(f"{describe(obj)} shares {overlaps.told(both)}, with network {name}")
+                texts.append(f"{describe(obj)} shares {overlaps.describe_addresses(both)}, with network {name}")
     return texts
 
 
@@ -228,13 +231,13 @@ def look(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> 
     doomed = {(network["namespace"], network["name"]) for network in former} | {name_of(nad) for nad in along}
     for nad in nads:
         with contextlib.suppress(*overlaps.MALFORMED):
-            if any(overlaps.pool_names(ipam) & names for ipam in ipams(nad)):
+            if any(overlaps.pool_names(ipam) & names for ipam in read_ipams(nad)):
                 doomed.add(name_of(nad))
     cidrs = set()
     for network in former:
         if network["ipam"].get("type") == "whereabouts":
             with contextlib.suppress(*overlaps.MALFORMED):
-                cidrs |= {entry["cidr"] for entry in overlaps.ranges(network["ipam"])}
+                cidrs |= {each.cidr for each in overlaps.read_ranges(network["ipam"])}
     # Before the pods: whoever has an address by now was there before.
     held = cluster.items(f"{WHEREABOUTS}/ippools") if cidrs else []
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []

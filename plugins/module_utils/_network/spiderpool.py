@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import ipaddress
 import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL, namespaces
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 Object = t.Dict[str, t.Any]
 
@@ -35,13 +38,16 @@ class Pool(t.NamedTuple):
     """The addresses of a pool: its span, and what is excluded from it."""
 
     name: str
-    version: int
-    span: t.Tuple[int, int]
-    excluded: Runs
+    span: netaddr.IPRange
+    excluded: netaddr.IPSet
+
+    @property
+    def version(self) -> int:
+        return self.span.version
 
     @property
     def capacity(self) -> int:
-        return size(subtract(self.span, self.excluded))
+        return self.span.size - self.excluded.size
 
 
 def pool_of(network: Object) -> Pool:
@@ -49,17 +55,15 @@ def pool_of(network: Object) -> Pool:
     where, subnet = f"network {network['name']}", network.get("subnet")
     if not subnet:
         raise FabricError("A Spiderpool network needs its subnet.", where, "no subnet", "Take the network of a plan.")
-    version, (first, last) = parse_run(f"{subnet['range_start']}-{subnet['range_end']}", where)
-    last = min(last, first + POOL_MAX - 1)
-    runs = (parse_run(text, where)[1] for text in subnet.get("exclude") or [])
-    excluded = merge((max(low, first), min(high, last)) for low, high in runs if low <= last and high >= first)
-    return Pool(f"{network['name']}-v{version}", version, (first, last), excluded)
+    bounds = parse_range(f"{subnet['range_start']}-{subnet['range_end']}", where)
+    span = netaddr.IPRange(bounds[0], bounds[min(bounds.size, POOL_MAX) - 1])
+    excluded = parse_ranges(subnet.get("exclude") or [], where) & netaddr.IPSet(span)
+    return Pool(f"{network['name']}-v{span.version}", span, excluded)
 
 
-def ranges(version: int, runs: t.Iterable[t.Tuple[int, int]]) -> t.List[str]:
-    """Runs of addresses as Spiderpool writes them: `a`, or `a-b`."""
-    kind = ipaddress.IPv4Address if version == 4 else ipaddress.IPv6Address
-    return [str(kind(low)) if low == high else f"{kind(low)}-{kind(high)}" for low, high in runs]
+def ranges(runs: t.Iterable[netaddr.IPRange]) -> t.List[str]:
+    """Ranges as Spiderpool writes them: `a`, or `a-b`."""
+    return [str(run) if run.size > 1 else str(run[0]) for run in runs]
 
 
 def pool_object(network: Object) -> Object:
@@ -75,8 +79,8 @@ def pool_object(network: Object) -> Object:
     spec = {
         "ipVersion": pool.version,
         "subnet": subnet["cidr"],
-        "ips": ranges(pool.version, [pool.span]),
-        "excludeIPs": ranges(pool.version, pool.excluded),
+        "ips": ranges([pool.span]),
+        "excludeIPs": ranges(pool.excluded.iter_ipranges()),
         **({"gateway": subnet["gateway"]} if subnet.get("gateway") else {}),
     }
     return {"apiVersion": API, "kind": "SpiderIPPool", "metadata": {"name": pool.name}, "spec": spec}

@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
 from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import (
@@ -208,22 +208,23 @@ def _plan_subnets(
     on_master = set().union(*(_own(link) for link in links.values()))  # a finding already if it is the gateway
     gateways = {version: text for version, text in read_gateways(network["gateway"]).items() if text not in on_master}
     for number in range(max(len(network["families"]), 1)):
-        nodes = [{"name": name, **link["addresses"][number]} for name, link in links.items()]
-        version = ipaddress.ip_address(nodes[0]["address"]).version
+        nodes = [FabricNode(name, **link["addresses"][number]) for name, link in links.items()]
+        version = ipaddress.ip_address(nodes[0].address).version
         # A network's name has no dot in it, so pools never get each other's.
         pool_name = f"{network['name']}.ipv{version}" if number else network["name"]
-        subnet = plan_subnet(
+        request = SubnetRequest(
             nodes=nodes,
             gateway=gateways.pop(version, ""),
             reserved=[*network["reserved"], *reserved],
             share=_share(network, version),
             avoid=settings["avoid"],
             pods=settings["pods_per_node"] * len(links),
-            # Spiderpool deals single addresses, as whereabouts does.
+            # Spiderpool allocates single addresses, as whereabouts does.
             ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
             ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
             pool_name=pool_name,
         )
+        subnet = plan_subnet(request)
         subnets.append({**subnet, "pool": subnet["pool"] and {"name": pool_name, **subnet["pool"]}})
     if gateways:
         raise FabricError(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import TWO_PODS
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import TWO_PODS
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import Check, result, skip
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Facts, targets
@@ -62,11 +63,11 @@ def judge_subnet(network: Facts, subnet: Facts, pools: t.Sequence[Facts], nodes:
 
 def pool_check(network: str, needed: int, pool: Facts, nodes: t.Sequence[str]) -> Check:
     """What is left, what leaked, and whether the pods that were planned still find room."""
-    leaked = [entry for entry in pool["orphaned"] if entry["why"] != TWO_PODS]
+    leaked = [entry for entry in pool["leaked"] if entry["why"] != TWO_PODS]
     faults = []
-    if pool["orphaned"]:
-        told = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["orphaned"][:SHOWN]]
-        more = len(pool["orphaned"]) - SHOWN
+    if pool["leaked"]:
+        told = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["leaked"][:SHOWN]]
+        more = len(pool["leaked"]) - SHOWN
         faults.append(f"leaked: {', '.join(told)}" + (f" and {more} more" if more > 0 else ""))
     full = exhausted(pool, nodes)
     if full:
@@ -78,7 +79,7 @@ def pool_check(network: str, needed: int, pool: Facts, nodes: t.Sequence[str]) -
     expected = "addresses free, none leaked" + (f", room for {needed} pods" if needed else "")
     seen = "; ".join([seen, *faults])
     check = result("ip_pool", not faults, expected, seen, network=network, subject=pool["name"])
-    if pool["orphaned"]:
+    if pool["leaked"]:
         check = check._replace(next=FREE_LEAKS[pool["ipam"]].format(**pool))
     return check
 
@@ -101,7 +102,7 @@ def judge_overlaps(plan: Facts, probe: Facts) -> t.Iterator[Check]:
     pools = {pool for network in networks for pool in overlaps.planned_pools(network)}
     others = [
         each
-        for each in probe.get("dealers") or []
+        for each in probe.get("address_sources") or []
         if (each["kind"], each["namespace"], each["name"]) not in own and (each["kind"], each["name"]) not in pools
     ]
     for network in networks:
@@ -111,10 +112,10 @@ def judge_overlaps(plan: Facts, probe: Facts) -> t.Iterator[Check]:
         mine, stores = overlaps.planned_addresses(network), set(overlaps.stores(network.get("ipam") or {}))
         seen = []
         for each in others:
-            both = overlaps.shared(mine, overlaps.from_texts(each["ranges"]))
+            both = mine & parse_ranges(each["ranges"], each["what"])
             # A site's own attachment may deal from the same store of whereabouts: one pool, and no address twice.
             if both and (each["ours"] or not stores & set(each["stores"])):
                 maker = "left over" if each["ours"] else "not ours"
-                seen.append(f"{each['what']} ({each['ipam']}, {maker}): {overlaps.told(both)}")
+                seen.append(f"{each['what']} ({each['ipam']}, {maker}): {overlaps.describe_addresses(both)}")
         text = "; ".join(seen) or "no other pool or range has them"
         yield result("pool_overlap", not seen, "addresses that nobody else deals", text, network=network["name"])

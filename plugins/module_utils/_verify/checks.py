@@ -9,6 +9,7 @@ import ipaddress
 import itertools
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import address_fault, planned_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import (
     STACKS,
     has_own_routes,
@@ -44,8 +45,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
     mtu_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.rdma_checks import judge_rdma, judge_traffic
-
-Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 PER_POD = ("multus", "interface", "address", "default_route", "mtu")
 
@@ -160,44 +159,9 @@ def attachment_check(network: Facts, config: t.Any) -> Check:
     return result("attachment", not different, expected, "; ".join(different) or "equal", network=name)
 
 
-def spans(entries: t.Iterable[t.Any]) -> t.Iterator[t.Tuple[Address, Address]]:
-    """First and last address of CIDRs, addresses, `a-b` ranges, and startIP/endIP pairs."""
-    for entry in entries:
-        if isinstance(entry, dict):
-            yield ipaddress.ip_address(entry["startIP"]), ipaddress.ip_address(entry["endIP"])
-        elif "-" in entry:
-            first, last = entry.split("-")
-            yield ipaddress.ip_address(first.strip()), ipaddress.ip_address(last.strip())
-        else:
-            block = ipaddress.ip_network(entry, strict=False)
-            yield block[0], block[-1]
-
-
 def subnets_of(network: Facts) -> t.List[Facts]:
     """One of each family."""
     return network.get("subnets") or [network["subnet"]]
-
-
-def planned_ranges(network: Facts) -> t.Iterator[t.Tuple[t.Tuple[Address, Address], t.List[t.Tuple[Address, Address]]]]:
-    """For each family the range that pods may have, and what is excluded from it."""
-    for subnet, pool in itertools.zip_longest(subnets_of(network), network.get("pools") or [network.get("pool")]):
-        block = ipaddress.ip_network(subnet["cidr"], strict=False)
-        first, last = subnet.get("range_start") or block[0], subnet.get("range_end") or block[-1]
-        excluded = list(subnet.get("exclude") or []) + list((pool or {}).get("exclusions") or [])
-        yield (ipaddress.ip_address(first), ipaddress.ip_address(last)), list(spans(excluded))
-
-
-def address_fault(network: Facts, address: str) -> str:
-    """Why a pod should not have this address; empty when it may."""
-    ip = ipaddress.ip_address(address)
-    ranges = list(planned_ranges(network))
-    (first, last), excluded = next((span for span in ranges if span[0][0].version == ip.version), ranges[0])
-    if ip.version != first.version or not int(first) <= int(ip) <= int(last):
-        return f"{ip} is outside {first} - {last}"
-    for low, high in excluded:
-        if low.version == ip.version and int(low) <= int(ip) <= int(high):
-            return f"{ip} is excluded" + (f" ({low} - {high})" if low != high else "")
-    return ""
 
 
 def unique_check(plan: Facts, network: Facts, pods: Facts) -> Check:
@@ -283,10 +247,10 @@ def address_check(network: Facts, addresses: t.Sequence[str], where: t.Dict[str,
         return skip("address", "the plan has no subnet for this network", **where)
     faults = [fault for fault in (address_fault(network, address) for address in addresses) if fault]
     limits = []
-    for (first, last), excluded in planned_ranges(network):
-        limits.append(f"{first} - {last}" + (", not excluded" if excluded else ""))
-        if addresses and first.version not in {ipaddress.ip_address(address).version for address in addresses}:
-            faults.append(f"no address of {first} - {last}")
+    for planned in planned_ranges(network):
+        limits.append(planned.text + (", not excluded" if planned.excluded else ""))
+        if addresses and planned.bounds.version not in {ipaddress.ip_address(each).version for each in addresses}:
+            faults.append(f"no address of {planned.text}")
     seen = "; ".join(faults) or ", ".join(addresses) or "no address"
     return result("address", bool(addresses) and not faults, " and ".join(limits), seen, **where)
 

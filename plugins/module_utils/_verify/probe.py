@@ -27,7 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
 from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import POLICY, addon_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import dealers
+from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import STACKS, network_path, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands as shell
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
@@ -183,7 +183,7 @@ def cluster_facts(run: Run) -> Facts:
     nodes = run.pool.submit(items, "/api/v1/nodes")
     installed = run.pool.submit(releases, run.cluster)
     addons = run.pool.submit(addon_facts, run.cluster)
-    dealing = run.pool.submit(dealers, run.cluster)
+    sources = run.pool.submit(address_sources, run.cluster)
     operator = run.pool.submit(ipu_facts, run.cluster) if run.options.ipu else None
     kinds = [run.pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: network_requests(run, network) for network in run.networks}
@@ -193,7 +193,7 @@ def cluster_facts(run: Run) -> Facts:
         "policy": status_of(policy.result()),
         "releases": installed.result(),
         "addons": addons.result(),
-        "dealers": dealing.result(),
+        "address_sources": sources.result(),
         "kinds": [kind["kind"] for seen in kinds for kind in (seen.result() or {}).get("resources", [])],
         "networks": {name: network_facts(*requests) for name, requests in networks.items()},
         "ipu": operator.result() if operator else {},

@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils._host.links import observe
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import vipu_info as ask_vipu
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import SubnetRequest
 from ansible_collections.ipu.fabric.plugins.modules import rdma_info, rdma_subnet, vipu_info
 
 NODES = [
@@ -89,7 +89,7 @@ def test_rdma_info(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [(rdma_subnet, plan_subnet), (vipu_info, ask_vipu), (rdma_info, observe)]
+    ("module", "function"), [(rdma_subnet, SubnetRequest), (vipu_info, ask_vipu), (rdma_info, observe)]
 )
 def test_defaults_of_options_are_those_of_the_function(module, function):
     """The plan calls the function, people the module: both must mean the same."""

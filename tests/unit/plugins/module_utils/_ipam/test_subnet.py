@@ -14,97 +14,18 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import (
-    Blocks,
-    merge,
-    parse_release,
-    parse_run,
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
+from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import (
+    TWO,
+    TWO6,
+    allocate_blocks,
+    everything_in,
+    hand_out,
+    name,
+    nodes,
+    number,
     plan_subnet,
-    size,
-    subtract,
 )
-from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import deal, everything_in, hand_out, name, number
-
-
-def nodes(*addresses: str, prefix: int = 24, mtu: int = 1500) -> t.List[t.Dict[str, t.Any]]:
-    return [
-        {"name": f"w{index}", "address": address, "prefix": prefix, "mtu": mtu}
-        for index, address in enumerate(addresses, 1)
-    ]
-
-
-TWO = nodes("10.5.0.11", "10.5.0.12")
-TWO6 = nodes("fd00:5::11", "fd00:5::12", prefix=64)
-
-
-# ---- runs -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("runs", "merged"),
-    [
-        ([], []),
-        ([(5, 7)], [(5, 7)]),
-        ([(8, 9), (5, 7)], [(5, 9)]),
-        ([(5, 7), (6, 12), (20, 20)], [(5, 12), (20, 20)]),
-        ([(1, 100), (5, 7)], [(1, 100)]),
-    ],
-)
-def test_merge(runs, merged):
-    assert merge(runs) == merged
-
-
-@pytest.mark.parametrize(
-    ("taken", "left"),
-    [
-        ([], [(10, 20)]),
-        ([(0, 5), (30, 40)], [(10, 20)]),
-        ([(10, 10), (20, 20)], [(11, 19)]),
-        ([(0, 12)], [(13, 20)]),
-        ([(18, 40)], [(10, 17)]),
-        ([(14, 15), (12, 13)], [(10, 11), (16, 20)]),
-        ([(0, 40)], []),
-        ([(10, 20)], []),
-    ],
-)
-def test_subtract(taken, left):
-    assert subtract((10, 20), taken) == left
-    assert size(left) == 11 - sum(1 for number in range(10, 21) if any(a <= number <= b for a, b in taken))
-
-
-@pytest.mark.parametrize(
-    ("text", "run"),
-    [
-        ("10.5.0.20", ("10.5.0.20", "10.5.0.20")),
-        ("10.5.0.64/26", ("10.5.0.64", "10.5.0.127")),
-        ("10.5.0.10-10.5.0.20", ("10.5.0.10", "10.5.0.20")),
-        ("10.5.0.10 - 10.5.0.20", ("10.5.0.10", "10.5.0.20")),
-        ("fd00::1-fd00::ff", ("fd00::1", "fd00::ff")),
-    ],
-)
-def test_parse_run(text, run):
-    version, found = parse_run(text, "here")
-    assert found == tuple(int(ipaddress.ip_address(end)) for end in run)
-    assert version == ipaddress.ip_address(run[0]).version
-
-
-@pytest.mark.parametrize(
-    "text", ["", "vipu", "10.5.0.300", "10.5.0.5/24", "10.5.0.9-10.5.0.1", "10.5.0.1-fd00::1", "1-2-3", "10.5.0.1-"]
-)
-def test_parse_run_refuses(text):
-    with pytest.raises(FabricError) as error:
-        parse_run(text, "reserved")
-    assert error.value.where == "reserved"
-    assert repr(text) in error.value.seen
-
-
-@pytest.mark.parametrize(
-    ("text", "release"),
-    [("26.4.1", (26, 4)), ("v25.10.0-rc.1", (25, 10)), ("24.7", (24, 7)), ("1.4.0", (1, 4))],
-)
-def test_parse_release(text, release):
-    assert parse_release(text) == release
-
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
@@ -243,78 +164,6 @@ def test_mtu_is_the_least_that_is_known():
     assert plan_subnet(nodes=unknown)["mtu"] == 9000
     assert plan_subnet(nodes=unknown)["warnings"] == []
     assert plan_subnet(nodes=[{"name": "x", "address": "10.5.0.12", "prefix": 24}])["mtu"] == 0
-
-
-# ---- nv-ipam --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("pods", "count", "block", "served"),
-    [
-        # A /24 without its lower half, as other people counted it: 8 for 15 nodes, 16 for 7, 32 for 3.
-        (8 * 15, 15, 8, 15),
-        (16 * 7, 7, 16, 7),
-        (32 * 3, 3, 32, 3),
-        (2, 2, 1, 127),
-    ],
-)
-def test_block_sizes_of_half_a_24(pods, count, block, served):
-    many = nodes(*(f"10.5.0.{10 + number}" for number in range(count)))
-    plan = plan_subnet(nodes=many, gateway="10.5.0.1", pods=pods, ipam="nv-ipam", pool_name="rdma-net")
-    assert plan["ipam"] == {"type": "nv-ipam", "poolName": "rdma-net"}
-    assert plan["pool"]["perNodeBlockSize"] == block
-    assert plan["capacity"] == pods
-    assert len(deal(plan["pool"], 500, True)) == served
-    assert bool(plan["warnings"]) == (served == count)
-
-
-def test_poor_blocks_are_given_up():
-    """.128 belongs to the block that begins at .121: it is excluded too, or a node would get a block of one address."""
-    plan = plan_subnet(nodes=TWO, gateway="10.5.0.1", pods=16, ipam="nv-ipam")
-    assert plan["pool"] == {
-        "subnet": "10.5.0.0/24",
-        "perNodeBlockSize": 8,
-        "gateway": "10.5.0.1",
-        "exclusions": [{"startIP": "10.5.0.1", "endIP": "10.5.0.128"}],
-    }
-    assert plan["ipam"] == {"type": "nv-ipam"}
-    assert (plan["range_start"], plan["exclude"]) == ("10.5.0.129", ["10.5.0.0/25", "10.5.0.128/32"])
-
-
-def test_without_a_need_the_blocks_are_as_large_as_they_can():
-    assert plan_subnet(nodes=TWO, ipam="nv-ipam")["pool"]["perNodeBlockSize"] == 32
-    assert plan_subnet(nodes=TWO, ipam="nv-ipam", share="all")["pool"]["perNodeBlockSize"] == 64
-
-
-def test_odd_sizes_where_powers_of_two_do_not_fit():
-    plan = plan_subnet(nodes=TWO, pods=120, ipam="nv-ipam")
-    assert plan["pool"]["perNodeBlockSize"] == 63
-    assert plan["capacity"] >= 120
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"ipam_release": "25.10.0", "pods": 16}, "26.1 or later"),
-        ({"ipam_release": "25.10.0", "pods": 16}, "set share to all"),
-        ({"ipam_release": "24.4.0", "pods": 16}, "24.7 or later"),
-        ({"pods": 126}, "at most 64 pods (32 on each of 2 nodes)"),
-        ({"pods": 126}, "whereabouts (127 addresses)"),
-        ({"ipam_release": "new"}, "26.4.1"),
-        ({"share": "10.5.0.130"}, "share to all"),
-    ],
-)
-def test_nv_ipam_refuses_and_says_what_would_work(options, message):
-    with pytest.raises(FabricError) as error:
-        plan_subnet(nodes=TWO, ipam="nv-ipam", **options)
-    assert message.lower() in error.value.next_step.lower()
-
-
-def test_before_26_1_blocks_in_front_must_serve():
-    plan = plan_subnet(nodes=TWO, gateway="10.5.0.1", pods=16, ipam="nv-ipam", ipam_release="25.7.0", share="all")
-    dealt = deal(plan["pool"], 2, False)
-    assert all(len(block) >= 8 for block in dealt)
-    assert plan["capacity"] == sum(len(block) for block in dealt)
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -472,15 +321,15 @@ def check_whereabouts(case: Case, plan: t.Mapping[str, t.Any]) -> None:
 def check_nv_ipam(case: Case, plan: t.Mapping[str, t.Any]) -> None:
     count = len(case.options["nodes"])
     skips = not case.options["ipam_release"].startswith("2") or case.options["ipam_release"] >= "26"
-    blocks = deal(plan["pool"], count, skips)
+    blocks = allocate_blocks(plan["pool"], count, skips)
     given = [ip for block in blocks for ip in block]
     assert len(given) == len(set(given)) == plan["capacity"] >= case.options["pods"]
     assert set(given) <= case.free
     assert min(map(len, blocks)) >= max(math.ceil(case.options["pods"] / count), 1)
     assert len(blocks) == count
-    ends = [(number(item["startIP"]), number(item["endIP"])) for item in plan["pool"]["exclusions"]]
-    assert ends == merge(ends), "exclusions overlap or touch"
-    everything = {ip for block in deal(plan["pool"], 10**6, skips) for ip in block}
+    texts = ["{startIP}-{endIP}".format(**item) for item in plan["pool"]["exclusions"]]
+    assert texts == range_texts(parse_ranges(texts, "pool")), "exclusions overlap or touch"
+    everything = {ip for block in allocate_blocks(plan["pool"], 10**6, skips) for ip in block}
     assert everything <= case.free, "a further node would hand out what is not free"
 
 
@@ -526,7 +375,7 @@ def test_10000_random_plans():
     assert planned > 3000
 
 
-def deal_by_jumps(pool: t.Mapping[str, t.Any], count: int) -> t.List[int]:
+def allocate_by_jumps(pool: t.Mapping[str, t.Any], count: int) -> t.List[int]:
     """nv-ipam from 26.1 on in a wide subnet: where the blocks begin. It jumps over an exclusion in whole blocks."""
     step, start = pool["perNodeBlockSize"], number(ipaddress.ip_network(pool["subnet"])[0]) + 1
     excluded = [(number(item["startIP"]), number(item["endIP"])) for item in pool["exclusions"]]
@@ -563,22 +412,8 @@ def test_1000_random_plans_in_an_ipv6_64():
         free = [
             max(min(start + step - 1, allowed_high) - max(start, allowed_low) + 1, 0)
             - sum(max(start, allowed_low) <= ip <= min(start + step - 1, allowed_high) for ip in taken)
-            for start in deal_by_jumps(plan["pool"], 4)
+            for start in allocate_by_jumps(plan["pool"], 4)
         ]
         assert sum(free) == plan["capacity"] >= pods
         assert min(free) >= max(math.ceil(pods / 4), 1)
-        assert all(start + step - 1 - base < 2**53 for start in deal_by_jumps(plan["pool"], 4))
-
-
-def test_blocks_count_as_they_deal():
-    """The quick count by edges agrees with dealing block by block."""
-    rng = random.Random(4)
-    for _turn in range(500):
-        allowed = merge((at, at + rng.randrange(9)) for at in rng.sample(range(1, 80), rng.randrange(1, 8)))
-        blocks = Blocks(allowed, 1, 94, True)
-        for step in (1, 3, 4, 8, 20):
-            dealt = blocks.dealt(step, 1000)
-            assert blocks.whole(step) + len(blocks.edges(step)) == len(dealt)
-            for count in range(1, len(dealt) + 2):
-                wanted = sorted(dealt, reverse=True)[count - 1] if count <= len(dealt) else 0
-                assert blocks.least(step, count) == wanted
+        assert all(start + step - 1 - base < 2**53 for start in allocate_by_jumps(plan["pool"], 4))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which addresses a pool or an IPAM configuration deals, and which two of them deal both."""
+"""Which addresses a pool or an IPAM configuration gives to pods, and which of them another one gives too."""
 
 from __future__ import annotations
 
@@ -9,34 +9,13 @@ import json
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps as dealers
-from hypothesis import given
-from hypothesis import strategies as st
+from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
 
 Object = t.Dict[str, t.Any]
 UPPER = {"type": "whereabouts", "range": "10.5.0.0/24", "range_start": "10.5.0.128", "exclude": ["10.5.0.140/31"]}
 APPLIED = [{"manager": "ipu.fabric", "operation": "Apply"}]
-RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=6)
-
-
-def addresses(runs: t.Sequence[t.Tuple[int, int]]) -> dealers.Addresses:
-    return dealers.union((4, [(first, first + more)]) for first, more in runs)
-
-
-def members(found: dealers.Addresses) -> t.Set[int]:
-    return {number for first, last in found.get(4, []) for number in range(first, last + 1)}
-
-
-@given(RUNS, RUNS)
-def test_shared_is_what_both_sets_hold(one: t.Any, other: t.Any) -> None:
-    both = dealers.shared(addresses(one), addresses(other))
-    assert members(both) == members(addresses(one)) & members(addresses(other))
-    assert dealers.from_texts(dealers.texts(both)) == {version: runs for version, runs in both.items() if runs}
-
-
-def test_families_never_meet() -> None:
-    assert dealers.shared({4: [(1, 9)]}, {6: [(1, 9)]}) == {}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +33,7 @@ def test_families_never_meet() -> None:
     ],
 )
 def test_pools(spec: Object, ranges: t.List[str]) -> None:
-    assert dealers.texts(dealers.pool_addresses(spec)) == ranges
+    assert range_texts(overlaps.pool_addresses(spec)) == ranges
 
 
 @pytest.mark.parametrize(
@@ -86,8 +65,8 @@ def test_pools(spec: Object, ranges: t.List[str]) -> None:
     ],
 )
 def test_ipams(ipam: Object, ranges: t.List[str], stores: t.List[str]) -> None:
-    assert dealers.texts(dealers.range_addresses(dealers.ranges(ipam))) == ranges
-    assert dealers.stores(ipam) == stores
+    assert range_texts(overlaps.range_addresses(overlaps.read_ranges(ipam))) == ranges
+    assert overlaps.stores(ipam) == stores
 
 
 @pytest.mark.parametrize(
@@ -113,8 +92,8 @@ def test_ipams(ipam: Object, ranges: t.List[str], stores: t.List[str]) -> None:
     ],
 )
 def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str, str]]) -> None:
-    assert dealers.texts(dealers.planned_addresses(network)) == ranges
-    assert dealers.planned_pools(network) == pools
+    assert range_texts(overlaps.planned_addresses(network)) == ranges
+    assert overlaps.planned_pools(network) == pools
 
 
 @pytest.mark.parametrize(
@@ -128,15 +107,15 @@ def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str,
     ],
 )
 def test_who_made_it(managers: t.Any, ours: bool) -> None:
-    assert dealers.is_ours({"metadata": {"name": "a", "managedFields": managers}}) is ours
+    assert overlaps.is_ours({"metadata": {"name": "a", "managedFields": managers}}) is ours
 
 
 @pytest.mark.parametrize(
     ("found", "text"),
-    [({4: [(1, 1)]}, "the address 0.0.0.1"), ({4: [(1, 2), (9, 9)]}, "3 addresses, 0.0.0.1 to 0.0.0.9")],
+    [(["0.0.0.1"], "the address 0.0.0.1"), (["0.0.0.1-0.0.0.2", "0.0.0.9"], "3 addresses, 0.0.0.1 to 0.0.0.9")],
 )
-def test_told(found: dealers.Addresses, text: str) -> None:
-    assert dealers.told(found) == text
+def test_describe_addresses(found: t.List[str], text: str) -> None:
+    assert overlaps.describe_addresses(parse_ranges(found, "here")) == text
 
 
 class Lists(Cluster):
@@ -150,7 +129,7 @@ class Lists(Cluster):
         return {"items": self.lists.get(path.rpartition("/")[2].replace("-", "_"), [])}
 
 
-def test_everything_that_deals_and_nothing_that_does_not() -> None:
+def test_every_source_of_addresses_and_nothing_else() -> None:
     def attachment(name: str, config: t.Any, owner: str = "") -> Object:
         owners = [{"kind": "MacvlanNetwork", "name": owner}] if owner else []
         metadata = {"name": name, "namespace": "jobs", "ownerReferences": owners}
@@ -170,7 +149,7 @@ def test_everything_that_deals_and_nothing_that_does_not() -> None:
             attachment("six", {"ipam": {"type": "whereabouts", "range": "broken"}}),
         ],
     )
-    assert [(found["what"], found["ours"], found["ranges"]) for found in dealers.dealers(api)] == [
+    assert [(found["what"], found["ours"], found["ranges"]) for found in overlaps.address_sources(api)] == [
         ("IPPool operator/rail", True, ["10.5.0.1-10.5.0.2"]),
         ("CIDRPool operator/blocks", False, ["10.6.0.1-10.6.0.2"]),
         ("NetworkAttachmentDefinition jobs/one", True, ["10.5.0.128-10.5.0.139", "10.5.0.142-10.5.0.254"]),

@@ -8,12 +8,21 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import random
+import time
 import typing as t
 
+import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec, rails
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import networks as plan_networks
-from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import deal, everything_in, hand_out, name, number
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import (
+    allocate_blocks,
+    everything_in,
+    hand_out,
+    name,
+    number,
+)
 
 PODS = (1, 2, 4, 8)
 RELEASES = ("26.4.1", "26.1.0", "25.10.0", "24.10.1")
@@ -115,7 +124,7 @@ def given_by(site: Site, network: t.Dict[str, t.Any]) -> t.List[t.List[t.List[in
     if site.ipam == "whereabouts":
         return [[hand_out(one)] for one in network["ipam"].get("ipRanges", [network["ipam"]])]
     assert network["ipam"]["poolName"] == ",".join(pool["name"] for pool in network["pools"])
-    return [deal(pool, len(network["hosts"]), site.release >= "26") for pool in network["pools"]]
+    return [allocate_blocks(pool, len(network["hosts"]), site.release >= "26") for pool in network["pools"]]
 
 
 def check_family(
@@ -164,3 +173,20 @@ def test_no_address_twice_and_none_that_is_taken():
     assert whole > 1000
     assert refused > 300
     assert subnets > 3000
+
+
+@pytest.mark.parametrize("ipam", ["whereabouts", "nv-ipam"])
+def test_1000_hosts_with_8_rails_take_less_than_three_seconds(ipam: str) -> None:
+    """Every rail looks at the addresses of all rails."""
+    hosts = {}
+    for place in range(1000):
+        hosts[f"w{place}"] = sites.host(place + 256, ["kube_node" if place else "kube_control_plane"])
+        hosts[f"w{place}"]["rdma"]["links"] = [
+            sites.link(f"rail{rail}", f"10.{50 + rail}.{place // 250}.{place % 250 + 1}", 16) for rail in range(8)
+        ]
+    networks = [{"name": f"rail-{rail}", "select": {"name": f"rail{rail}"}} for rail in range(8)]
+    began = time.process_time()
+    planned = sites.plan(hosts, networks=networks, ipam=ipam)
+    assert time.process_time() - began < 3
+    subnets = [network["subnet"] for network in planned["networks"]]
+    assert [subnet["capacity"] >= subnet["needed"] == 8 * 999 for subnet in subnets] == [True] * 8

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam import pools as ip_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
@@ -66,10 +66,10 @@ def pool(*allocated: int, alive: t.Sequence[int] = (), exclude: t.Sequence[str] 
     pods = {}
     for place, number in enumerate(alive):
         address = (f"10.5.0.{number}",)
-        pods[f"default/p{number}" if number in allocated else f"default/other{place}"] = ip_pools.Pod(
+        pods[f"default/p{number}" if number in allocated else f"default/other{place}"] = leaks.Pod(
             "", "w1", True, address, address
         )
-    return ip_pools.whereabouts_pools([item], [], [network], pods)
+    return whereabouts.whereabouts_pools([item], [], [network], pods)
 
 
 LINK = "w1/rdma/links/1"
@@ -142,10 +142,12 @@ FAULTS: t.Dict[str, Fault] = {
             "pods/w1/root/links/net1/addresses/0/address": fabrics.ADDRESSES["cp1"],
         }
     ),
-    "a network was renamed, and its former pool is still there": Fault(probe={"dealers": [fabrics.dealer()]}),
+    "a network was renamed, and its former pool is still there": Fault(probe={"address_sources": [fabrics.source()]}),
     "somebody else's network deals addresses of the same subnet": Fault(
         probe={
-            "dealers": [fabrics.dealer("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")],
+            "address_sources": [
+                fabrics.source("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")
+            ],
         }
     ),
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),

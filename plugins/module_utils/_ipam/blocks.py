@@ -1,0 +1,195 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Block sizes of nv-ipam, which gives each node one block of a subnet.
+
+Sizes are counted with whole numbers, not with netaddr: some 500 sizes are tried, each over all ranges of the subnet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Address, Network
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.shares import Demand, window
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Exclusion, PoolSpec
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+# Block sizes tried beyond the one that would just do, when powers of two do not fit.
+ODD_SIZES = 512
+NV_IPAM_EXCLUSIONS = (24, 7)  # first release that knows IPPool.exclusions
+NV_IPAM_SKIPS = (26, 1)  # first release that passes over blocks without a free address
+
+
+def parse_release(text: str) -> t.Tuple[int, int]:
+    """Year and month of a network operator release such as 26.4.1 or v25.10.0-rc.1."""
+    match = re.match(r"v?(\d+)\.(\d+)", text)
+    if not match:
+        raise FabricError(
+            "The network operator's release decides how nv-ipam allocates blocks.",
+            "ipam_release",
+            f"{text!r}",
+            "Write it like 26.4.1.",
+        )
+    return int(match.group(1)), int(match.group(2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """How nv-ipam allocates a subnet: from its second address on, in blocks of one size, one a node, in order."""
+
+    allowed: netaddr.IPSet  # what pods may get
+    first: netaddr.IPAddress  # of the first block
+    last: netaddr.IPAddress  # no block goes beyond it
+    skips: bool  # this release passes over blocks without a free address
+
+    @functools.cached_property
+    def runs(self) -> t.List[t.Tuple[int, int]]:
+        """First and last allowed addresses, counted from the first block on."""
+        start = int(self.first)
+        return [(run.first - start, run.last - start) for run in self.allowed.iter_ipranges()]
+
+    @functools.cached_property
+    def length(self) -> int:
+        """Addresses that blocks can be made of."""
+        return int(self.last) - int(self.first) + 1
+
+    def total(self, block_size: int) -> int:
+        return self.length // block_size
+
+    def edges(self, block_size: int) -> t.Dict[int, int]:
+        """Free addresses of the blocks in which a run begins or ends. All others are wholly free or wholly excluded."""
+        free: t.Dict[int, int] = {}
+        for low, high in self.runs:
+            begin, finish = low // block_size, high // block_size
+            for block in (begin, finish) if begin != finish else (begin,):
+                start, end = block * block_size, (block + 1) * block_size - 1
+                if end < self.length:
+                    free[block] = free.get(block, 0) + min(high, end) - max(low, start) + 1
+        return free
+
+    def whole(self, block_size: int) -> int:
+        """How many blocks lie inside a run and are not among the edges."""
+        inner = (high // block_size - low // block_size - 1 for low, high in self.runs)
+        return sum(max(blocks, 0) for blocks in inner)
+
+    def allocated(self, block_size: int, nodes: int) -> t.List[int]:
+        """Free addresses of the blocks that the first `nodes` nodes get; shorter when the blocks run out."""
+        free: t.Dict[int, int] = {}
+        most = self.total(block_size)
+        for low, high in self.runs:
+            for block in range(low // block_size, min(high // block_size + 1, most)):
+                if block not in free and (len(free) if self.skips else block) >= nodes:
+                    break
+                start, end = block * block_size, (block + 1) * block_size - 1
+                free[block] = free.get(block, 0) + min(high, end) - max(low, start) + 1
+        return list(free.values()) if self.skips else [free.get(block, 0) for block in range(min(nodes, most))]
+
+    def least(self, block_size: int, nodes: int) -> int:
+        """What the worst served of `nodes` nodes gets, at best."""
+        if not self.skips:
+            free = self.allocated(block_size, nodes)
+            return min(free) if len(free) == nodes else 0
+        missing = nodes - self.whole(block_size)
+        if missing <= 0:
+            return block_size
+        edges = sorted(self.edges(block_size).values(), reverse=True)
+        return edges[missing - 1] if len(edges) >= missing else 0
+
+    def powers(self, need: int, nodes: int) -> t.Iterator[int]:
+        """Powers of two: they stay the same while a cluster grows."""
+        power = 1 << (need - 1).bit_length()
+        while power <= min(self.total(nodes), 2**30):
+            yield power
+            power *= 2
+
+    def choose(self, need: int, nodes: int) -> int:
+        """The size with which each node gets `need` addresses; 0: there is none."""
+        odd = range(need, min(self.total(nodes), need + ODD_SIZES) + 1)
+        return next(
+            (block_size for block_size in (*self.powers(need, nodes), *odd) if self.least(block_size, nodes) >= need), 0
+        )
+
+    def best(self, nodes: int) -> int:
+        """The most addresses that every node can get with a power of two as the size."""
+        return max((self.least(block_size, nodes) for block_size in self.powers(1, nodes)), default=0)
+
+    def without_poor(self, block_size: int, need: int) -> Blocks:
+        """Exclude what is left of blocks that would serve a node badly, so that they are passed over."""
+        if not self.skips:
+            return self
+        poor = [block * block_size for block, free in self.edges(block_size).items() if free < need]
+        spans = (netaddr.IPRange(self.first + start, self.first + start + block_size - 1) for start in poor)
+        return dataclasses.replace(self, allowed=self.allowed - netaddr.IPSet(spans))
+
+    def exclusions(self) -> t.List[Exclusion]:
+        everything = netaddr.IPSet(netaddr.IPRange(self.first, self.last))
+        excluded = (everything - self.allowed).iter_ipranges()
+        return [{"startIP": str(run[0]), "endIP": str(run[-1])} for run in excluded]
+
+
+def pool_spec(network: Network, blocks: Blocks, block_size: int, gateway: t.Optional[Address]) -> PoolSpec:
+    """The spec of an nv-ipam IPPool. The gateway is excluded too: only so a block of nothing else is passed over."""
+    spec: PoolSpec = {
+        "subnet": str(network),
+        "perNodeBlockSize": block_size,
+        "exclusions": blocks.exclusions(),
+    }
+    if gateway is not None:
+        spec["gateway"] = str(gateway)
+    return spec
+
+
+def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t.NoReturn:
+    """Say why nv-ipam cannot serve the nodes, and with what it or another IPAM could."""
+    total, best = blocks.allowed.size, blocks.best(demand.nodes)
+    advice = []
+    if best:
+        advice.append(f"ask for at most {best * demand.nodes} pods ({best} on each of {demand.nodes} nodes)")
+    if not blocks.skips:
+        advice.append("use network operator 26.1 or later, which passes over blocks without a free address")
+    if demand.share != "all" and dataclasses.replace(blocks, allowed=demand.allowed("all")).choose(need, demand.nodes):
+        advice.append("set share to all")
+    if total >= demand.pods:
+        advice.append(f"use whereabouts ({total} addresses)")
+    raise FabricError(
+        f"nv-ipam must have a block with at least {need} free for each of {demand.nodes} nodes.",
+        f"fabric subnet {demand.network}, nv-ipam of network operator {release}",
+        f"{total} addresses for pods, but no block size gives every node {need}",
+        (" or ".join(advice) + ".").capitalize() if advice else demand.more_room(),
+    )
+
+
+def _unsized_blocks(network: Network, allowed: netaddr.IPSet, release: str) -> Blocks:
+    if parse_release(release) < NV_IPAM_EXCLUSIONS:
+        raise FabricError(
+            "The nodes' own addresses must be excluded from the pool.",
+            f"nv-ipam of network operator {release}",
+            "its IPPool has no exclusions",
+            "Use network operator 24.7 or later, or whereabouts.",
+        )
+    countable = window(network)
+    last = countable[-2] if network.version == 4 else countable[-1]
+    return Blocks(allowed, countable[1], last, parse_release(release) >= NV_IPAM_SKIPS)
+
+
+def plan_blocks(demand: Demand, allowed: netaddr.IPSet, release: str) -> t.Tuple[Blocks, int, t.List[str]]:
+    """The blocks, their size, and warnings."""
+    blocks = _unsized_blocks(demand.network, allowed, release)
+    need = math.ceil(demand.pods / demand.nodes) or max(blocks.best(demand.nodes), 1)
+    block_size = blocks.choose(need, demand.nodes)
+    if not block_size:
+        _refuse_blocks(demand, blocks, need, release)
+    blocks = blocks.without_poor(block_size, need)
+    warnings = []
+    if blocks.least(block_size, demand.nodes + 1) < need:
+        warnings.append(f"{demand.network}: nv-ipam has no block with {need} free addresses left for a further node.")
+    return blocks, block_size, warnings

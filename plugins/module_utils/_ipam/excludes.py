@@ -1,0 +1,24 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The exclude list: the fewest CIDRs that keep pods off every address that is not theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, whole
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+
+def exclude_list(network: Network, allowed: netaddr.IPSet) -> t.List[str]:
+    """The fewest CIDRs that hold every host address of the subnet but the allowed ones.
+
+    They may also hold the network and the broadcast address, which no pod gets: that makes 10.5.0.0/25 of .1 to .127.
+    """
+    ends = (int(network[0]), int(network[-1]))
+    cidrs = (netaddr.IPSet(whole(network)) - allowed).iter_cidrs()
+    return [str(cidr) for cidr in cidrs if cidr.size > 1 or cidr.first not in ends]

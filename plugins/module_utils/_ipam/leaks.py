@@ -1,0 +1,119 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Leaked addresses: those that an IPAM keeps for pods which are gone or have others, so that nobody can get them."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress
+
+NO_POD = "no such pod runs"
+NEWER_POD = "it was another pod of this name"
+OTHER_ADDRESS = "the pod has other addresses"
+TWO_PODS = "two pods have it"
+NO_NODE = "the block of a node that is not there"
+OTHER_BLOCK = "outside the block of the pod's node"
+
+
+class Pod(t.NamedTuple):
+    """What of a pod matters to its addresses. Pods that have ended are left out: their addresses should be free."""
+
+    uid: str
+    node: str
+    running: bool
+    attached: t.Tuple[str, ...]  # by multus
+    addresses: t.Tuple[str, ...]  # those, and its own
+
+
+Pods = t.Mapping[str, Pod]  # by namespace/name
+
+
+class Holder(t.NamedTuple):
+    """An address, and the pod that an IPAM gave it to."""
+
+    address: str
+    pod: str  # namespace/name; empty: not known
+    uid: str = ""
+
+
+def read_pod(pod: Object) -> t.Tuple[str, Pod]:
+    """Namespace/name of a pod, and what matters of it."""
+    metadata = pod["metadata"]
+    attached: t.List[str] = []
+    with contextlib.suppress(ValueError, TypeError):  # not the JSON that multus writes
+        status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
+        attached += map(canonical, query("[].ips[]", status) or ())
+    own = map(canonical, query("status.podIPs[].ip", pod) or ())
+    return f"{metadata['namespace']}/{metadata['name']}", Pod(
+        metadata.get("uid", ""),
+        query("spec.nodeName", pod) or "",
+        query("status.phase", pod) == "Running",
+        tuple(attached),
+        (*attached, *own),
+    )
+
+
+def canonical(address: str) -> str:
+    """An address as Python writes it, without a prefix: IPv6 has several spellings."""
+    return str(ipaddress.ip_interface(address).ip)
+
+
+def why_leaked(holder: Holder, pods: Pods) -> str:
+    """Why an address is nobody's any more; empty when its pod has it, or may still get it."""
+    if not holder.pod:  # early releases of whereabouts did not write it down
+        return ""
+    pod = pods.get(holder.pod)
+    if pod is None:
+        return NO_POD
+    if holder.uid and pod.uid and holder.uid != pod.uid:
+        return NEWER_POD
+    if pod.running and pod.attached and holder.address not in pod.addresses:
+        return OTHER_ADDRESS
+    return ""
+
+
+def leaked_addresses(
+    holders: t.Iterable[Holder], pods: Pods, kept: t.Collection[str] = frozenset()
+) -> t.List[LeakedAddress]:
+    """The holders whose address leaked. kept: pods whose address is kept for them while they are away."""
+    found = ((holder, why_leaked(holder, pods)) for holder in holders)
+    return [
+        {"address": holder.address, "pod": holder.pod, "why": why}
+        for holder, why in found
+        if why and not (holder.pod in kept and why in (NO_POD, NEWER_POD))
+    ]
+
+
+def held_twice(cidr: Network, pods: Pods) -> t.List[LeakedAddress]:
+    """Addresses of this network that more than one pod has."""
+    owners: t.Dict[str, t.List[str]] = {}
+    for name, pod in sorted(pods.items()):
+        for address in dict.fromkeys(pod.attached):
+            if ipaddress.ip_address(address) in cidr:
+                owners.setdefault(address, []).append(name)
+    return [
+        {"address": address, "pod": ", ".join(names), "why": TWO_PODS}
+        for address, names in owners.items()
+        if len(names) > 1
+    ]
+
+
+def confirmed_leaks(first: t.Sequence[AddressPool], second: t.Sequence[AddressPool]) -> t.List[AddressPool]:
+    """The pools as read the second time, with the leaks of both times: a pod that just came or went is none."""
+    before = {(pool["ipam"], pool["name"]): pool["leaked"] for pool in first}
+    return [
+        {
+            **pool,
+            "leaked": [leak for leak in pool["leaked"] if leak in before.get((pool["ipam"], pool["name"]), ())],
+        }
+        for pool in second
+    ]

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pools of nv-ipam, which gives each node a block."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import ipaddress
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
+    NO_NODE,
+    OTHER_BLOCK,
+    Holder,
+    Pods,
+    held_twice,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, pool_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress, NodeAllocation
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+NV_IPAM = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
+
+
+def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str]) -> t.List[AddressPool]:
+    """The API knows only which block a node has; which pod has which address is read off the pods."""
+    return [nv_ipam_pool(pool, pods, nodes) for pool in pools]
+
+
+def excluded_addresses(spec: Object, where: str) -> netaddr.IPSet:
+    """What the spec of an IPPool or a CIDRPool keeps from all nodes, except its gateway."""
+    return parse_ranges(query("exclusions[].join('-', [startIP, endIP])", spec) or (), where)
+
+
+def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> AddressPool:
+    name, spec = pool["metadata"]["name"], pool["spec"]
+    cidr = ipaddress.ip_network(spec["subnet"], strict=False)
+    taken = excluded_addresses(spec, name)
+    if spec.get("gateway"):
+        taken |= parse_ranges([spec["gateway"]], name)
+    held = [
+        (Holder(address, key), pod)
+        for key, pod in sorted(pods.items())
+        for address in dict.fromkeys(pod.attached)
+        if ipaddress.ip_address(address) in cidr
+    ]
+    addresses = sorted({netaddr.IPAddress(holder.address) for holder, _pod in held})
+    leaked: t.List[LeakedAddress] = held_twice(cidr, pods)
+    allocations: t.List[NodeAllocation] = []
+    blocks: t.Dict[str, netaddr.IPRange] = {}
+    for item in query("status.allocations", pool) or ():
+        node, text = item["nodeName"], f"{item['startIP']}-{item['endIP']}"
+        block = blocks[node] = parse_range(text, name)
+        if node not in nodes:
+            leaked.append({"address": text, "pod": "", "why": f"{NO_NODE}: {node}"})
+        own = [
+            netaddr.IPRange(block[0] + each["startIndex"], block[0] + each["endIndex"])
+            for each in spec.get("perNodeExclusions") or ()
+            if each["startIndex"] <= each["endIndex"]
+        ]
+        capacity = (netaddr.IPSet(block) - taken - netaddr.IPSet(own)).size
+        allocated = bisect.bisect(addresses, block[-1]) - bisect.bisect_left(addresses, block[0])
+        free = max(capacity - allocated, 0)
+        allocations.append({"node": node, "range": text, "capacity": capacity, "allocated": allocated, "free": free})
+    for holder, pod in held:
+        if pod.node and not (pod.node in blocks and netaddr.IPAddress(holder.address) in blocks[pod.node]):
+            leaked.append({"address": holder.address, "pod": holder.pod, "why": OTHER_BLOCK})
+    capacity = sum(each["capacity"] or 0 for each in allocations)
+    counts = Counts(netaddr.IPSet(blocks.values()).size, capacity, len(addresses))
+    return pool_facts(("nv-ipam", name, cidr), counts, leaked, allocations)

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ranges that a plan gives to pods, and why an address is not one of theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import itertools
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import read_address, read_range
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+
+class PlannedRange(t.NamedTuple):
+    """What pods may have of one family."""
+
+    bounds: netaddr.IPRange
+    excluded: t.List[netaddr.IPRange]  # as the plan lists them
+
+    @property
+    def text(self) -> str:
+        return f"{self.bounds[0]} - {self.bounds[-1]}"
+
+
+def read_entry(entry: t.Union[str, Object]) -> netaddr.IPRange:
+    """The range of a CIDR, an address, an `a-b` range, or a startIP/endIP pair."""
+    return read_range("{startIP}-{endIP}".format(**entry) if isinstance(entry, dict) else entry, strict=False)
+
+
+def planned_ranges(network: Object) -> t.Iterator[PlannedRange]:
+    """One for each family of a planned network."""
+    subnets = network.get("subnets") or [network["subnet"]]
+    for subnet, pool in itertools.zip_longest(subnets, network.get("pools") or [network.get("pool")]):
+        block = ipaddress.ip_network(subnet["cidr"], strict=False)
+        first, last = subnet.get("range_start") or block[0], subnet.get("range_end") or block[-1]
+        excluded = [*(subnet.get("exclude") or ()), *((pool or {}).get("exclusions") or ())]
+        yield PlannedRange(read_range(f"{first}-{last}"), [read_entry(entry) for entry in excluded])
+
+
+def address_fault(network: Object, address: str) -> str:
+    """Why a pod should not have this address; empty when it may."""
+    ip = read_address(address)
+    ranges = list(planned_ranges(network))
+    planned = next((each for each in ranges if each.bounds.version == ip.version), ranges[0])
+    if ip not in planned.bounds:
+        return f"{ip} is outside {planned.text}"
+    for excluded in planned.excluded:
+        if ip in excluded:
+            return f"{ip} is excluded" + (f" ({excluded[0]} - {excluded[-1]})" if excluded.size > 1 else "")
+    return ""

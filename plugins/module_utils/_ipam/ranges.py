@@ -1,0 +1,87 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading addresses, CIDRs and ranges a-b, as sets of netaddr.
+
+ipaddress reads the text: netaddr takes more notations than people mean. A set of netaddr costs the same for a /24 and
+for an IPv6 /64; ask it for `.size`, as `len()` fails beyond 2^63.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import ipaddress
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+
+
+def read_address(text: str) -> netaddr.IPAddress:
+    address = ipaddress.ip_address(text)
+    return netaddr.IPAddress(int(address), address.version)
+
+
+def ip_range(first: Address, last: Address) -> netaddr.IPRange:
+    return netaddr.IPRange(netaddr.IPAddress(int(first), first.version), netaddr.IPAddress(int(last), last.version))
+
+
+def whole(network: Network) -> netaddr.IPRange:
+    """All addresses of a network, the first and the last included."""
+    return ip_range(network[0], network[-1])
+
+
+@functools.lru_cache(maxsize=65536)  # rails that reserve a little more than others share these
+def read_range(text: str, strict: bool = True) -> netaddr.IPRange:
+    """The range of an address, a CIDR or `a-b`. strict: refuse a CIDR with host bits."""
+    if "-" in text:
+        first, last = (ipaddress.ip_address(part.strip()) for part in text.split("-"))
+        if first.version != last.version or int(first) > int(last):
+            raise ValueError(f"{last} does not follow {first}")
+        return ip_range(first, last)
+    return whole(ipaddress.ip_network(text.strip(), strict=strict))
+
+
+def parse_range(text: str, where: str) -> netaddr.IPRange:
+    """The range of an address, a CIDR or `a-b` that a person wrote at `where`."""
+    try:
+        return read_range(text)
+    except ValueError as error:
+        raise FabricError(
+            "An address, a CIDR or a range a-b was expected.",
+            where,
+            f"{text!r} ({error})",
+            "Write it like 10.5.0.20, 10.5.0.64/26 or 10.5.0.10-10.5.0.20.",
+        ) from error
+
+
+@functools.lru_cache(maxsize=16)  # every rail of a large site reserves the same thousands of addresses
+def _parse_ranges(texts: t.Tuple[str, ...], where: str) -> netaddr.IPSet:
+    return netaddr.IPSet([parse_range(text, where) for text in texts])
+
+
+def parse_ranges(texts: t.Iterable[str], where: str) -> netaddr.IPSet:
+    """All addresses of several ranges, of both families. Not to be changed in place: the next caller gets it too."""
+    return _parse_ranges(tuple(texts), where)
+
+
+def parse_address(text: str, where: str) -> Address:
+    try:
+        return ipaddress.ip_address(text.strip())
+    except ValueError as error:
+        raise FabricError("An IP address was expected.", where, f"{text!r}", "Write it like 10.5.0.1.") from error
+
+
+def union(sets: t.Iterable[netaddr.IPSet]) -> netaddr.IPSet:
+    return netaddr.IPSet([cidr for each in sets for cidr in each.iter_cidrs()])
+
+
+def range_texts(addresses: netaddr.IPSet) -> t.List[str]:
+    """A set as the fewest ranges `a-b`, IPv4 first."""
+    return [str(each) for each in addresses.iter_ipranges()]

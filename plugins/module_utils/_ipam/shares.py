@@ -1,0 +1,84 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The part of a subnet that is for pods: no further than an IPAM can count, and as a site asks for it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, ip_range, parse_range, whole
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+# nv-ipam checks a block's offset in the subnet as a double: beyond 2^53 it takes blocks for invalid and allocates them
+# again. whereabouts stores offsets as int64. One limit for both.
+WINDOW = 2**53
+
+
+def window(network: Network) -> netaddr.IPRange:
+    """The part of the subnet that an IPAM can count in."""
+    return ip_range(network[0], network[min(network.num_addresses, WINDOW) - 1])
+
+
+def pods_share(network: Network, share: str) -> netaddr.IPRange:
+    """The part of the subnet that `share` gives to pods."""
+    countable = window(network)
+    if share == "all":
+        return countable
+    if share == "upper_half":
+        return netaddr.IPRange(countable[countable.size // 2], countable[-1])
+    if not re.search(r"[.:]", share):
+        raise FabricError(
+            "The pods' share of the subnet was expected.",
+            "share",
+            f"{share!r}",
+            "Write upper_half, all, a CIDR or a range a-b.",
+        )
+    chosen = parse_range(share, "share")
+    if chosen not in whole(network):
+        raise FabricError(
+            "The pods' share must lie in the fabric subnet.",
+            "share",
+            f"{share} is not inside {network}",
+            "Choose a part of the subnet, upper_half or all.",
+        )
+    if chosen not in countable:
+        raise FabricError(
+            "The pods' share must lie where the IPAMs can count.",
+            "share",
+            f"{share} goes beyond {countable[-1]}, the 2^53rd address of {network}",
+            f"Choose a share up to {countable[-1]}.",
+        )
+    return chosen
+
+
+class Demand(t.NamedTuple):
+    """What is asked for, to say what would work when it cannot be had."""
+
+    network: Network
+    taken: netaddr.IPSet  # addresses that no pod may get
+    share: str
+    pods: int  # addresses, 0: at least one
+    nodes: int
+
+    def allowed(self, share: str) -> netaddr.IPSet:
+        """What pods may get of this share."""
+        return netaddr.IPSet(pods_share(self.network, share)) - self.taken
+
+    def more_room(self) -> str:
+        """The next step of everybody who has too few addresses."""
+        everything = self.allowed("all").size
+        if self.share != "all" and everything >= max(self.pods, 1):
+            return (
+                f"Set share to all ({everything} addresses) or to a larger part of {self.network}, "
+                "or ask for fewer pods."
+            )
+        wanted = max(self.pods, 1) + window(self.network).size - everything
+        bits = ((wanted if self.share == "all" else 2 * wanted) - 1).bit_length()
+        prefix = max(self.network.max_prefixlen - bits, 1)
+        return f"Renumber the fabric: a /{prefix} has room for them. Or ask for fewer pods."

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pools of whereabouts: what the API says of them, their networks and their reservations."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Holder, Pods, held_twice, leaked_addresses
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
+    Network,
+    ip_range,
+    read_address,
+    read_range,
+    union,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+WHEREABOUTS = "/apis/whereabouts.cni.cncf.io/v1alpha1"
+ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
+
+
+class Range(t.NamedTuple):
+    """A range of an IPAM that allocates single addresses."""
+
+    cidr: Network
+    usable: netaddr.IPSet  # between its bounds
+    allowed: netaddr.IPSet  # those that are not excluded
+
+
+def read_ipams(attachment: Object) -> t.List[Object]:
+    """The IPAM settings in an attachment's CNI configuration, which may be a chain of plugins."""
+    try:
+        config = json.loads(query("spec.config", attachment) or "{}")
+    except (ValueError, TypeError):
+        return []  # such a network never gave out an address
+    return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
+
+
+def ranges_by_cidr(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Range]]:
+    """The ranges of all whereabouts networks, by their CIDR: a pool itself knows no bounds and no excludes."""
+    found: t.Dict[Network, t.List[Range]] = {}
+    for ipam in (ipam for attachment in attachments for ipam in read_ipams(attachment)):
+        with contextlib.suppress(ValueError, AttributeError, TypeError, FabricError):  # it never gave one out either
+            if ipam.get("type") == "whereabouts":
+                for entry in query("[@, ipRanges][] | [?range]", ipam):
+                    each = bounded_range(entry)
+                    found.setdefault(each.cidr, []).append(each)
+    return found
+
+
+def bounded_range(entry: Object) -> Range:
+    """One range with its bounds and excludes, `a-b/len` too."""
+    low, _dash, rest = entry["range"].rpartition("-")
+    interface = ipaddress.ip_interface(rest)
+    cidr = interface.network
+    if cidr.num_addresses < 3:
+        return Range(cidr, netaddr.IPSet(), netaddr.IPSet())
+    bounds = ip_range(cidr[1], cidr[-2])
+    start, end = (low, str(interface.ip)) if low else (entry.get("range_start"), entry.get("range_end"))
+    # Bounds outside the usable addresses are ignored by whereabouts without a word.
+    if start and read_address(start) in bounds:
+        bounds = netaddr.IPRange(read_address(start), bounds[-1])
+    if end and read_address(end) in bounds:
+        bounds = netaddr.IPRange(bounds[0], read_address(end))
+    usable = netaddr.IPSet(bounds)
+    excluded = netaddr.IPSet([read_range(text, strict=False) for text in entry.get("exclude") or ()])
+    return Range(cidr, usable, usable - excluded)
+
+
+def reserved_address(name: str, cidrs: t.Iterable[Network]) -> str:
+    """The address in the name of an OverlappingRangeIPReservation: colons are hyphens, a network's name may precede."""
+    parts = name.split("-")
+    for start in range(len(parts)):
+        for text in ("-".join(parts[start:]), ":".join(parts[start:])):
+            with contextlib.suppress(ValueError):
+                address = ipaddress.ip_address(text)
+                if any(address in cidr for cidr in cidrs if cidr.version == address.version):
+                    return str(address)
+    return ""
+
+
+def whereabouts_pools(
+    pools: t.Sequence[Object], reservations: t.Sequence[Object], attachments: t.Sequence[Object], pods: Pods
+) -> t.List[AddressPool]:
+    """A reservation outlives its allocation when a node dies between the two: it keeps the address from everybody."""
+    ranges = ranges_by_cidr(attachments)
+    starts = {pool["metadata"]["name"]: ipaddress.ip_interface(pool["spec"]["range"]) for pool in pools}
+    cidrs = [start.network for start in starts.values()]
+    reserved = [
+        Holder(reserved_address(item["metadata"]["name"], cidrs), query("spec.podref", item) or "")
+        for item in reservations
+    ]
+    found = []
+    for pool in pools:
+        name = pool["metadata"]["name"]
+        start, cidr = starts[name].ip, starts[name].network
+        holders = {
+            str(start + int(offset)): Holder(str(start + int(offset)), entry.get("podref") or "")
+            for offset, entry in (query("spec.allocations", pool) or {}).items()
+            if offset.isdigit()
+        }
+        for holder in reserved:
+            if holder.address and ipaddress.ip_address(holder.address) in cidr:
+                holders.setdefault(holder.address, holder)
+        bounded = ranges.get(cidr) or [bounded_range({"range": str(cidr)})]
+        usable, allowed = union(each.usable for each in bounded), union(each.allowed for each in bounded)
+        found.append(
+            pool_facts(
+                ("whereabouts", name, cidr),
+                Counts(usable.size, allowed.size, len(holders)),
+                [*leaked_addresses(holders.values(), pods), *held_twice(cidr, pods)],
+                allocated_by_node(holders.values(), pods),
+            )
+        )
+    return found

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Address pools as a cluster has them: what ip_pool_info returns, and what verify compares with the plan."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class LeakedAddress(t.TypedDict):
+    """An address that nobody can get, or that two pods have."""
+
+    address: str  # or a node's whole block, a-b
+    pod: str  # namespace/name; empty: none is known
+    why: str
+
+
+class NodeAllocation(t.TypedDict):
+    """Addresses of a pool on one node. Only nv-ipam gives a node a block of its own."""
+
+    node: str
+    range: str  # a-b; empty without a block
+    capacity: t.Optional[int]  # addresses that pods may have; null without a block
+    allocated: int
+    free: t.Optional[int]  # null without a block
+
+
+class AddressPool(t.TypedDict):
+    """One pool, counted in addresses."""
+
+    name: str  # of its object
+    ipam: str  # whereabouts, nv-ipam or spiderpool
+    cidr: str
+    usable: int  # between the pool's bounds
+    excluded: int  # those of the usable ones that no pod may have
+    capacity: int  # usable less excluded
+    allocated: int  # leaked ones included
+    free: int
+    leaked: t.List[LeakedAddress]
+    nodes: t.List[NodeAllocation]
+
+
+class AddressSource(t.TypedDict):
+    """A pool or a NetworkAttachmentDefinition that pods get addresses from."""
+
+    kind: str
+    namespace: str
+    name: str
+    what: str  # kind and name, as a person writes them
+    ours: bool  # this collection has applied it
+    ipam: str
+    stores: t.List[str]  # of whereabouts: sources with a common store never allocate an address twice
+    ranges: t.List[str]  # a-b

@@ -1,0 +1,62 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pools of nv-ipam, which are the blocks of nodes."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import nv_ipam_pool, nv_ipam_pools
+from ansible_collections.ipu.fabric.tests.unit.fixtures.pools import Object, live, pod, whys
+
+BLOCKS = [
+    {"nodeName": "w1", "startIP": "10.5.0.129", "endIP": "10.5.0.136"},
+    {"nodeName": "w2", "startIP": "10.5.0.137", "endIP": "10.5.0.144"},
+]
+
+
+def nv_ipam(blocks: t.Sequence[Object], **spec: t.Any) -> Object:
+    spec = {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8, **spec}
+    return {"metadata": {"name": "rdma-net"}, "spec": spec, "status": {"allocations": list(blocks)}}
+
+
+def test_a_pool_of_nv_ipam_is_its_blocks() -> None:
+    pods = live(pod("a", "10.5.0.130"), pod("b", "10.5.0.138", node="w2"), pod("c", "10.5.0.139", node="w2"))
+    pool = nv_ipam(
+        BLOCKS,
+        gateway="10.5.0.129",
+        exclusions=[{"startIP": "10.5.0.0", "endIP": "10.5.0.127"}, {"startIP": "10.5.0.143", "endIP": "10.5.0.150"}],
+        perNodeExclusions=[{"startIndex": 0, "endIndex": 0}],
+    )
+    (found,) = nv_ipam_pools([pool], pods, {"w1", "w2"})
+    assert found == {
+        "name": "rdma-net", "ipam": "nv-ipam", "cidr": "10.5.0.0/24",
+        "usable": 16, "excluded": 4, "capacity": 12, "allocated": 3, "free": 9, "leaked": [],
+        "nodes": [
+            {"node": "w1", "range": "10.5.0.129-10.5.0.136", "capacity": 7, "allocated": 1, "free": 6},
+            {"node": "w2", "range": "10.5.0.137-10.5.0.144", "capacity": 5, "allocated": 2, "free": 3},
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "expected"),
+    [
+        (live(pod("a", "10.5.0.138")), {"w1", "w2"}, {"10.5.0.138": leaks.OTHER_BLOCK}),
+        (live(pod("a", "10.5.0.130", node="w3")), {"w1", "w2"}, {"10.5.0.130": leaks.OTHER_BLOCK}),
+        (live(pod("a", "10.5.0.130"), pod("b", "10.5.0.130")), {"w1", "w2"}, {"10.5.0.130": leaks.TWO_PODS}),
+        (live(), {"w1"}, {"10.5.0.137-10.5.0.144": f"{leaks.NO_NODE}: w2"}),
+        (live(pod("a", "10.6.0.138")), {"w1", "w2"}, {}),
+    ],
+)
+def test_leaks_of_nv_ipam(pods: leaks.Pods, nodes: t.Set[str], expected: t.Dict[str, str]) -> None:
+    (found,) = nv_ipam_pools([nv_ipam(BLOCKS)], pods, nodes)
+    assert whys(found) == expected
+
+
+def test_a_pool_without_blocks_has_no_room() -> None:
+    found = nv_ipam_pool({"metadata": {"name": "p"}, "spec": {"subnet": "10.5.0.0/24"}}, {}, set())
+    assert (found["capacity"], found["free"], found["nodes"]) == (0, 0, [])
