@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, hosts, images, programs, trees, vm  # noqa: E402 (it is not an installed package)
+from bed import cli, common, hosts, images, programs, trees, vm
 
 
 @pytest.fixture(autouse=True)
