@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+
 HOSTS = ("cp1", "w1")
 KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"  # on a control plane
 CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache/ipu-fabric")

@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 import pytest
-from bed import KUBECTL, ROOT, Bed, Result
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed, Result
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 IMAGE = "docker.io/library/busybox:1.37"
 ADDRESS = "ip -4 -o addr show net1"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bed import KUBECTL, Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
 
 PLANES = ["cp1", "cp2", "cp3"]
 PKI = "/etc/kubernetes/pki/etcd"
