@@ -47,6 +47,11 @@ class Result:
     seconds: float
 
     @property
+    def shown(self) -> str:
+        """The output without the quotes that debug puts around lines."""
+        return re.sub(r'^ +"(.*?)",?$', r"\1", self.text, flags=re.MULTILINE)
+
+    @property
     def recap(self) -> dict[str, dict[str, int]]:
         """The counters of the play recap, by host."""
         rows = re.findall(r"^(\S+)\s+: (ok=.*)$", self.text, re.MULTILINE)

@@ -48,7 +48,7 @@ def test_training(finished: Bed, user: str) -> None:
     command = f"echo uid $(id -u); {ADDRESS}"
     result = example(finished, "native-training", example_training=command, native_workload_user=user)
     assert result.code == 0
-    assert f"uid {user}\n" in result.text
+    assert f"uid {user}\n" in result.shown
     assert "net1" in result.text.partition("mnist-training-")[2]
     again = example(finished, "native-training", example_training=command, native_workload_user=user)
     assert (again.code, again.changed()) == (0, {})
