@@ -74,7 +74,7 @@ integration: setup ## API modules against a real API server
 
 .PHONY: molecule
 molecule: setup ## check, converge, idempotence and verify on fresh hosts
-	@hack/run_tests.py molecule-site molecule-roles soft-roce
+	@hack/run_tests.py molecule-default molecule-roles soft-roce
 
 .PHONY: e2e
 e2e: setup ## Whole runs: finished clusters, rails, jobs, bad input; sizes, upgrades, killed runs, three control planes

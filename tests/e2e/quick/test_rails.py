@@ -23,6 +23,7 @@ def names(bed: Bed) -> list[set[str]]:
 
 @pytest.fixture(scope="module")
 def eight(bed: Bed, unbroken: object) -> Iterator[Bed]:
+    bed.finish()
     bed.testbed("rails", "8")
     yield bed
     bed.testbed("rails", "1")

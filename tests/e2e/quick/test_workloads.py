@@ -104,6 +104,7 @@ def mpi(bed: Bed, **variables: Any) -> Result:
 
 @pytest.fixture(scope="module")
 def mpi_operator(bed: Bed, unbroken: dict[str, Any]) -> Bed:
+    bed.finish()
     assert bed.play("workloads", fabric_metrics=False).code == 0
     again = bed.play("workloads", fabric_metrics=False)
     assert (again.code, again.changed()) == (0, {})
