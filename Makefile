@@ -103,5 +103,5 @@ changelog: setup ## Fragments and new modules into CHANGELOG.rst
 	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --refresh-plugins allow-removal
 
 .PHONY: clean
-clean: ## Remove the testbeds, artifacts and .cache of this checkout; what is shared between clones stays
+clean: ## Remove every testbed, and artifacts and .cache of this checkout; what is shared between clones stays
 	@hack/clean.sh
