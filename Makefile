@@ -74,7 +74,7 @@ integration: setup ## API modules against a real API server
 
 .PHONY: molecule
 molecule: setup ## check, converge, idempotence and verify on fresh hosts
-	@hack/run_tests.py molecule-site molecule-roles soft-roce
+	@hack/run_tests.py molecule-default molecule-roles soft-roce
 
 .PHONY: e2e
 e2e: setup ## Whole runs: finished clusters, rails, jobs, bad input; sizes, upgrades, killed runs, three control planes
@@ -103,5 +103,5 @@ changelog: setup ## Fragments and new modules into CHANGELOG.rst
 	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --refresh-plugins allow-removal
 
 .PHONY: clean
-clean: ## Remove the testbeds, artifacts and .cache of this checkout; what is shared between clones stays
+clean: ## Remove every testbed, and artifacts and .cache of this checkout; what is shared between clones stays
 	@hack/clean.sh

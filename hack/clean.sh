@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Remove what this checkout made. Downloads and builds that other clones share stay: testbed/testbed prune removes those.
+# Remove what this checkout made, and every testbed. Downloads and builds that other clones share stay: testbed/testbed prune
+# removes those.
 . "$(dirname "$0")/lib.sh"
 
-for id in 0 1 2 3; do
-    [[ ! -d $CACHE/testbed/$id ]] || TESTBED_ID=$id testbed/testbed down
-    [[ ! -d $CACHE/vm/$id ]] || TESTBED_ID=$id testbed/testbed vm down
+shopt -s nullglob
+for state in "$CACHE"/testbed/[0-9] "$CACHE"/vm/[0-9]; do
+    machine=()
+    [[ $state != "$CACHE"/vm/* ]] || machine=(vm)
+    TESTBED_ID=${state##*/} testbed/testbed "${machine[@]}" down
 done
 rm -rf .cache .ansible artifacts tests/output
 say "clean: removed testbeds, .cache and artifacts"

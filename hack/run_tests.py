@@ -42,20 +42,16 @@ class Suite:
     minutes: int = 20
 
 
-# On the cluster that molecule's site leaves behind, and then on bare hosts.
-E2E = "tests/e2e/test_{1_finished,3_rails,4_ipujobs,4_workloads,6_bad_input}.py"
-# On a cluster of their own.
-E2E_LONG = "tests/e2e/test_{2_fabric_sizes,5_ipujob_life,5_upgrade,7_kill,8_control_planes}.py"
-
 SUITES = [
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
-    Suite("molecule-site", "KEEP=1 hack/molecule.sh site", "cluster", "1", "testbed", 30),
-    Suite("e2e", f"hack/pytest.sh 3.11 {{junit}} {E2E}", "cluster", "1", "molecule-site", 40),
+    Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "testbed", 30),
+    # On the cluster that molecule has left behind.
+    Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 40),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),
     Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
-    Suite("e2e-long", f"hack/pytest.sh 3.11 {{junit}} {E2E_LONG}", "long", "3", "testbed", 80),
-    Suite("sanity", "hack/sanity.sh", "sanity"),
+    Suite("e2e-long", "hack/pytest.sh 3.11 {junit} tests/e2e/long", "long", "3", "testbed", 80),
+    Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite("unit-3.11", "hack/pytest.sh 3.11 {junit} tests/unit", "unit"),
     Suite("ansible-lint", "ansible-lint --nocolor", "lint"),
     Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit", "unit"),

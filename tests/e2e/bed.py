@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+
 HOSTS = ("cp1", "w1")
 KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"  # on a control plane
 CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache/ipu-fabric")
@@ -46,6 +47,11 @@ class Result:
     seconds: float
 
     @property
+    def shown(self) -> str:
+        """The output without the quotes that debug puts around lines."""
+        return re.sub(r'^ +"(.*?)",?$', r"\1", self.text, flags=re.MULTILINE)
+
+    @property
     def recap(self) -> dict[str, dict[str, int]]:
         """The counters of the play recap, by host."""
         rows = re.findall(r"^(\S+)\s+: (ok=.*)$", self.text, re.MULTILINE)
@@ -62,6 +68,7 @@ class Bed:
     def __init__(self, number: str, artifacts: Path) -> None:
         self.number, self.artifacts = number, artifacts
         self.inventory = CACHE / "testbed" / number / "inventory" / "hosts.yml"
+        self.hosts = "used"  # or: bare, finished
 
     # -- the testbed
 
@@ -76,7 +83,20 @@ class Bed:
             check=False,
         )
         assert done.returncode == 0, f"testbed {' '.join(words)}: {done.stdout[-3000:]}"
+        if words[0] in ("reset", "control-planes"):
+            self.hosts = "bare" if words == ("reset",) else "used"
         return done.stdout
+
+    def finish(self) -> None:
+        """Let site build a cluster, unless it has done so already."""
+        if self.hosts != "finished":
+            assert self.play("site").code == 0
+            self.hosts = "finished"
+
+    def fresh(self) -> None:
+        """Take new hosts, unless nothing was done to these."""
+        if self.hosts != "bare":
+            self.testbed("reset")
 
     def on(self, host: str, command: str, check: bool = True) -> str:
         """What a shell command on a host prints."""
@@ -124,13 +144,15 @@ class Bed:
             check=False,
         )
         result = Result(done.returncode, done.stdout, time.monotonic() - begin)
+        if self.hosts == "bare" and result.code == 0:
+            self.hosts = "used"
         print(f"$ {title} ({result.seconds:.0f} s, exit {result.code})")
         print(result.text if result.code else result.tail(8))
         return result
 
     def play_until(self, playbook: str, moment: Callable[[str], bool], limit: float = 600) -> str:
         """Start a playbook and SIGKILL its process group as soon as `moment` is true of its output so far."""
-        log = self.artifacts / "killed.log"
+        log, self.hosts = self.artifacts / "killed.log", "used"
         with log.open("w") as output:
             process = subprocess.Popen(
                 self.command(playbook),

@@ -1,9 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole runs on a testbed (TESTBED_ID, default 3): first on a finished cluster, then on bare hosts.
+"""Whole runs on a testbed (TESTBED_ID, default 3). `quick` can go on where molecule has left a finished cluster.
 
-A cluster that is there already is used as it is: a run of site makes it a finished one.
+Each test asks for the hosts that it needs, so the order does not change a result. It does change the time: a cluster
+takes minutes, so tests that begin with bare hosts come after all that use a cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bed import Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
+
+BARE_HOSTS = {"bare", "broken", "three"}  # fixtures that take the cluster away
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not BARE_HOSTS.isdisjoint(getattr(item, "fixturenames", ())))
 
 
 @pytest.fixture(scope="session")
@@ -27,19 +34,20 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 @pytest.fixture(scope="session")
 def unbroken(bed: Bed) -> dict[str, Any]:
-    """The state that site leaves behind when nothing breaks it."""
-    assert bed.play("site").code == 0
+    """The state that site leaves behind when nothing breaks it, taken before the first test changes something."""
+    bed.finish()
     return bed.state()
 
 
 @pytest.fixture
 def finished(bed: Bed, unbroken: dict[str, Any]) -> Bed:
-    """A cluster that site has built."""
+    """A cluster that site has built; one that is there already is used."""
+    bed.finish()
     return bed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def bare(bed: Bed) -> Bed:
-    """Fresh hosts that nothing was done to. There is no way back to the finished cluster."""
-    bed.testbed("reset")
+    """Fresh hosts that nothing was done to."""
+    bed.fresh()
     return bed

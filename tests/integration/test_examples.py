@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
-from conftest import ROOT, SCHEMAS, ApiServer, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, crds
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 EXAMPLES = ROOT / "docs" / "examples"
 RECAP = "changed={} "

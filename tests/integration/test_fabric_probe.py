@@ -14,7 +14,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import judge
-from conftest import ApiServer, ModuleFailedError, Modules
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules
 
 LABEL = "fabric.ipu/verify"
 RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}

@@ -10,7 +10,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import ApiServer, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, crds
 
 Object = t.Dict[str, t.Any]
 FILES = (

@@ -13,7 +13,8 @@ import threading
 import typing as t
 
 import pytest
-from conftest import ROOT, ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 NAMESPACE = "ipu-operator"
 FINALIZER = "ipu.finalizers.graphcore.ai"

@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_removal, job_wait
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from conftest import ROOT, ApiServer, ModuleFailedError, Modules, crds
-from ipu_players import (
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.ipu_players import (
     JOBS,
     NAMESPACE,
     OPERATOR,
@@ -36,6 +35,8 @@ from ipu_players import (
     runs,
     writes,
 )
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 
 WORKERS = {"template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["sh"]}]}}}
 JOB = {"namespace": NAMESPACE, "ipus_per_job_instance": 2, "workers": WORKERS, "wait_timeout": 60}

@@ -8,7 +8,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import ApiServer, ModuleFailedError, Modules
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules
 
 
 def settings(name: str, namespace: str = "default", **data: str) -> t.Dict[str, t.Any]:

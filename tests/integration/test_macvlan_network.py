@@ -12,7 +12,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from conftest import ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 
 IPAM = {"type": "whereabouts", "range": "10.5.0.0/24", "exclude": ["10.5.0.0/25"]}
 NETWORK = {"master": "ens1f0", "mtu": 1500, "ipam": IPAM, "timeout": 60}

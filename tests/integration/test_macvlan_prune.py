@@ -14,10 +14,10 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.addon_checks import judge_overlaps
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.test_examples import play
+from ansible_collections.ipu.fabric.tests.integration.test_macvlan_network import Operator
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from conftest import ApiServer, ModuleFailedError, Modules, crds
-from test_examples import play
-from test_macvlan_network import Operator
 
 Object = t.Dict[str, t.Any]
 FILES = (

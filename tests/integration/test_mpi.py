@@ -12,7 +12,8 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.workload import native_workload
-from conftest import ROOT, SCHEMAS, ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 RDMA = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a"}
 EVERYTHING: t.Dict[str, t.Any] = {

@@ -8,7 +8,7 @@ import json
 import time
 
 import pytest
-from conftest import ApiServer, ModuleFailedError, Modules
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules
 
 NODES = [f"n{number:03}" for number in range(200)]
 

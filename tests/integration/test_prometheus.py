@@ -22,23 +22,21 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render import prometheus
-from conftest import ROOT, Modules, free_port
+from ansible_collections.ipu.fabric.tests.integration.api_server import Modules, free_port
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate, render
 
 TOKEN = "scraper"
 NETWORK = {"name": "rdma-net", "resource": "rdma/a", "rdma": True, "hosts": ["w1", "w2"], "subnet": {"capacity": 20}}
-SETTINGS: t.Dict[str, t.Any] = {
-    "namespace": "ipu-operator",
-    "monitoring_namespace": "default",
-    "service_account": "prometheus",
-    "sources": ["apiserver", "kube_state_metrics", "ipujob_state", "json_exporter", "blackbox", "spiderpool"],
-    "networks": [NETWORK],
-    "renew_days": 21,
-    "json_exporter": "json-exporter:7979",
-    "blackbox": "blackbox:9115",
-    "blackbox_module": "tcp_tls",
+SITE: t.Dict[str, t.Any] = {
+    "metrics_namespace": "default",
+    "metrics_prometheus_operator": "false",
+    "metrics_sources": ["apiserver", "kube_state_metrics", "ipujob_state", "json_exporter", "blackbox", "spiderpool"],
+    "metrics_networks": [NETWORK],
+    "metrics_json_exporter": "json-exporter:7979",
+    "metrics_blackbox": "blackbox:9115",
 }
-JOB = prometheus.SERVICE
+JOB = "ipu-operator-controller-manager-metrics"
 RDMA_PODS = "kube_pod_container_resource_requests"
 
 
@@ -56,7 +54,7 @@ def programs() -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in prometheus.files(SETTINGS).items():
+    for name, text in evaluate("metrics", "_metrics_files", **SITE).items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -70,7 +68,7 @@ def promtool(programs: Path, folder: Path, *command: str) -> str:
 
 
 def test_objects(run: Modules) -> None:
-    objects = prometheus.metrics_objects(SETTINGS)
+    objects = list(evaluate("metrics", "_metrics_objects", **SITE))
     run("kube_apply", objects=objects)
     assert not run("kube_apply", objects=objects)["changed"]
     assert "monitoring.coreos.com" not in run("cluster_info")["api_groups"]
@@ -119,6 +117,11 @@ HEALTHY = [
     series("ipu_stats_used_ipus", "8x600", job="ipu-operator-stats"),
     series("ipujob_job_instances", "2x600", namespace="ml", name="j"),
     series("ipujob_ipus_per_job_instance", "4x600", namespace="ml", name="j"),
+]
+# What no alert is about.
+DRAWN = [
+    series("ipu_stats_available_ipus", "8x600", job="ipu-operator-stats"),
+    series("controller_runtime_reconcile_total", "0+1x600", job=JOB, controller="ipujob", result="success"),
 ]
 # What is other than healthy, by the series that it takes the place of, and who calls.
 TROUBLES = {
@@ -189,7 +192,9 @@ TROUBLES = {
 
 def test_rules_call_when_they_have_to(programs: Path, files: Path) -> None:
     """promtool runs the rules on made-up series; only names are compared."""
-    everything = sorted({rule["alert"] for g in prometheus.rules(SETTINGS)["groups"] for rule in g["rules"]})
+    everything = sorted(
+        {rule["alert"] for g in render("metrics", "rules.yml", **SITE)["groups"] for rule in g["rules"]}
+    )
     tests = []
     for name, (instead, expected) in TROUBLES.items():
         given = {one["series"]: one["values"] for one in HEALTHY + instead}
@@ -203,6 +208,22 @@ def test_rules_call_when_they_have_to(programs: Path, files: Path) -> None:
         tests.append({"name": name, "interval": "1m", "input_series": inputs, "promql_expr_test": firing})
     content = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
     (files / "test.yml").write_text(yaml.safe_dump(content))
+    promtool(programs, files, "test", "rules", "test.yml")
+
+
+def test_every_graph_shows_something(programs: Path, files: Path) -> None:
+    """promtool evaluates the dashboard's queries on a fabric on which nothing is wrong."""
+    panels = render("metrics", "dashboard.json", **SITE)["panels"]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert len(queries) == 7
+    given = {one["series"]: one["values"] for one in [*HEALTHY, *DRAWN]}
+    seen = {"eval_time": "3h", "exp_samples": [{"labels": "{}", "value": 1}]}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": s, "values": v} for s, v in given.items()],
+        "promql_expr_test": [{**seen, "expr": f"count({query}) > bool 0"} for query in queries],
+    }
+    (files / "test.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]}))
     promtool(programs, files, "test", "rules", "test.yml")
 
 
@@ -268,11 +289,11 @@ def eventually(check: t.Callable[[], t.Any], seconds: float = 30) -> t.Any:
 @pytest.mark.parametrize(("token", "up"), [(TOKEN, "1"), ("stranger", "0")])
 def test_a_real_prometheus(programs: Path, files: Path, exporter: str, token: str, up: str) -> None:
     (files / "token").write_text(token)
-    settings = {**SETTINGS, "sources": [], "target": exporter, "token_file": str(files / "token")}
+    site = {**SITE, "metrics_sources": [], "metrics_target": exporter, "metrics_token_file": str(files / "token")}
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yml"],
-        "scrape_configs": prometheus.scrape_configs(settings),
+        "scrape_configs": render("metrics", "scrape.yml", **site)["scrape_configs"],
     }
     (files / "prometheus.yml").write_text(json.dumps(config))
     promtool(programs, files, "check", "config", "prometheus.yml")

@@ -19,7 +19,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_po
     macvlan_objects,
     nic_cluster_policy,
 )
-from conftest import ROOT, SCHEMAS, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 FOLDER = SCHEMAS / "network-operator"
 RELEASES = sorted((p.name for p in FOLDER.glob("*")), key=lambda v: tuple(map(int, v.split(".")))) or ["none"]

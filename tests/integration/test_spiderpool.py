@@ -12,7 +12,14 @@ import typing as t
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool as spiderpool_objects
-from conftest import ROOT, SCHEMAS, ApiServer, ModuleFailedError, Modules, Result, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import (
+    ApiServer,
+    ModuleFailedError,
+    Modules,
+    Result,
+    crds,
+)
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 COORDINATOR = {"mode": "auto", "tunePodRoutes": True, "podRPFilter": 0}
 DEFINITIONS = SCHEMAS / "network-operator" / "26.4.1"

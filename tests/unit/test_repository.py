@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "plugins/modules").glob("*.py"))
 FILTERS = sorted({path.stem for path in (ROOT / "plugins/filter").glob("*.*")})
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())

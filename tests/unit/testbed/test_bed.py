@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import subprocess
 import sys
@@ -12,11 +13,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, hosts, images, programs, trees, vm  # noqa: E402 (it is not an installed package)
+from bed import cli, common, hosts, images, programs, trees, vm
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +123,9 @@ def test_layers_do_not_depend_on_time_or_owner(tmp_path: Path) -> None:
     program.write_text("x")
     program.chmod(0o700)
     images._layer({"usr/bin/program": program}, tmp_path / "one")
-    program.touch()
+    os.utime(program, (1, 1))
+    if os.geteuid() == 0:
+        os.chown(program, 1000, 1000)
     images._layer({"usr/bin/program": program}, tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     with tarfile.open(tmp_path / "one") as layer:
@@ -185,8 +188,24 @@ def test_a_machine_that_runs_keeps_its_disk(monkeypatch: pytest.MonkeyPatch) -> 
     assert vm.used() == {"vm-old", vm.stored_name()}
 
 
-def test_debian_mirror_is_an_address() -> None:
-    assert trees.debian_mirror().startswith(("http://", "https://"))
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "sources.list",
+            "# deb http://old.example/debian x\ndeb [trusted=yes] http://mirror.example/debian x main\n",
+        ),
+        ("sources.list.d/debian.sources", "Types: deb\nURIs: http://mirror.example/debian\nSuites: x\n"),
+    ],
+)
+def test_debian_mirror_is_the_one_of_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setattr(trees, "Path", lambda path: tmp_path / path.lstrip("/"))
+    file = tmp_path / "etc/apt" / name
+    file.parent.mkdir(parents=True)
+    with pytest.raises(common.ProblemError, match="no Debian mirror"):
+        trees.debian_mirror()
+    file.write_text(f"URIs: http://security.example/debian-security\n{text}")
+    assert trees.debian_mirror() == "http://mirror.example/debian"
 
 
 def test_help_names_every_command() -> None:

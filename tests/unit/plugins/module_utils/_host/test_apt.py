@@ -10,6 +10,7 @@ import hashlib
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import apt
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 KEY = b"\x99\x01\x0d" + bytes(range(200))
 
@@ -215,20 +216,6 @@ def test_fetch_key_unreachable(monkeypatch):
     monkeypatch.setattr(apt, "open_url", refuse)
     with pytest.raises(FabricError, match="connection refused"):
         apt.fetch_key("https://example.org/key", "")
-
-
-class Module:
-    """An AnsibleModule whose commands answer from a list."""
-
-    check_mode = False
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-        self.commands = []
-
-    def run_command(self, argv, **_options):
-        self.commands.append(argv)
-        return self.answers.pop(0)
 
 
 def test_a_lock_is_waited_for(monkeypatch):

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import kernel
+from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 FSTAB = """\
 # <file system> <mount point> <type> <options> <dump> <pass>
@@ -68,35 +71,19 @@ def test_is_there(tmp_path):
     assert kernel.is_there("ib-core", root)
 
 
-class Module:
-    """An AnsibleModule on a host of files."""
-
-    def __init__(self, check_mode=False, modprobe=(0, "", ""), **params):
-        self.check_mode, self.modprobe = check_mode, modprobe
-        self.params = {"name": "kubernetes", "modules": [], "sysctl": {}, "disable_swap": False, **params}
-        self.commands, self.backups = [], []
-
-    def get_bin_path(self, name):
-        return f"/sbin/{name}"
-
-    def run_command(self, argv, check_rc=False):
-        self.commands.append(argv)
-        return self.modprobe
-
-    def backup_local(self, path):
-        self.backups.append(path)
+Module = functools.partial(fake.Module, name="kubernetes", modules=[], sysctl={}, disable_swap=False)
 
 
 def test_a_module_that_can_not_be_loaded(monkeypatch):
     monkeypatch.setattr(kernel, "is_there", lambda name: False)
     with pytest.raises(FabricError, match="has no br_netfilter") as caught:
-        kernel.load(Module(modprobe=(1, "", "modprobe: FATAL: Module br_netfilter not found")), "br_netfilter")
+        kernel.load(Module((1, "", "modprobe: FATAL: Module br_netfilter not found")), "br_netfilter")
     assert "FATAL" in caught.value.seen
 
 
 def test_a_module_that_is_built_in(monkeypatch):
     monkeypatch.setattr(kernel, "is_there", lambda name: True)
-    kernel.load(Module(modprobe=(1, "", "FATAL")), "overlay")
+    kernel.load(Module((1, "", "FATAL")), "overlay")
 
 
 @pytest.fixture

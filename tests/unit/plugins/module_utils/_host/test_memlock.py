@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import memlock
+from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 ULIMIT = {"Name": "memlock", "Hard": -1, "Soft": -1}
 
@@ -106,18 +108,7 @@ def test_ready_pods():
     assert memlock.ready_pods(pods) == {"default/a", "other/c"}
 
 
-class Module:
-    def __init__(self, check_mode=False, **params):
-        self.check_mode = check_mode
-        self.params = {"limit": "infinity", "units": [], "restart": True, "node_name": "", "timeout": 0, **params}
-        self.commands, self.backups = [], []
-
-    def run_command(self, argv):
-        self.commands.append(" ".join(argv[1:]))
-        return 0, "", ""
-
-    def backup_local(self, path):
-        self.backups.append(path)
+Module = functools.partial(fake.Module, limit="infinity", restart=True, node_name="", timeout=0)
 
 
 @pytest.fixture
@@ -143,7 +134,7 @@ def test_only_what_runs_is_restarted(host):
     result = memlock.run(module)
     assert result["units"] == ["containerd", "docker"]
     assert result["stale"] == ["containerd"]
-    assert module.commands == ["daemon-reload", "restart containerd.service"]
+    assert module.commands == [["systemctl", "daemon-reload"], ["systemctl", "restart", "containerd.service"]]
     assert module.backups == [str(host / "daemon.json")]
     assert json.loads((host / "daemon.json").read_text())["log-driver"] == "journald"
     assert not (host / "k3s.conf").exists()
@@ -154,7 +145,7 @@ def test_restart_can_wait(host):
     result = memlock.run(module)
     assert result["changed"]
     assert result["stale"] == ["containerd"]
-    assert module.commands == ["daemon-reload"]
+    assert module.commands == [["systemctl", "daemon-reload"]]
 
 
 def test_check_mode_touches_nothing(host):

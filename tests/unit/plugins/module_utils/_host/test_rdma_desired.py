@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host import rdma_apply
 from ansible_collections.ipu.fabric.plugins.module_utils._host import rdma_desired as plans
 from ansible_collections.ipu.fabric.plugins.module_utils._host.links import Port
 from ansible_collections.ipu.fabric.plugins.modules import rdma_host
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 DEFAULT = "/usr/lib/systemd/network/99-default.link"
 MLNX_QOS = """\
@@ -360,16 +361,6 @@ def test_roce_mode_is_read_and_set_without_leaving_anything(configfs):
     assert edge.with_roce_mode(port._replace(link_layer="InfiniBand")) == {}
 
 
-class Module:
-    check_mode = False
-
-    def __init__(self, params):
-        self.params, self.warnings = params, []
-
-    def warn(self, text):
-        self.warnings.append(text)
-
-
 @pytest.mark.parametrize(("rc", "mode", "reboots"), [(0, "shared", 0), (1, "exclusive", 1)])
 def test_a_mode_that_only_a_reboot_changes(monkeypatch, rc, mode, reboots):
     facts = seen(netns_mode="exclusive")
@@ -378,7 +369,7 @@ def test_a_mode_that_only_a_reboot_changes(monkeypatch, rc, mode, reboots):
     monkeypatch.setattr(edge, "read_ports", lambda sysfs: {})
     written = {}
     monkeypatch.setattr(edge, "write_file", lambda module, path, content, mode: written.update({path: content}))
-    module = Module(params())
+    module = Module(**params())
     result = edge.run(module)
     assert result["diff"][-1]["after"]["netns_mode"] == mode
     assert len(result["reboot"]) == reboots

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host import systemd
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 SHOW = """\
 Id=containerd.service
@@ -79,22 +80,6 @@ def test_steps(seen, want, verbs):
 )
 def test_unit_state(unit, expected):
     assert systemd.unit_state(unit, False) == expected
-
-
-class Module:
-    """An AnsibleModule that only remembers its commands."""
-
-    def __init__(self, check_mode=False, answer="", **params):
-        self.check_mode, self.answer, self.params = check_mode, answer, params
-        self.commands = []
-        self.backups = []
-
-    def run_command(self, argv, **_options):
-        self.commands.append(argv)
-        return 0, self.answer, ""
-
-    def backup_local(self, path):
-        self.backups.append(path)
 
 
 def item(path, **values):

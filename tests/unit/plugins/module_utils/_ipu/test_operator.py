@@ -5,20 +5,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import operator as ipu
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 from hypothesis import given
 from hypothesis import strategies as st
 
-ROOT = Path(__file__).resolve().parents[5]
 RELEASES = ("1.1.0", "1.2.0")
 CHARTS = {
     **{f"stand-in {r}": (r, ROOT / f"testbed/standins/charts/ipu-operator-{r}/values.yaml") for r in RELEASES},
-    **{r: (r, ROOT.parent / f"shared/schemas/ipu-operator/{r}/values.yaml") for r in RELEASES},
+    **{r: (r, SCHEMAS / f"ipu-operator/{r}/values.yaml") for r in RELEASES},
 }
 CHARTS = {
     name: chart for name, chart in CHARTS.items() if chart[1].is_file()

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import client
+from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 
 def refused(status, message="no"):
@@ -91,15 +93,7 @@ def test_a_server_that_stays_away(monkeypatch):
         client.persist(send, "here", pause=0)
 
 
-class Module:
-    """As much of an AnsibleModule as connect() needs."""
-
-    def __init__(self, check_mode):
-        self.check_mode, self.warnings = check_mode, []
-        self.params = {"kubeconfig": "/etc/kubernetes/admin.conf"}
-
-    def warn(self, text):
-        self.warnings.append(text)
+Module = functools.partial(fake.Module, kubeconfig="/etc/kubernetes/admin.conf")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import os
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import bootstrap, membership
+from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 DISCOVERY = {"endpoint": "192.0.2.1:6443", "token": "abcdef.0123", "ca_hashes": ["sha256:12"], "certificate_key": "key"}
 JOIN = {"kind": "JoinConfiguration", "nodeRegistration": {"name": "w1"}}
@@ -91,35 +92,28 @@ error: port 6443 is in use
     ]
 
 
-class Module:
+class Module(fake.Module):
     """A host with a kubeadm that writes down how it was called."""
 
-    def __init__(self, state="init", check_mode=False, code=0, **params):
-        self.check_mode, self.code = check_mode, code
-        self.params = {
-            "state": state,
+    def __init__(self, state="init", code=0, **options):
+        options = {
             "node_name": "n1",
             "control_plane": state == "init",
             "documents": [{"kind": "InitConfiguration"}],
             "discovery": DISCOVERY if state == "join" else None,
             "images": [],
             "lock_timeout": 0,
-            **params,
+            **options,
         }
-        self.calls, self.warnings, self.marked = [], [], []
+        super().__init__(state=state, **options)
+        self.code, self.calls, self.marked = code, [], []
 
-    def get_bin_path(self, name, required=False):
-        return f"/usr/bin/{name}"
-
-    def run_command(self, argv, pass_fds=None):
+    def run_command(self, argv, **_options):
         words = [word for word in argv[1:] if not word.startswith("--config")]
         self.calls.append(" ".join([os.path.basename(argv[0]), *words]))
         self.marked.append(os.path.exists(bootstrap.MARKER))
         code = self.code if words[0] in ("init", "join") and "phase" not in words else 0
         return code, "", "it went wrong"
-
-    def warn(self, message):
-        self.warnings.append(message)
 
 
 @pytest.fixture
@@ -251,8 +245,8 @@ def test_token(host):
     line = "kubeadm join 192.0.2.1:6443 --token abcdef.0123 --discovery-token-ca-cert-hash sha256:12\n"
 
     class Printing(Module):
-        def run_command(self, argv, pass_fds=None):
-            super().run_command(argv, pass_fds)
+        def run_command(self, argv, **options):
+            super().run_command(argv, **options)
             return 0, line if "token" in argv else "", ""
 
     module = Printing(ttl="30m0s", certificates=True, version="1.35.4")
@@ -288,13 +282,11 @@ class Job:
 def test_images_that_are_there_are_not_pulled(monkeypatch):
     monkeypatch.setattr(bootstrap.subprocess, "Popen", Job)
 
-    class Ctr(Module):
-        def run_command(self, argv, pass_fds=None):
-            return 0, "pause:3.10.1\n", ""
-
-    module = Ctr(state="images", images=["pause:3.10.1", "kube-proxy:v1", "missing:v1"])
+    listed = 0, "pause:3.10.1\n", ""
+    options = {"state": "images", "node_name": "n1", "lock_timeout": 0}
+    module = fake.Module(listed, images=["pause:3.10.1", "kube-proxy:v1", "missing:v1"], **options)
     result = bootstrap.run(module)
     assert result["changed"]
     assert result["diff"]["after"] == {"images": ["kube-proxy:v1", "pause:3.10.1"]}
     assert module.warnings == ["Could not pull missing:v1 yet: not found"]
-    assert not bootstrap.run(Ctr(state="images", images=["pause:3.10.1"]))["changed"]
+    assert not bootstrap.run(fake.Module(listed, images=["pause:3.10.1"], **options))["changed"]

@@ -8,6 +8,7 @@ import fcntl
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import membership
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 WORKER = {"metadata": {"labels": {}}, "spec": {}}
 CONTROL_PLANE = {
@@ -65,17 +66,6 @@ def test_parse_os_release():
     assert "EMPTY" not in found
 
 
-class Module:
-    def __init__(self, *answer):
-        self.answer = answer
-
-    def get_bin_path(self, name):
-        return f"/usr/bin/{name}" if self.answer else None
-
-    def run_command(self, argv):
-        return self.answer
-
-
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -89,7 +79,7 @@ def test_read_node(answer, expected, tmp_path, monkeypatch):
     kubelet = tmp_path / "kubelet.conf"
     kubelet.write_text("")
     monkeypatch.setattr(membership, "KUBELET", str(kubelet))
-    assert membership.read_node(Module(*answer), "w1") == expected
+    assert membership.read_node(Module(answer, programs=bool(answer)), "w1") == expected
 
 
 def test_inspect(tmp_path, monkeypatch):

@@ -5,19 +5,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._network import nic_cluster_policy as nic_policy
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
 from hypothesis import given
 from hypothesis import strategies as st
 
 RELEASES = [operator.newest for operator in release_table.NETWORK_OPERATORS.values()]
-FOLDER = Path(__file__).resolve().parents[6] / "shared/schemas/network-operator"
-SCHEMAS = sorted(path.name for path in FOLDER.glob("*"))
+FOLDER = SCHEMAS / "network-operator"
+RELEASES_HERE = sorted(path.name for path in FOLDER.glob("*"))
 
 RESOURCES = [{"resourceName": "a", "selectors": {"ifNames": ["ens1f0"]}}]
 
@@ -201,7 +201,7 @@ def paths(values, prefix=()):
             yield from paths(value, (*prefix, key))
 
 
-@pytest.mark.parametrize("release", SCHEMAS or [pytest.param("", marks=pytest.mark.skip("no ../shared/schemas"))])
+@pytest.mark.parametrize("release", RELEASES_HERE or [pytest.param("", marks=pytest.mark.skip("no ../shared/schemas"))])
 @pytest.mark.parametrize("nfd", [True, False])
 def test_every_value_is_one_of_the_chart(release, nfd):
     everything = {

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 
 import pytest
 import yaml
@@ -14,6 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
@@ -307,9 +307,6 @@ def test_eight_rails_on_hosts_with_different_groups(hosts):
     text = plan_report.as_text(planned)
     assert "8 NICs" in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-ROOT = Path(__file__).parents[5]
 
 
 @pytest.mark.parametrize("example", sorted(path.parts[-3] for path in ROOT.glob("inventories/*/group_vars/all.yml")))

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands as shell
-
-FIXTURES = Path(__file__).parents[3] / "fixtures/probe"
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import FIXTURES
 
 
 def fixture(name: str) -> str:
-    return (FIXTURES / name).read_text(encoding="utf-8")
+    return (FIXTURES / "probe" / name).read_text(encoding="utf-8")
 
 
 def run(script: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import typing as t
-from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
@@ -17,10 +16,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks a
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import KINDS
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
 
 Facts = t.Dict[str, t.Any]
-PAGE = Path(__file__).parents[5] / "docs/faults.md"
+PAGE = ROOT / "docs/faults.md"
 
 
 class Row(t.NamedTuple):

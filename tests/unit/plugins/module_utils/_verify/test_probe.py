@@ -16,7 +16,6 @@ import time
 import types
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -26,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.rdma_checks import traffic_check
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import FIXTURES
 
 Facts = t.Dict[str, t.Any]
 LINK = {"ifname": "net1", "mtu": 1500, "linkinfo": {"info_kind": "macvlan"}}
@@ -201,9 +201,6 @@ def test_a_node_that_has_not_joined_gets_no_pod() -> None:
     assert facts["pairs"] == []
 
 
-FIXTURES = Path(__file__).parents[3] / "fixtures/probe"
-
-
 def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: t.List[t.Tuple[str, str]] = []
 
@@ -213,7 +210,9 @@ def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: p
         if "/sys/class/infiniband" in script:
             return probe.Output("@@ tools\n/usr/bin/ib_write_bw\n/usr/bin/rping\n@@ rc 0\n", "")
         asked.append((pod, script.splitlines()[0]))
-        text = (FIXTURES / ("rping.txt" if "rping" in script else "ib_write_bw.txt")).read_text(encoding="utf-8")
+        text = (FIXTURES / "probe" / ("rping.txt" if "rping" in script else "ib_write_bw.txt")).read_text(
+            encoding="utf-8"
+        )
         name = "client" if "client" in script else "server"
         return probe.Output(f"@@ {name}\n{text}\n@@ rc 0\n", "")
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# ansible-test sanity on a copy of the checkout (it insists on the path ansible_collections/ipu/fabric, and leaves its
-# output there). The copy is kept outside the checkout, so that its virtual environments are made once.
+# ansible-test.sh ARGUMENT...: ansible-test on a copy of the checkout: it insists on a real path that ends with
+# ansible_collections/ipu/fabric, and leaves its output there. The copy lies outside the checkout, so that its virtual
+# environments are made once. The `ansible-test` of .cache/venv comes here when it is called in a checkout.
 . "$(dirname "$0")/lib.sh"
 
 # What no user of the collection gets has its own linters.
-outside=(':!.ci' ':!hack' ':!molecule' ':!testbed' ':!tests/bench' ':!tests/e2e')
+outside=(':!.ci' ':!ansible.cfg' ':!hack' ':!molecule' ':!testbed' ':!tests/bench' ':!tests/e2e')
 copy=$CACHE/sanity/ansible_collections/ipu/fabric
 mkdir -p "$copy" "$CACHE/sanity/ansible_collections/kubernetes"
 exec 9>"$CACHE/sanity/lock"
@@ -33,13 +34,13 @@ for version in 3.8 3.9 3.10 3.11 3.12 3.13; do
     if [[ -n $python ]]; then
         PATH=$PATH:$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
     else
-        say "sanity: skipped for Python $version, which is not here"
+        say "ansible-test: skipped for Python $version, which is not here"
     fi
 done
 export PATH
 cd "$copy"
 rm -rf tests/output/junit
 code=0
-"$ROOT"/.cache/venv/bin/ansible-test sanity --venv --color no --junit "$@" || code=$?
+"$ROOT"/.cache/venv/bin/ansible-test "$@" || code=$?
 [[ -z ${JUNIT_DIR:-} ]] || cp tests/output/junit/*.xml "$JUNIT_DIR"
 exit $code

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bed import KUBECTL, Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
 
 
 def logs(bed: Bed) -> dict[str, str]:

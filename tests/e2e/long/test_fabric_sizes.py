@@ -9,7 +9,7 @@ import ipaddress
 from typing import Any
 
 import pytest
-from bed import HOSTS, Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import HOSTS, Bed
 
 
 def works(bed: Bed, cidr: str, **variables: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bed import HOSTS, KUBECTL, Bed, Result
+from ansible_collections.ipu.fabric.tests.e2e.bed import HOSTS, KUBECTL, Bed, Result
 
 STEPS = ("25.7.0", "25.10.0", "26.1.2", "26.4.1")
 POD = """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bed import Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
 
 
 def running(bed: Bed, host: str, pattern: str) -> Callable[[str], bool]:

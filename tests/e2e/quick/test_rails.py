@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bed import Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
 
 SUBNETS = ["10.5.0.0/24", *(f"10.{4 + rail}.0.0/24" for rail in range(2, 9))]
 NETWORKS = [{"name": f"rail{number}", "select": {"subnet": cidr}} for number, cidr in enumerate(SUBNETS, 1)]
@@ -23,6 +23,7 @@ def names(bed: Bed) -> list[set[str]]:
 
 @pytest.fixture(scope="module")
 def eight(bed: Bed, unbroken: object) -> Iterator[Bed]:
+    bed.finish()
     bed.testbed("rails", "8")
     yield bed
     bed.testbed("rails", "1")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bed import KUBECTL, Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
 
 PLANES = ["cp1", "cp2", "cp3"]
 PKI = "/etc/kubernetes/pki/etcd"
@@ -59,7 +59,7 @@ def test_the_first_is_down(three: Bed) -> None:
     rest = three.play("plan kubernetes fabric", "--limit", "!cp1", fabric_allow=["cgroup-v2", "unobserved"])
     # Only the kubeconfig on the controller is another: it was the first one's.
     assert (rest.code, rest.changed()) == (0, {"cp2": 1})
-    assert "planned as it was seen at" in " ".join(rest.text.split())
+    assert "planned as it was seen at" in " ".join(rest.shown.split())
 
 
 def test_a_worker_is_made_anew(three: Bed) -> None:

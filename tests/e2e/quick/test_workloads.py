@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 import pytest
-from bed import KUBECTL, ROOT, Bed, Result
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed, Result
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 IMAGE = "docker.io/library/busybox:1.37"
 ADDRESS = "ip -4 -o addr show net1"
@@ -47,7 +48,7 @@ def test_training(finished: Bed, user: str) -> None:
     command = f"echo uid $(id -u); {ADDRESS}"
     result = example(finished, "native-training", example_training=command, native_workload_user=user)
     assert result.code == 0
-    assert f"uid {user}\n" in result.text
+    assert f"uid {user}\n" in result.shown
     assert "net1" in result.text.partition("mnist-training-")[2]
     again = example(finished, "native-training", example_training=command, native_workload_user=user)
     assert (again.code, again.changed()) == (0, {})
@@ -103,6 +104,7 @@ def mpi(bed: Bed, **variables: Any) -> Result:
 
 @pytest.fixture(scope="module")
 def mpi_operator(bed: Bed, unbroken: dict[str, Any]) -> Bed:
+    bed.finish()
     assert bed.play("workloads", fabric_metrics=False).code == 0
     again = bed.play("workloads", fabric_metrics=False)
     assert (again.code, again.changed()) == (0, {})

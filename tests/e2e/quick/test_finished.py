@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from bed import Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check", "--diff"), ("--limit", "w1"), ("--limit", "cp1")], ids=" ".join)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from bed import Bed, vipu
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed, vipu
 
 NETWORK = {"name": "rdma-net", "select": {"name": "eth1"}}
 

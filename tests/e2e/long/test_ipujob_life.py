@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from bed import HOSTS, KUBECTL, ROOT, Bed
+from ansible_collections.ipu.fabric.tests.e2e.bed import HOSTS, KUBECTL, Bed
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 IMAGE = "docker.io/library/busybox:1.37"
 IPUS = 32  # of each V-IPU controller

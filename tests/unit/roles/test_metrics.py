@@ -1,0 +1,254 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Templates of the role metrics: which alerts, graphs and objects there are, and what they are made of."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate, render
+
+NETWORK = {"name": "rdma-net", "resource": "rdma/a", "rdma": True, "hosts": ["w1", "w2"], "subnet": {"capacity": 20}}
+ALL = ["apiserver", "kube_state_metrics", "ipujob_state", "json_exporter", "blackbox", "spiderpool"]
+SITE = {
+    "metrics_sources": ALL,
+    "metrics_networks": [NETWORK],
+    "metrics_prometheus_operator": "false",
+    "metrics_labels": {"release": "prometheus"},
+    "metrics_json_exporter": "json-exporter:7979",
+    "metrics_blackbox": "blackbox:9115",
+}
+CHARTS = sorted((ROOT / "testbed/standins/charts").glob("ipu-operator-*"))
+# What a metric's name starts with, by the exporter that has it. The controller's own are always there.
+ORIGIN = {
+    "up": "",
+    "controller_runtime_": "",
+    "apiserver_": "apiserver",
+    "kube_": "kube_state_metrics",
+    "ipujob_": "ipujob_state",
+    "ipu_stats_": "json_exporter",
+    "probe_": "blackbox",
+    "spiderpool_": "spiderpool",
+}
+
+
+def site(**settings):
+    """Variables of the role, those in `settings` without its prefix."""
+    return {**SITE, **{f"metrics_{name}": value for name, value in settings.items()}}
+
+
+def alerts(**settings):
+    groups = render("metrics", "rules.yml", **site(**settings))["groups"]
+    assert all(group["rules"] for group in groups)
+    return {(rule["alert"], rule["labels"]["severity"]): rule for group in groups for rule in group["rules"]}
+
+
+def names(**settings):
+    return sorted({name for name, _labels in alerts(**settings)})
+
+
+def panels(**settings):
+    return render("metrics", "dashboard.json", **site(**settings))["panels"]
+
+
+def objects(**settings):
+    return list(evaluate("metrics", "_metrics_objects", **site(**settings)))
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ([], ["IpuOperatorDown", "IpuOperatorReconcileErrors"]),
+        (["apiserver"], ["IpuOperatorDown", "IpuOperatorReconcileErrors", "IpuWebhookUnreachable"]),
+        (["json_exporter", "ipujob_state"], ["IpuOperatorDown", "IpuOperatorReconcileErrors"]),
+        (
+            ALL,
+            [
+                "FabricPoolExhausted",
+                "FabricPoolNearlyFull",
+                "IpuOperatorDown",
+                "IpuOperatorReconcileErrors",
+                "IpuPartitionsLeaked",
+                "IpuWebhookCertificateEnds",
+                "IpuWebhookCertificateEndsNow",
+                "IpuWebhookUnreachable",
+                "RdmaNodesMissing",
+                "RdmaResourceGone",
+            ],
+        ),
+    ],
+)
+def test_alerts_by_source(sources, expected):
+    assert names(sources=sources) == expected
+
+
+@pytest.mark.parametrize("count", range(len(ALL) + 1))
+def test_no_expression_stands_on_an_exporter_that_is_not_there(count):
+    for sources in map(list, itertools.combinations(ALL, count)):
+        shown = [target["expr"] for panel in panels(sources=sources) for target in panel["targets"]]
+        for expr in [rule["expr"] for rule in alerts(sources=sources).values()] + shown:
+            used = re.findall(rf"\b(?:{'|'.join(ORIGIN)})\w*", expr)
+            assert used or expr.startswith("vector("), expr
+            for name in used:
+                origin = next(source for start, source in ORIGIN.items() if name.startswith(start))
+                assert origin in ("", *sources), expr
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"),
+    [
+        ({}, {"FabricPoolNearlyFull", "RdmaNodesMissing", "RdmaResourceGone"}),
+        ({"subnet": {}}, {"RdmaNodesMissing", "RdmaResourceGone"}),
+        ({"hosts": []}, {"FabricPoolNearlyFull", "RdmaResourceGone"}),
+        ({"rdma": False}, set()),
+        ({"resource": ""}, set()),
+    ],
+)
+def test_alerts_of_a_network(network, expected):
+    found = set(names(networks=[{**NETWORK, **network}], sources=["kube_state_metrics"]))
+    assert found - {"IpuOperatorDown", "IpuOperatorReconcileErrors"} == expected
+
+
+@pytest.mark.parametrize(
+    ("resource", "label"), [("rdma/rdma_shared_device_a", "rdma_rdma_shared_device_a"), ("a.b/c-d", "a_b_c_d")]
+)
+def test_resources_are_written_as_kube_state_metrics_writes_them(resource, label):
+    network = {**NETWORK, "resource": resource}
+    found = alerts(networks=[network], sources=["kube_state_metrics"]).values()
+    shown = [target["expr"] for panel in panels(networks=[network]) for target in panel["targets"]]
+    asked = [re.findall(r'resource="([^"]*)"', expr) for expr in [rule["expr"] for rule in found] + shown]
+    assert [labels for labels in asked if labels] == [[label]] * 5
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("capacity", [20, 200])
+def test_numbers_of_the_plan_are_in_the_alerts(nodes, capacity):
+    network = {**NETWORK, "hosts": ["w1", "w2"][:nodes], "subnet": {"capacity": capacity}}
+    found = {name: rule for (name, _severity), rule in alerts(networks=[network], renew_days=30).items()}
+    assert f"< {nodes} and" in found["RdmaNodesMissing"]["expr"]
+    assert f"/ {capacity} > 0.9" in found["FabricPoolNearlyFull"]["expr"]
+    assert found["IpuWebhookCertificateEnds"]["expr"].endswith("/ 86400 < 30")
+
+
+def test_every_alert_says_what_to_do():
+    for rule in alerts().values():
+        assert len(rule["annotations"]["description"]) > 20
+        assert rule["annotations"]["summary"].endswith(".")
+
+
+def test_objects_with_the_prometheus_operator():
+    found = objects(prometheus_operator="true")
+    assert [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in found] == [
+        ("ClusterRoleBinding", None, "ipu-operator-metrics-reader-prometheus"),
+        ("ServiceMonitor", "ipu-operator", "ipu-operator"),
+        ("Probe", "ipu-operator", "ipu-operator-stats"),
+        ("Probe", "ipu-operator", "ipu-operator-webhook"),
+        ("PrometheusRule", "monitoring", "ipu-fabric"),
+        ("ConfigMap", "monitoring", "ipu-fabric-dashboard"),
+    ]
+    assert {json.dumps(o["metadata"]["labels"]) for o in found[1:5]} == {'{"release": "prometheus"}'}
+    assert found[5]["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    assert found[0]["subjects"] == [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]
+    # Prometheus' own braces survive Ansible.
+    assert found[4]["spec"] == render("metrics", "rules.yml", **SITE)
+    assert "Node {{ $labels.node }} no longer has rdma/a." in json.dumps(found[4])
+
+
+def test_objects_without_it():
+    found = objects(ipu_operator_release="gc")
+    assert [o["kind"] for o in found] == ["ClusterRoleBinding", "ConfigMap", "ConfigMap"]
+    assert found[0]["roleRef"]["name"] == "gc-metrics-reader"
+    assert sorted(found[1]["data"]) == ["json-exporter.yml", "kube-state-metrics.yml", "rules.yml", "scrape.yml"]
+    assert all(yaml.safe_load(text) for text in found[1]["data"].values())
+    assert sorted(objects(sources=[])[1]["data"]) == ["rules.yml", "scrape.yml"]
+
+
+@pytest.mark.parametrize(("known", "kind"), [(["apps", "monitoring.coreos.com"], "PrometheusRule"), (["apps"], "")])
+def test_the_cluster_decides(known, kind):
+    found = evaluate(
+        "metrics",
+        "_metrics_objects",
+        **site(prometheus_operator="auto"),
+        __metrics_cluster={"api_groups": known},
+    )
+    assert [o["kind"] for o in found if o["kind"] == "PrometheusRule"] == [kind] * bool(kind)
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda path: path.name)
+def test_the_operator_has_what_is_scraped(chart):
+    """Names of Services, of their ports and of the ClusterRole are the chart's."""
+    text = "\n---\n".join(path.read_text(encoding="utf-8") for path in sorted(chart.glob("templates/*.yaml")))
+    text = re.sub(r"{{ (\$fullname|\.Release\.Name) }}", "ipu-operator", text)
+    made = {
+        kind: re.findall(rf"^kind: {kind}\nmetadata:\n  name: (\S+)", text, re.M) for kind in ("Service", "ClusterRole")
+    }
+    targets = [
+        job["static_configs"][0]["targets"][0] for job in render("metrics", "scrape.yml", **SITE)["scrape_configs"]
+    ]
+    assert len(targets) == 3
+    for target in targets:
+        assert target.split("//")[-1].split(".")[0] in made["Service"]
+    binding, monitor = objects(prometheus_operator="true")[:2]
+    assert binding["roleRef"]["name"] in made["ClusterRole"]
+    service = next(part for part in text.split("\n---\n") if "-controller-manager-metrics\n" in part)
+    assert f"name: {monitor['spec']['endpoints'][0]['port']}, port:" in service
+
+
+def test_scrape_configs():
+    controller, stats, webhook = render("metrics", "scrape.yml", **SITE)["scrape_configs"]
+    assert controller["static_configs"][0]["targets"] == [
+        "ipu-operator-controller-manager-metrics.ipu-operator.svc:8443"
+    ]
+    assert stats["static_configs"][0]["targets"] == ["http://ipu-operator-vipu-proxy.ipu-operator.svc/stats"]
+    assert webhook["relabel_configs"][-1] == {"target_label": "__address__", "replacement": "blackbox:9115"}
+    outside = render("metrics", "scrape.yml", **site(sources=[], target="10.0.0.1:8443", token_file="/t"))
+    assert [(c["static_configs"], c["authorization"]) for c in outside["scrape_configs"]] == [
+        ([{"targets": ["10.0.0.1:8443"]}], {"credentials_file": "/t"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "missing"),
+    [(["json_exporter", "blackbox"], ["json_exporter", "blackbox"]), (["blackbox"], ["blackbox"]), (["apiserver"], [])],
+)
+def test_exporters_without_an_address(sources, missing):
+    settings = site(sources=sources, json_exporter="", blackbox="")
+    assert evaluate("metrics", "_metrics_no_address", **settings) == missing
+    assert evaluate("metrics", "_metrics_no_address", **site(sources=sources)) == []
+
+
+def test_a_probe_is_asked_as_the_alerts_and_exporters_expect():
+    """Job, module and metric names stand in several files."""
+    scraped = {job["job_name"]: job for job in render("metrics", "scrape.yml", **SITE)["scrape_configs"]}
+    asked = {job for rule in alerts().values() for job in re.findall(r'job="([^"]*)"', rule["expr"])}
+    assert asked < set(scraped)
+    exporter = yaml.safe_load((ROOT / "roles/metrics/files/json-exporter.yml").read_text(encoding="utf-8"))
+    assert scraped["ipu-operator-stats"]["params"]["module"] == list(exporter["modules"])
+    given = {metric["name"] for module in exporter["modules"].values() for metric in module["metrics"]}
+    state = yaml.safe_load((ROOT / "roles/metrics/files/kube-state-metrics.yml").read_text(encoding="utf-8"))
+    for resource in state["spec"]["resources"]:
+        given |= {f"{resource['metricNamePrefix']}_{metric['name']}" for metric in resource["metrics"]}
+    text = json.dumps([[rule["expr"] for rule in alerts().values()], panels()])
+    assert set(re.findall(r"\b(?:ipu_stats|ipujob)_\w+", text)) == given
+
+
+def test_the_dashboard_is_a_grid():
+    shown = panels()
+    places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in shown]
+    assert places == [(0, 0), (12, 0), (0, 8), (12, 8), (0, 16)]
+    assert [p["title"] for p in shown] == [
+        "IPUs",
+        "Reconciliations of IPUJobs",
+        "rdma-net: RDMA devices of nodes",
+        "rdma-net: pods",
+        "Webhook certificate",
+    ]
+    assert shown[2]["targets"][0]["legendFormat"] == "{{node}}"
+    assert len({p["id"] for p in shown}) == len(shown)
+    assert len(evaluate("metrics", "lookup('template', 'dashboard.json.j2')", **SITE)) < 10000

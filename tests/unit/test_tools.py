@@ -1,0 +1,101 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tools of a checkout: the runner of the test suites, and scripts in hack/ that have no test of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+
+JUNIT = """<testsuites><testsuite>
+<testcase name="a"/><testcase name="b"><skipped/></testcase>
+<testcase name="c"><failure/></testcase><testcase name="d"><error/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.fixture(scope="module")
+def run_tests():
+    specification = importlib.util.spec_from_file_location("run_tests", ROOT / "hack/run_tests.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["run_tests"] = module  # dataclasses look there
+    specification.loader.exec_module(module)
+    yield module
+    del sys.modules["run_tests"]
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "summary"),
+    [
+        (JUNIT, 1, "1 passed, 2 failed, 1 skipped"),
+        ('<testsuite><testcase name="a"/></testsuite>', 0, "1 passed, 0 failed, 0 skipped"),
+        # A failure that no test case tells, as an import error or a time limit.
+        ('<testsuite><testcase name="a"/></testsuite>', 124, "1 passed, 1 failed, 0 skipped"),
+        ("", 0, "1 passed, 0 failed, 0 skipped"),
+        ("", 2, "0 passed, 1 failed, 0 skipped"),
+        ("", 77, "0 passed, 0 failed, 1 skipped"),
+    ],
+)
+def test_the_summary_counts_test_cases(run_tests, tmp_path, report, code, summary):
+    if report:
+        (tmp_path / "report.xml").write_text(report, encoding="utf-8")
+    assert str(run_tests.count(sorted(tmp_path.glob("*.xml")), code)) == summary
+
+
+def test_a_suite_brings_what_it_comes_after(run_tests):
+    assert [suite.name for suite in run_tests.chosen(["integration"])] == ["testbed", "integration"]
+    names = [suite.name for suite in run_tests.SUITES]
+    for number, suite in enumerate(run_tests.SUITES):
+        assert not suite.after or suite.after in names[:number]
+    with pytest.raises(SystemExit, match="no suite or group is called e3e"):
+        run_tests.chosen(["e3e"])
+
+
+def test_every_suite_is_in_make_test_or_is_a_long_one(run_tests):
+    left_out = {suite.name for suite in run_tests.SUITES} - {suite.name for suite in run_tests.chosen(["all"])}
+    assert left_out == {"e2e-long"}
+
+
+def test_suites_and_targets_name_what_is_there(run_tests):
+    for suite in run_tests.SUITES:
+        for path in re.findall(r"\b(?:hack|tests|testbed)/[\w./-]+", suite.command):
+            assert (ROOT / path).exists(), path
+    folders = {path.name for path in (ROOT / "tests/e2e").iterdir() if list(path.glob("test_*.py"))}
+    assert folders == set(re.findall(r"tests/e2e/(\w+)", " ".join(suite.command for suite in run_tests.SUITES)))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for names in re.findall(r"@hack/run_tests\.py (.+)", makefile):
+        assert run_tests.chosen(names.split())
+    for path in re.findall(r"\b(?:hack|tests|testbed)/[\w./-]+", makefile):
+        assert (ROOT / path).exists(), path
+
+
+def test_molecule_scenarios_are_all_run(run_tests):
+    scenarios = {path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml")}
+    commands = [suite.command for suite in run_tests.SUITES if "hack/molecule.sh" in suite.command]
+    assert {word for command in commands for word in command.partition("hack/molecule.sh ")[2].split()} == scenarios
+    assert "default" in scenarios  # what `molecule test` runs
+
+
+def test_clean_ends_every_testbed(tmp_path):
+    checkout, cache = tmp_path / "checkout", tmp_path / "cache"
+    for path in ("testbed/0", "testbed/9", "vm/4", "store/kept"):
+        (cache / path).mkdir(parents=True)
+    for path in ("hack", "testbed", ".cache", "artifacts"):
+        (checkout / path).mkdir(parents=True)
+    for name in ("clean.sh", "lib.sh"):
+        shutil.copy(ROOT / "hack" / name, checkout / "hack" / name)
+    testbed = checkout / "testbed/testbed"
+    testbed.write_text(f'#!/bin/sh\necho "$TESTBED_ID $*" >> {tmp_path}/calls\n', encoding="utf-8")
+    testbed.chmod(0o755)
+    environment = {**os.environ, "IPU_FABRIC_CACHE": str(cache)}
+    subprocess.run([checkout / "hack/clean.sh"], env=environment, check=True, stderr=subprocess.DEVNULL)
+    assert (tmp_path / "calls").read_text(encoding="utf-8").splitlines() == ["0 down", "9 down", "4 vm down"]
+    assert sorted(path.name for path in checkout.iterdir()) == ["hack", "testbed"]
+    assert (cache / "store/kept").exists()
