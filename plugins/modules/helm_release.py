@@ -134,7 +134,7 @@ certificate_end:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import manage_release
 
 RENEW = {
     "secret": {"type": "str", "required": True, "no_log": False},
@@ -159,7 +159,12 @@ def main() -> None:
         timeout={"type": "int", "default": 300},
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
     )
-    run_module(spec, run, required_if=[("state", "present", ("chart", "chart_version"))])
+    run_module(
+        spec,
+        manage_release,
+        libraries=("jmespath", "cryptography"),
+        required_if=[("state", "present", ("chart", "chart_version"))],
+    )
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def test_whereabouts(run: Modules, release: str) -> None:
     variables = yaml.safe_load((Path(ROOT) / "roles/whereabouts/vars/main.yml").read_text())
     names = {definition["metadata"]["name"] for definition in definitions}
     assert {definition["metadata"]["name"] for definition in variables["_whereabouts_definitions"]} == names
-    assert not run("operator_ready", crds=variables["_whereabouts_crds"], timeout=5)["pending"]
+    assert not run("kube_wait", crds=variables["_whereabouts_crds"], timeout=5)["pending"]
     run("kube_apply", objects=variables["_whereabouts_definitions"], state="absent")
 
 
@@ -126,9 +126,9 @@ def test_ipu_job(run: Modules) -> None:
     run("kube_apply", objects=crds(definition), validation="Warn")
     variables = yaml.safe_load((Path(ROOT) / "roles" / "ipu_operator" / "vars" / "main.yml").read_text())
     probe = variables["_ipu_operator_probe"]
-    assert not run("operator_ready", accepted=[probe], timeout=5)["pending"]
+    assert not run("kube_wait", accepted=[probe], timeout=5)["pending"]
     run("kube_apply", objects=[probe])
     run("kube_apply", objects=[probe], state="absent")
     typo = {**probe, "spec": {**probe["spec"], "workerPerJobInstance": "1"}}
     with pytest.raises(ModuleFailedError, match=r'unknown field "spec.workerPerJobInstance"'):
-        run("operator_ready", accepted=[typo], timeout=1)
+        run("kube_wait", accepted=[typo], timeout=1)

@@ -62,14 +62,6 @@ def network_state(stack: Stack, state: t.Optional[Facts]) -> t.Tuple[bool, str, 
     return (state or {}).get("state") == "ready", "ready", text
 
 
-def macvlan_part(config: t.Any) -> t.Any:
-    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
-    chain = config.get("plugins") if isinstance(config, dict) else None
-    if not isinstance(chain, list):
-        return config
-    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
-
-
 def has_own_routes(network: Facts) -> bool:
     """Whether each rail has a routing table of its own in the pod."""
     return (network.get("ipam") or {}).get("type") == "spiderpool"

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
-import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL, namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
 
 Object = t.Dict[str, t.Any]
 
@@ -23,12 +25,25 @@ API = "spiderpool.spidernet.io/v2beta1"
 POOL_MAX = 1 << 16
 # Neither the device plugin nor the controller reads its ConfigMap again: this annotation rolls them when it changes.
 CONFIG = "fabric.ipu/config"
-# CNI plugins that the chart installs unless told otherwise, and that no macvlan rail needs.
+# CNI plugins that the chart installs by default, and that no macvlan rail needs.
 OTHER_PLUGINS = ("installRdmaCNI", "installOvsCNI", "installSriovCNI", "installibSriovCNI", "installIpoibCNI",
                  "installVlanCNI")  # fmt: skip
 
 
 # Networks
+
+
+class SpiderpoolNetwork(PlannedNetwork, total=False):
+    """A planned network, and what a site may add to it for Spiderpool."""
+
+    vlan: int  # on the master; 0: none
+
+
+class SpiderpoolObjects(t.TypedDict):
+    """What makes the networks."""
+
+    objects: t.List[Object]  # in the order in which they are applied
+    attachments: t.List[Attachment]  # that come of them
 
 
 class Pool(t.NamedTuple):
@@ -44,7 +59,7 @@ class Pool(t.NamedTuple):
         return size(subtract(self.span, self.excluded))
 
 
-def pool_of(network: Object) -> Pool:
+def pool_of(network: PlannedNetwork) -> Pool:
     """The pool of a planned network, no wider than Spiderpool can count."""
     where, subnet = f"network {network['name']}", network.get("subnet")
     if not subnet:
@@ -62,10 +77,10 @@ def ranges(version: int, runs: t.Iterable[t.Tuple[int, int]]) -> t.List[str]:
     return [str(kind(low)) if low == high else f"{kind(low)}-{kind(high)}" for low, high in runs]
 
 
-def pool_object(network: Object) -> Object:
+def pool_object(network: PlannedNetwork) -> Object:
     """The SpiderIPPool; the gateway becomes the default route of the rail's own routing table."""
     pool, subnet = pool_of(network), network["subnet"]
-    if not pool.capacity:
+    if not subnet or not pool.capacity:
         raise FabricError(
             "A Spiderpool network needs addresses for pods.",
             f"network {network['name']}",
@@ -82,7 +97,7 @@ def pool_object(network: Object) -> Object:
     return {"apiVersion": API, "kind": "SpiderIPPool", "metadata": {"name": pool.name}, "spec": spec}
 
 
-def network_object(network: Object, coordinator: t.Mapping[str, t.Any], inject: str) -> Object:
+def network_object(network: SpiderpoolNetwork, coordinator: t.Mapping[str, t.Any], inject: str) -> Object:
     """The SpiderMultusConfig; its controller makes a NetworkAttachmentDefinition of the same name."""
     pool = pool_of(network)
     macvlan: Object = {
@@ -102,13 +117,13 @@ def network_object(network: Object, coordinator: t.Mapping[str, t.Any], inject: 
     return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
 
 
-def ipam(network: Object) -> Object:
+def ipam(network: PlannedNetwork) -> Object:
     """The IPAM part of the CNI configuration that Spiderpool makes of the network."""
     pool = pool_of(network)
     return {"type": "spiderpool", f"default_ipv{pool.version}_ippool": [pool.name]}
 
 
-def attachment(network: Object) -> Object:
+def attachment(network: SpiderpoolNetwork) -> Attachment:
     """What the network's NetworkAttachmentDefinition has to say; Spiderpool makes VLAN interfaces of this name."""
     vlan = network.get("vlan")
     return {
@@ -122,8 +137,8 @@ def attachment(network: Object) -> Object:
 
 
 def networks(
-    planned: t.Sequence[Object], coordinator: t.Mapping[str, t.Any], inject: str, labels: t.Mapping[str, str]
-) -> t.Dict[str, t.List[Object]]:
+    planned: t.Sequence[SpiderpoolNetwork], coordinator: t.Mapping[str, t.Any], inject: str, labels: t.Mapping[str, str]
+) -> SpiderpoolObjects:
     """The objects of the networks in the order in which they are applied, and the attachments that come of them."""
     for network in planned:
         for seen, step in network_problems(network):
@@ -134,7 +149,7 @@ def networks(
     return {"objects": objects, "attachments": [attachment(network) for network in planned]}
 
 
-def network_problems(network: Object) -> t.Iterator[t.Tuple[str, str]]:
+def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
     """Pairs of what Spiderpool can't do for a network, and what it could."""
     if network.get("mode", "bridge") != "bridge":
         yield f"mode is {network['mode']}", "Spiderpool's macvlan networks are bridges: set mode to bridge."
@@ -142,12 +157,13 @@ def network_problems(network: Object) -> t.Iterator[t.Tuple[str, str]]:
         yield "no master", "Name the NIC that the pods of this network join."
 
 
-def judge(planned: t.Sequence[Object], found: Findings) -> None:
-    """What a plan has to say of networks on Spiderpool."""
+def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None:
+    """Findings of planned networks that Spiderpool can't make, or makes otherwise than planned."""
     for network in planned:
-        if not network["subnet"]:
+        name, subnet = network["name"], network["subnet"]
+        if not subnet:
             continue  # a finding already
-        name, subnet, pool = network["name"], network["subnet"], pool_of(network)
+        pool = pool_of(network)
         for seen, step in network_problems(network):
             found.error("networks", [], f"{name}: Spiderpool can't make this network.", seen, step)
         if len(network.get("subnets") or []) > 1:
@@ -179,13 +195,9 @@ def judge(planned: t.Sequence[Object], found: Findings) -> None:
 # The chart
 
 
-def checksum(value: t.Any) -> str:
-    return "sha256:" + hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def device_plugin(resources: t.Sequence[Object]) -> Object:
+def device_plugin(resources: t.Sequence[RdmaResource]) -> Object:
     config = {"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}
-    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: checksum(config)}}
+    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: fingerprint(config)}}
 
 
 def values(settings: t.Mapping[str, t.Any]) -> Object:
@@ -207,7 +219,7 @@ def values(settings: t.Mapping[str, t.Any]) -> Object:
         "spiderpoolController": {
             "prometheus": metrics,
             "podResourceInject": inject,
-            "podAnnotations": {CONFIG: checksum(inject)},
+            "podAnnotations": {CONFIG: fingerprint(inject)},
             **image,
         },
         "grafanaDashboard": {"install": bool(settings.get("dashboards"))},

@@ -308,7 +308,8 @@ def plan_network(
     planned["subnets"] = [{**{key: subnet[key] for key in keys}, "needed": needed} for subnet in subnets]
     planned["pools"] = [_pool(subnet["pool"], links, hosts) for subnet in subnets if subnet["pool"]]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
-    planned["ipam"] = spiderpool.ipam(planned) if releases["ipam"] == "spiderpool" else _ipam(subnets)
+    pooled = releases["ipam"] == "spiderpool"
+    planned["ipam"] = spiderpool.ipam(t.cast(t.Any, planned)) if pooled else _ipam(subnets)
     return planned
 
 
