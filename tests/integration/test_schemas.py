@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object, macvlan_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
-    able,
-    macvlan_objects,
     nic_cluster_policy,
+    release_features,
 )
 from conftest import ROOT, SCHEMAS, ModuleFailedError, Modules, crds
 
@@ -61,7 +60,7 @@ NAMES = {"name": "rdma-net", "namespace": "default"}
 
 def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
     """A policy of every kind that a release can have."""
-    can = able(release)
+    can = release_features(release)
     driver = {"version": "24.10-0.7.0.0-0", "env": [{"name": "UNLOAD_STORAGE_MODULES", "value": "true"}]}
     for ipam in ["whereabouts"] + ["nv-ipam"] * can["nv_ipam_exclusions"]:
         for resources in (RESOURCES, []):
@@ -91,7 +90,7 @@ def test_network_operator(run: Modules, release: str) -> None:
         run("kube_apply", objects=[macvlan])
     run("kube_apply", objects=made[:1], state="absent")
     network = {**NAMES, "pool": POOL}
-    if "ippools.nv-ipam.nvidia.com" in names and able(release)["nv_ipam_exclusions"]:
+    if "ippools.nv-ipam.nvidia.com" in names and release_features(release)["nv_ipam_exclusions"]:
         pools = macvlan_objects([network], "default", {})
         run("kube_apply", objects=pools)
         run("kube_apply", objects=pools, state="absent")
