@@ -221,8 +221,8 @@ def _plan_subnets(
             pods=settings["pods_per_node"] * len(links),
             # Spiderpool deals single addresses, as whereabouts does.
             ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
-            ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
             pool_name=pool_name,
+            **({"ipam_release": releases["network_operator"]} if releases["features"] else {}),
         )
         subnets.append({**subnet, "pool": subnet["pool"] and {"name": pool_name, **subnet["pool"]}})
     if gateways:
