@@ -11,7 +11,7 @@ short_description: Install, upgrade or remove a Helm release
 version_added: 0.1.0
 description:
   - Compares chart, version, values and images with the release that the cluster records, and runs C(helm) only when
-    they differ. What a chart renders anew each time, like a certificate, is no change.
+    they differ. What a chart generates each time, like a certificate, is no change.
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
   - A release that a killed run left pending is taken up again.
@@ -31,7 +31,7 @@ options:
     type: str
     required: true
   namespace:
-    description: Namespace of the release. It is made when it is missing.
+    description: Namespace of the release. It is created when it is missing.
     type: str
     required: true
   namespace_labels:
@@ -73,7 +73,7 @@ options:
     type: bool
     default: false
   renew:
-    description: A certificate that the chart makes and that has to be made anew by an upgrade before it ends.
+    description: A certificate that the chart generates, and that an upgrade has to renew before it ends.
     type: dict
     suboptions:
       secret:

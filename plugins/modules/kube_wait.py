@@ -187,7 +187,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Wait until Spiderpool has made a network
+- name: Wait until Spiderpool has created a network
   ipu.fabric.kube_wait:
     kubeconfig: artifacts/admin.conf
     attachments:

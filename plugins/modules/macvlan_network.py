@@ -10,8 +10,9 @@ module: macvlan_network
 short_description: Macvlan networks of the NVIDIA Network Operator
 version_added: 0.1.0
 description:
-  - Makes MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator makes of each, and checks
-    that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it too.
+  - Creates MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator creates for each, and
+    checks that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it
+    too.
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
   - With O(state=pruned) it removes networks and address pools of nv-ipam that are not planned any more.
 author: ipu.fabric contributors (@ipu-fabric)
@@ -88,8 +89,8 @@ options:
       - With V(present) the networks are as given, and their NADs as planned.
       - With V(absent) the networks and their NADs are gone. A cluster that does not know the kind any more is no error.
       - With V(pruned) no network and no address pool of nv-ipam is left that this collection has applied, in any
-        namespace, and that is not among O(networks). The NADs that the operator made of them go too. What others made
-        is never touched; C(metadata.managedFields) says who made it.
+        namespace, and that is not among O(networks). The NADs that the operator created for them are removed too. What
+        others created is never touched; C(metadata.managedFields) says who made it.
       - V(pruned) fails while pods that have not ended use one of them, and changes nothing. Pods that are being deleted
         are waited for. Addresses that whereabouts keeps for pods that are gone are released in the ranges of removed
         networks.
@@ -127,7 +128,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: No rail networks any more
+- name: Remove the rail networks
   ipu.fabric.macvlan_network:
     kubeconfig: artifacts/admin.conf
     networks:

@@ -11,7 +11,7 @@ short_description: Remove what the network operator serves, in a safe order
 version_added: 0.1.0
 description:
   - Removes the operator's networks, the address pools of nv-ipam and the NicClusterPolicy. Each is gone, with what the
-    operator made of it, before the next one goes.
+    operator created for it, before the next is deleted.
   - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
   - The operator itself has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards.
 author: ipu.fabric contributors (@ipu-fabric)
@@ -72,7 +72,7 @@ pods:
   elements: str
   sample: []
 attachments:
-  description: Namespace and name of the NetworkAttachmentDefinitions that are somebody else's. They stay.
+  description: Namespace and name of the NetworkAttachmentDefinitions of other owners. They stay.
   returned: success
   type: list
   elements: str

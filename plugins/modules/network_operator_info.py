@@ -77,7 +77,7 @@ network_operators:
   elements: dict
   sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.4.1, release: network-operator}]
 policy_ipam:
-  description: The IPAM that the NicClusterPolicy was made for, V(nv-ipam) or V(whereabouts). Empty without a policy.
+  description: The IPAM that the NicClusterPolicy is for, V(nv-ipam) or V(whereabouts). Empty without a policy.
   returned: success
   type: str
   sample: nv-ipam

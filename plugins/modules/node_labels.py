@@ -68,7 +68,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Tell the IPU operator which V-IPU serves which node
+- name: Label the nodes with the V-IPU controller that serves them
   ipu.fabric.node_labels:
     kubeconfig: artifacts/admin.conf
     nodes:

@@ -79,7 +79,7 @@ def wait_for_kinds(cluster: Cluster, objects: t.Sequence[Object], absent: bool, 
         return [f"{describe(obj)} is not Established" for obj in objects if not established(cluster, obj)]
 
     what = "Deleted objects are still there." if absent else "New kinds are not served yet."
-    wait_until(pending, timeout, what, "Look at the object's finalizers and conditions with kubectl describe.", 0.5)
+    wait_until(pending, timeout, what, "Check the object's finalizers and conditions with kubectl describe.", 0.5)
 
 
 def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:

@@ -104,7 +104,7 @@ class Cluster:
     def request(
         self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
     ) -> Object:
-        """One request, made again while the server restarts or is too busy. ApiError on a refusal."""
+        """One request, repeated while the server restarts or is too busy. ApiError on a refusal."""
 
         def send() -> Object:
             answer = self.client.request(
@@ -219,7 +219,7 @@ def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Ans
                     "The Kubernetes API stopped answering.",
                     where,
                     first_line(error),
-                    "Look at the API server on its host with crictl ps, and at the load of that host.",
+                    "Check the API server on its host with crictl ps, and the load of that host.",
                 ) from error
         time.sleep(pause)
 
@@ -252,7 +252,7 @@ def connect(module: AnsibleModule) -> Cluster:
         return Cluster(client)
 
     try:
-        # In check mode the answer "there is none" is a good one, and is not waited for.
+        # In check mode a cluster may be missing: nothing to wait for.
         return log_in() if module.check_mode else persist(log_in, where)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:

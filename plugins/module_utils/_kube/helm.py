@@ -179,7 +179,7 @@ class Helm:
                 )
             return path
         target = os.path.join(self.scratch, "chart")
-        os.makedirs(target, exist_ok=True)  # helm does not make it
+        os.makedirs(target, exist_ok=True)  # helm does not create it
         self.call(
             f"The chart {chart} {self.params['chart_version']} could not be downloaded.",
             repo or chart,
@@ -236,7 +236,7 @@ def namespace_object(params: Object) -> Object:
 
 
 def chart_name(chart: str, version: str) -> str:
-    """The name of a chart by its reference; empty for a URL that does not tell."""
+    """The name of a chart by its reference; empty for a URL that does not say it."""
     last = re.split(r"[?#]", chart.rstrip("/"))[0].rpartition("/")[2].partition(":")[0]
     packed = re.fullmatch(rf"(.+?)-v?{re.escape(version.lstrip('v'))}\.tgz", last)
     if packed:
@@ -269,7 +269,7 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
         return None
     return {
         "status": release.status,
-        "chart": release.chart if wanted["chart"] else "",  # the reference does not tell: the version has to do
+        "chart": release.chart if wanted["chart"] else "",  # not in the reference: the version has to do
         "version": release.version.lstrip("v"),
         "values": release.values,
         "render": release.render,
@@ -280,7 +280,7 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
     """Remove what a killed run left, upgrade the CRDs, then run helm."""
     namespace = module.params["namespace"]
     for release in pending:
-        # Without its record helm goes on from the revision before, and takes the objects that are there already.
+        # Without its record helm continues from the revision before, and adopts the objects that exist already.
         cluster.delete(f"/api/v1/namespaces/{namespace}/secrets/{release.secret}")
     with Helm(module, cluster) as helm:
         chart = helm.pull()

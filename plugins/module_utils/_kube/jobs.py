@@ -30,7 +30,7 @@ LOG_TIMEOUT = 60
 
 
 def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
-    """Whether a job went well, and what it says; None while it goes on."""
+    """Whether a job succeeded, and its message; None while it runs."""
     for condition in query("status.conditions", job) or []:
         if condition["status"] == "True" and condition["type"] in (*SUCCESS, "Failed"):
             parts = (condition.get("reason"), condition.get("message"))

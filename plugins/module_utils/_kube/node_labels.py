@@ -46,7 +46,7 @@ def wanted_taints(current: t.Sequence[Object], wanted: t.Sequence[Object]) -> t.
 
 
 def node_patch(node: Object, wanted: Object) -> Object:
-    """The merge patch that makes the node as wanted; empty when it is so already."""
+    """The merge patch from the node to what is wanted; empty when nothing differs."""
     metadata = node["metadata"]
     patch: Object = {}
     for part in ("labels", "annotations"):
@@ -57,7 +57,7 @@ def node_patch(node: Object, wanted: Object) -> Object:
     merged = wanted_taints(taints, wanted.get("taints") or [])
     if merged != taints:
         patch["spec"] = {"taints": merged}
-        # A list is replaced as a whole: the version makes the server refuse if somebody else was faster.
+        # A list is replaced as a whole: the version makes the server refuse a patch of outdated data.
         patch.setdefault("metadata", {})["resourceVersion"] = metadata.get("resourceVersion")
     return patch
 
@@ -86,7 +86,7 @@ def patched(node: Object, patch: Object) -> Object:
 
 
 def patch_node(cluster: Cluster, node: Object, wanted: Object) -> None:
-    """Patch one node, and try again on a new reading when somebody else was faster."""
+    """Patch one node, and again on a newer reading after a conflict."""
     path = f"{NODES}/{node['metadata']['name']}"
     for attempt in range(1, ATTEMPTS + 1):
         patch = node_patch(node, wanted)

@@ -22,7 +22,7 @@ def why_not_ready(node: Object) -> str:
 
 
 def not_ready(nodes: t.Sequence[Object], names: t.Sequence[str]) -> t.Dict[str, str]:
-    """Reasons by name for those that were asked for, or for all nodes when nobody in particular was."""
+    """Reasons by name for those that were asked for, or for all nodes when no name was given."""
     seen = {node["metadata"]["name"]: why_not_ready(node) for node in nodes}
     reasons = {name: seen.get(name, "the cluster has no such node") for name in names or seen}
     return {name: reason for name, reason in sorted(reasons.items()) if reason}

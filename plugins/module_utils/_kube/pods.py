@@ -62,7 +62,7 @@ def pod_problems(pod: Object) -> t.List[Problem]:
 
 
 def newest_pods(pods: t.Sequence[Object]) -> t.List[Object]:
-    """The pods of the newest revision: those of the one before may be broken, and are on their way out."""
+    """The pods of the newest revision: those of the one before may be broken, and are being replaced."""
 
     def revision(pod: Object) -> str:
         labels = query("metadata.labels", pod) or {}

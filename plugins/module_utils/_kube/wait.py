@@ -44,10 +44,10 @@ class NodeWatch:
 
 
 class AttachmentWatch:
-    """NetworkAttachmentDefinitions that have to say what was planned, whoever makes them."""
+    """NetworkAttachmentDefinitions that have to say what was planned, whichever controller creates them."""
 
     what = "network attachments"
-    next_step = "Read the log of the controller that makes them."
+    next_step = "Read the log of the controller that creates them."
 
     def __init__(self, cluster: Cluster, attachments: t.Sequence[Attachment]) -> None:
         self.cluster, self.attachments = cluster, attachments

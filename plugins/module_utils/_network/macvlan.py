@@ -46,7 +46,7 @@ def readable_spec(spec: t.Optional[Object]) -> t.Optional[Object]:
 def namespaces(
     networks: t.Sequence[PlannedNetwork], known: t.Sequence[str], labels: t.Mapping[str, str]
 ) -> t.List[Object]:
-    """The namespaces of networks, but for those that every cluster has and those that somebody else makes."""
+    """The namespaces of networks, except those that every cluster has, and those in `known`."""
     names = dict.fromkeys(network.get("namespace") or "default" for network in networks)
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **({"labels": labels} if labels else {})}}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MacvlanNetworks in a cluster, and the NetworkAttachmentDefinition (NAD) that the operator makes of each."""
+"""MacvlanNetworks in a cluster, and the NetworkAttachmentDefinition (NAD) that the operator creates for each."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Networks:
         return faults
 
     def lingering(self, network: Attachment) -> t.List[str]:
-        """What is left of a deleted network. A NAD that somebody else made under the same name may stay."""
+        """What is left of a deleted network. A NAD of another owner under the same name may stay."""
         left: t.List[str] = []
         if self.current(network) is not None:
             left.append(f"MacvlanNetwork {network['name']} still exists")
@@ -82,7 +82,7 @@ def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: 
         wait_until(
             lambda: [fault for network in wanted for fault in networks.unready(network)],
             timeout,
-            "The network operator has not made the planned NetworkAttachmentDefinition.",
+            "The network operator has not created the planned NetworkAttachmentDefinition.",
             "Read the log of the network operator's controller, and check that the IPAM is valid.",
             0.5,
         )
@@ -99,7 +99,7 @@ def ensure_absent(networks: Networks, wanted: t.Sequence[Attachment], timeout: f
             lambda: [left for network in wanted for left in networks.lingering(network)],
             timeout,
             "Deleted networks are still there.",
-            "Look at the finalizers of what is left with kubectl get -o yaml.",
+            "Check the finalizers of what is left with kubectl get -o yaml.",
             0.5,
         )
     return before, {n["name"]: None for n in wanted}

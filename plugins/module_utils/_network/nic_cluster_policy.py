@@ -41,7 +41,7 @@ class OperatorSettings(t.TypedDict, total=False):
 
 # The operator's own limit of 50Mi gets multus killed on nodes with many pods.
 MULTUS_MEMORY = "256Mi"
-# Seconds after which the device plugin looks for new devices again.
+# Seconds between two scans of the device plugin for new devices.
 UPDATE_INTERVAL = 300
 # The operator can't render its driver's DaemonSet without probes. They and the policy are those of the vendor's chart,
 # less what a drain may lose: pods without a controller, and their empty directories.
@@ -186,7 +186,7 @@ def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
 
 
 def network_operator_release(release: str, installed: str = "") -> Object:
-    """What the vendor made a release for, what it can do, and the way to it; see the filter's documentation."""
+    """Which Kubernetes a release supports, its features, and the steps to it; see the filter's documentation."""
     can = release_features(release)
     low, high = NETWORK_OPERATORS[parse(release)[:2]].kubernetes
     change, steps = upgrade_steps(installed, release)

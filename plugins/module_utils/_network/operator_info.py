@@ -71,7 +71,7 @@ def operator_view(deployment: Object) -> Object:
 
 
 def in_chart(policy: t.Optional[Object]) -> bool:
-    """Whether an upgrade of the chart would delete the policy: it is the chart's, and nothing tells helm to keep it."""
+    """Whether an upgrade of the chart would delete the policy: the chart owns it, and no annotation keeps it."""
     managed_by = query(f"metadata.labels.{quoted('app.kubernetes.io/managed-by')}", policy)
     resource_policy = query(f"metadata.annotations.{quoted('helm.sh/resource-policy')}", policy)
     return bool(managed_by == "Helm" and resource_policy != "keep")

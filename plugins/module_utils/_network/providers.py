@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each stack leaves in a cluster and in its pods, for those who look there. Pure."""
+"""What each stack creates in a cluster and in its pods, for checks of both. Pure."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def attachment_of(network: Object) -> Attachment:
 
 
 def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
-    """Whether an attachment is of these networks: made for one, or, where nobody owns it, equal to what one says."""
+    """Whether an attachment is of these networks: owned by one, or, without an owner, equal to what one says."""
     made_for = overlaps.owners(attachment)
     if query("metadata.ownerReferences", attachment):
         return any(network["name"] in made_for for network in networks)
@@ -161,7 +161,7 @@ def find_users(pods: t.Iterable[Object], doomed: t.Set[Name], pools: t.Set[Pool]
 def stale_addresses(
     pools: t.Sequence[Object], reservations: t.Sequence[Object], cidrs: t.Set[t.Any], alive: t.Set[str]
 ) -> t.List[StaleAddress]:
-    """What whereabouts keeps, in these subnets, for pods that do not run any more. Nobody's network frees it then.
+    """What whereabouts keeps, in these subnets, for pods that do not run any more. No network frees it then.
 
     The version makes it a conflict when whereabouts has changed the pool in between.
     """
@@ -225,7 +225,7 @@ def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace
         if network["ipam"].get("type") == "whereabouts":
             with contextlib.suppress(*overlaps.MALFORMED):
                 cidrs |= {entry["cidr"] for entry in overlaps.ranges(network["ipam"])}
-    # Before the pods: whoever has an address by now was there before.
+    # Before the pods: a pod that has an address by now is in the list that follows.
     held = cluster.items(f"{WHEREABOUTS}/ippools") if cidrs else []
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []
     pods = list(running_pods(cluster))
@@ -244,7 +244,7 @@ def refuse_users(found: Unplanned) -> None:
         "No pod may use a network that is to be removed.",
         f"not planned any more: {', '.join(found.names)}",
         f"{len(users)} pods use them: {shorten_list(users, SHOWN)}",
-        "Stop what made these pods and run again, or plan the network again. Nothing was changed.",
+        "Stop what creates these pods and run again, or plan the network again. Nothing was changed.",
     )
 
 
@@ -262,7 +262,7 @@ def wait_for_leaving(find_again: t.Callable[[], Unplanned], found: Unplanned, ti
         pending,
         timeout,
         "Pods on networks that are to be removed are being deleted, and are still there.",
-        "Look at these pods: their nodes may not answer. Nothing was changed.",
+        "Check these pods: their nodes may be down. Nothing was changed.",
     )
     return found
 
@@ -274,7 +274,7 @@ def refuse_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> None:
             "Two networks must not give out the same addresses: two pods would get one.",
             f"not planned any more, and still there: {', '.join(found.names)}",
             "; ".join(seen),
-            "Have them removed with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
+            "Remove them with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
             "planned network another part of the subnet (key share). Nothing was changed.",
         )
 
@@ -284,14 +284,14 @@ def existing(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[Object]:
 
 
 def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
-    """Each is gone before the next one goes: no network may ask a pool that is not there."""
+    """Each is gone before the next is deleted: no network may ask a pool that does not exist."""
     removal = Removal(cluster, timeout)
-    free_addresses(cluster, found.stale)  # first: once its network is gone, a later run would not know of it
+    free_addresses(cluster, found.stale)  # first: without the network a later run would not find them
     for group in (found.networks, found.attachments, found.pools):
         removal.remove(
             group,
             functools.partial(existing, cluster, group),
-            "Look at the finalizers of what is left with kubectl get -o yaml.",
+            "Check the finalizers of what is left with kubectl get -o yaml.",
         )
 
 

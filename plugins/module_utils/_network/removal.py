@@ -89,7 +89,7 @@ class NetworkRemoval(Removal):
         return [{"apiVersion": "v1", "kind": "Pod", "metadata": item["metadata"]} for item in items]
 
     def attachments(self) -> t.List[Object]:
-        """The NetworkAttachmentDefinitions that the operator made."""
+        """The NetworkAttachmentDefinitions that the operator created."""
         return [nad for nad in self.listed(*NAD) if owned_by(nad, NETWORKS)]
 
     def find(self) -> Served:
@@ -109,15 +109,15 @@ class NetworkRemoval(Removal):
         return [workload for workload in found if owned_by(workload, [POLICY])]
 
     def remove_all(self, found: Served) -> None:
-        """Pods, networks, pools, policy: each is gone before the next one goes."""
+        """Pods, networks, pools, policy: each is gone before the next is deleted."""
         workloads = self.workloads()
         users = {pod["metadata"]["uid"] for pod in found.users}
-        finalizers = "Look at the finalizers of what is left with kubectl get -o yaml."
+        finalizers = "Check the finalizers of what is left with kubectl get -o yaml."
         collector = f"Check that the cluster's garbage collector works. {finalizers}"
         self.remove(
             found.users,
             lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
-            "Look at these pods: their nodes may not answer.",
+            "Check these pods: their nodes may be down.",
         )
         self.remove(found.networks, lambda: self.listed(MELLANOX, *NETWORKS) + self.attachments(), collector)
         self.remove(found.pools, lambda: self.listed(NV_IPAM, *POOLS), finalizers)
@@ -139,10 +139,10 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     users = ["/".join(name_of(pod)) for pod in found.users]
     if users and not module.params["force"]:
         raise FabricError(
-            "No pod may use the networks when they are removed.",
+            "The networks are in use.",
             "pods of the cluster",
             f"{len(users)} pods have an address on them: {shorten_list(users, 20)}",
-            "Stop what made these pods (a Deployment, an IPUJob), or set force to true to delete them.",
+            "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
         )
     objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
     names = [describe(obj) for obj in objects]

@@ -40,7 +40,7 @@ class SpiderpoolNetwork(PlannedNetwork, total=False):
 
 
 class SpiderpoolObjects(t.TypedDict):
-    """What makes the networks."""
+    """The networks as API objects."""
 
     objects: t.List[Object]  # in the order in which they are applied
     attachments: t.List[Attachment]  # that come of them
@@ -98,7 +98,7 @@ def pool_object(network: PlannedNetwork) -> Object:
 
 
 def network_object(network: SpiderpoolNetwork, coordinator: t.Mapping[str, t.Any], inject: str) -> Object:
-    """The SpiderMultusConfig; its controller makes a NetworkAttachmentDefinition of the same name."""
+    """The SpiderMultusConfig; its controller creates a NetworkAttachmentDefinition of the same name."""
     pool = pool_of(network)
     macvlan: Object = {
         "master": [network["master"]],
@@ -118,13 +118,13 @@ def network_object(network: SpiderpoolNetwork, coordinator: t.Mapping[str, t.Any
 
 
 def ipam(network: PlannedNetwork) -> Object:
-    """The IPAM part of the CNI configuration that Spiderpool makes of the network."""
+    """The IPAM part of the CNI configuration that Spiderpool writes for the network."""
     pool = pool_of(network)
     return {"type": "spiderpool", f"default_ipv{pool.version}_ippool": [pool.name]}
 
 
 def attachment(network: SpiderpoolNetwork) -> Attachment:
-    """What the network's NetworkAttachmentDefinition has to say; Spiderpool makes VLAN interfaces of this name."""
+    """What the network's NetworkAttachmentDefinition has to say; Spiderpool creates VLAN interfaces of this name."""
     vlan = network.get("vlan")
     return {
         "name": network["name"],
@@ -142,7 +142,7 @@ def networks(
     """The objects of the networks in the order in which they are applied, and the attachments that come of them."""
     for network in planned:
         for seen, step in network_problems(network):
-            raise FabricError("Spiderpool can't make a network.", f"network {network['name']}", seen, step)
+            raise FabricError("Spiderpool can't create a network.", f"network {network['name']}", seen, step)
     objects = namespaces(planned, (), labels)
     objects += [pool_object(network) for network in planned]
     objects += [network_object(network, coordinator, inject) for network in planned]
@@ -158,14 +158,14 @@ def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
 
 
 def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None:
-    """Findings of planned networks that Spiderpool can't make, or makes otherwise than planned."""
+    """Findings of planned networks that Spiderpool can't create as planned."""
     for network in planned:
         name, subnet = network["name"], network["subnet"]
         if not subnet:
             continue  # a finding already
         pool = pool_of(network)
         for seen, step in network_problems(network):
-            found.error("networks", [], f"{name}: Spiderpool can't make this network.", seen, step)
+            found.error("networks", [], f"{name}: Spiderpool can't create this network.", seen, step)
         if len(network.get("subnets") or []) > 1:
             found.error(
                 "networks",

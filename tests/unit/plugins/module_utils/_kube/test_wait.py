@@ -102,7 +102,7 @@ def test_all_that_is_named_is_waited_for(monkeypatch):
     assert error.value.what == "Waiting for nodes and network attachments took too long."
     assert error.value.seen == "w1: NoCNI; NetworkAttachmentDefinition jobs/rail is not there"
     assert "journalctl -u kubelet" in error.value.next_step
-    assert "controller that makes them" in error.value.next_step
+    assert "controller that creates them" in error.value.next_step
 
 
 def test_the_result_of_a_job(monkeypatch):
