@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 requirements:
   - helm 3, from 3.17
+  - cryptography
 options:
   name:
     description: Name of the release.
