@@ -29,6 +29,15 @@ SUCCESS = ("Complete", "Succeeded")
 LOG_TIMEOUT = 60
 
 
+class JobOptions(t.TypedDict):
+    """Which job, as the module's option has it."""
+
+    name: str
+    namespace: str
+    kind: str  # Job or MPIJob
+    log_lines: int  # of each container
+
+
 def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
     """Whether a job succeeded, and its message; None while it runs."""
     for condition in query("status.conditions", job) or []:
@@ -79,7 +88,7 @@ class JobWatch:
 
     next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
 
-    def __init__(self, cluster: Cluster, params: Object) -> None:
+    def __init__(self, cluster: Cluster, params: JobOptions) -> None:
         self.cluster, self.params = cluster, params
         self.status: Object = {}  # as the job says it itself
         version, labels = KINDS[params["kind"]]

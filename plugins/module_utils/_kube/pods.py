@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
-
-Object = t.Dict[str, t.Any]
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 # Reasons for which a container waits, and the kubelet tries again and again without success.
 NEVER_STARTS = (

@@ -21,6 +21,28 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 
 
+class WantedObject(t.TypedDict):
+    """An object that has to be ready, as the module's option has it."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str  # empty for kinds that have none
+    field: str  # of a custom resource, as JMESPath
+    value: str  # empty: the object only has to be there
+    reason: str  # of the condition Ready; empty: any
+
+
+class ReadyOptions(t.TypedDict):
+    """What has to be ready. None: nothing of the sort."""
+
+    objects: t.Optional[t.List[WantedObject]]
+    crds: t.Optional[t.List[str]]
+    accepted: t.Optional[t.List[Object]]
+    watch: t.List[str]  # namespaces whose workloads explain a custom resource
+    idle_faults: bool  # whether a DaemonSet there without nodes is a fault
+
+
 def rollout_pending(workload: Object) -> str:
     """Why a workload is not fully rolled out; empty when it is."""
     status = workload.get("status") or {}
@@ -88,7 +110,7 @@ class ObjectWatch:
     what = "the objects"
     next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
 
-    def __init__(self, cluster: Cluster, params: Object) -> None:
+    def __init__(self, cluster: Cluster, params: ReadyOptions) -> None:
         self.cluster, self.params = cluster, params
 
     def problems(self) -> t.List[Problem]:
@@ -98,7 +120,7 @@ class ObjectWatch:
         found += [problem for obj in self.params["accepted"] or () for problem in self.refusals(obj)]
         return found
 
-    def object_problems(self, wanted: Object) -> t.List[Problem]:
+    def object_problems(self, wanted: WantedObject) -> t.List[Problem]:
         metadata = {"name": wanted["name"], "namespace": wanted["namespace"]}
         obj = {"apiVersion": wanted["api_version"], "kind": wanted["kind"], "metadata": metadata}
         name, current = describe(obj), self.cluster.read(obj)
@@ -118,7 +140,7 @@ class ObjectWatch:
             else [Problem(f"CustomResourceDefinition {name} is not Established")]
         )
 
-    def state_problems(self, name: str, current: Object, wanted: Object) -> t.List[Problem]:
+    def state_problems(self, name: str, current: Object, wanted: WantedObject) -> t.List[Problem]:
         """A custom resource says itself whether it is ready; its workloads say why not."""
         seen, (reason, message) = query(wanted["field"], current), stated_reason(current)
         if not wanted["value"] or (seen == wanted["value"] and wanted["reason"] in ("", reason)):

@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.jobs import JobWa
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import not_ready
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch, ReadyOptions
 
 
 class Watch(t.Protocol):
@@ -108,7 +108,7 @@ def watches(cluster: Cluster, params: Object) -> t.List[Watch]:
     if params["nodes"] is not None:
         found.append(NodeWatch(cluster, params["nodes"]))
     if any(params[name] is not None for name in ("objects", "crds", "accepted")):
-        found.append(ObjectWatch(cluster, params))
+        found.append(ObjectWatch(cluster, t.cast(ReadyOptions, params)))
     if params["attachments"] is not None:
         found.append(AttachmentWatch(cluster, params["attachments"]))
     if params["job"] is not None:

@@ -9,9 +9,8 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, PlannedPool
-
-Object = t.Dict[str, t.Any]
 
 API = "mellanox.com/v1alpha1"
 

@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
     NETWORK_OPERATORS,
@@ -18,8 +19,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
     parse,
     show,
 )
-
-Object = t.Dict[str, t.Any]
 
 
 class OperatorSettings(t.TypedDict, total=False):

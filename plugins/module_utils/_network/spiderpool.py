@@ -14,11 +14,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import Runs, merge, parse_run, size, subtract
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import namespaces
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
-
-Object = t.Dict[str, t.Any]
 
 API = "spiderpool.spidernet.io/v2beta1"
 # Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
