@@ -13,4 +13,5 @@ options: {}
 requirements:
   - kubernetes >= 24.2.0
   - PyYAML >= 3.11
+  - jmespath
 """

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import macvlan_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_objects
 
 DOCUMENTATION = r"""
 name: macvlan_objects
@@ -46,7 +47,7 @@ _value:
 
 
 def render(
-    networks: t.Sequence[t.Dict[str, t.Any]],
+    networks: t.Sequence[PlannedNetwork],
     pool_namespace: str = "nvidia-network-operator",
     labels: t.Optional[t.Mapping[str, str]] = None,
 ) -> t.List[t.Dict[str, t.Any]]:

@@ -11,10 +11,10 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readabl
 
 DOCUMENTATION = r"""
 name: network_operator_release
-short_description: What a network operator release is made for, and how to come to it
+short_description: Which Kubernetes a network operator release supports, and the upgrade path to it
 version_added: 0.1.0
 description:
-  - Gives the range of Kubernetes that the vendor supports, what the release can do, and the way to it.
+  - Gives the range of Kubernetes that the vendor supports, the features of the release, and the upgrade path to it.
   - The vendor supports an upgrade within a line of releases, and to the next line.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -29,7 +29,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Show the way from one release to another
+- name: Show the upgrade path from one release to another
   ansible.builtin.debug:
     msg: "{{ ('26.4.1' | ipu.fabric.network_operator_release('25.7.0')).steps }}"  # [25.10.0, 26.1.2, 26.4.1]
 """

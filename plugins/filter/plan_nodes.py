@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import plan_nodes
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 
 DOCUMENTATION = r"""
 name: plan_nodes
@@ -34,6 +34,22 @@ _value:
     - C(rdma), a list of node names, and C(vipu_controllers), each with C(host), C(port), C(label) and C(nodes).
   type: dict
 """
+
+
+def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
+    """What a plan says of hosts, by the names that the cluster knows them by."""
+    hosts = plan["hosts"]
+    rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
+    controllers = [
+        {
+            "host": controller["address"],
+            "port": controller["port"],
+            "label": controller["label"],
+            "nodes": [hosts[host]["node"] for host in controller["serves"]],
+        }
+        for controller in plan["vipu"]["controllers"]
+    ]
+    return {"rdma": rdma, "vipu_controllers": controllers}
 
 
 class FilterModule:

@@ -50,17 +50,17 @@ RETURN = r"""
 _value:
   description:
     - C(objects), in the order in which they have to be applied.
-    - C(attachments), as O(ipu.fabric.attachments_ready#module:networks) takes them.
+    - C(attachments), as O(ipu.fabric.kube_wait#module:attachments) takes them.
   type: dict
 """
 
 
 def render(
-    networks: t.Sequence[t.Dict[str, t.Any]],
+    networks: t.Sequence[spiderpool.SpiderpoolNetwork],
     coordinator: t.Optional[t.Mapping[str, t.Any]] = None,
     inject: str = "",
     labels: t.Optional[t.Mapping[str, str]] = None,
-) -> t.Dict[str, t.Any]:
+) -> spiderpool.SpiderpoolObjects:
     return spiderpool.networks(networks, coordinator or {}, inject, labels or {})
 
 

@@ -11,7 +11,7 @@ short_description: Install, upgrade or remove a Helm release
 version_added: 0.1.0
 description:
   - Compares chart, version, values and images with the release that the cluster records, and runs C(helm) only when
-    they differ. What a chart renders anew each time, like a certificate, is no change.
+    they differ. What a chart generates each time, like a certificate, is no change.
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
   - A release that a killed run left pending is taken up again.
@@ -25,13 +25,14 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 requirements:
   - helm 3, from 3.17
+  - cryptography
 options:
   name:
     description: Name of the release.
     type: str
     required: true
   namespace:
-    description: Namespace of the release. It is made when it is missing.
+    description: Namespace of the release. It is created when it is missing.
     type: str
     required: true
   namespace_labels:
@@ -73,7 +74,7 @@ options:
     type: bool
     default: false
   renew:
-    description: A certificate that the chart makes and that has to be made anew by an upgrade before it ends.
+    description: A certificate that the chart generates, and that an upgrade has to renew before it ends.
     type: dict
     suboptions:
       secret:
@@ -134,7 +135,7 @@ certificate_end:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import manage_release
 
 RENEW = {
     "secret": {"type": "str", "required": True, "no_log": False},
@@ -159,7 +160,12 @@ def main() -> None:
         timeout={"type": "int", "default": 300},
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
     )
-    run_module(spec, run, required_if=[("state", "present", ("chart", "chart_version"))])
+    run_module(
+        spec,
+        manage_release,
+        libraries=("jmespath", "cryptography"),
+        required_if=[("state", "present", ("chart", "chart_version"))],
+    )
 
 
 if __name__ == "__main__":

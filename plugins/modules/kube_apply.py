@@ -44,7 +44,7 @@ options:
     type: int
     default: 60
 seealso:
-  - module: ipu.fabric.operator_ready
+  - module: ipu.fabric.kube_wait
 """
 
 EXAMPLES = r"""
@@ -85,7 +85,7 @@ updated:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
@@ -96,7 +96,7 @@ def main() -> None:
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
         timeout={"type": "int", "default": 60},
     )
-    run_module(spec, run)
+    run_module(spec, apply_objects, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

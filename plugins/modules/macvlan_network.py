@@ -10,9 +10,11 @@ module: macvlan_network
 short_description: Macvlan networks of the NVIDIA Network Operator
 version_added: 0.1.0
 description:
-  - Makes MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator makes of each, and checks
-    that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it too.
+  - Creates MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator creates for each, and
+    checks that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it
+    too.
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
+  - With O(state=pruned) it removes networks and address pools of nv-ipam that are not planned any more.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -21,7 +23,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   name:
-    description: Name of the network and of its NAD. Give this, or O(networks).
+    description: Name of the network and of its NAD. Give this, or O(networks). Not with O(state=pruned).
     type: str
   namespace:
     description: Namespace of the NAD. It must exist.
@@ -74,15 +76,41 @@ options:
         description: As O(ipam).
         type: dict
         default: {}
+      pools:
+        description: Name and spec of each IPPool that the network has its addresses from. O(state=pruned) reads them.
+        type: list
+        elements: dict
+        default: []
+      pool:
+        description: A single one, in place of O(networks[].pools).
+        type: dict
   state:
     description:
       - With V(present) the networks are as given, and their NADs as planned.
       - With V(absent) the networks and their NADs are gone. A cluster that does not know the kind any more is no error.
+      - With V(pruned) no network and no address pool of nv-ipam is left that this collection has applied, in any
+        namespace, and that is not among O(networks). The NADs that the operator created for them are removed too. What
+        others created is never touched; C(metadata.managedFields) says who made it.
+      - V(pruned) fails while pods that have not ended use one of them, and changes nothing. Pods that are being deleted
+        are waited for. Addresses that whereabouts keeps for pods that are gone are released in the ranges of removed
+        networks.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, pruned]
     default: present
+  unplanned:
+    description:
+      - What O(state=pruned) does with networks and pools that are not among O(networks).
+      - V(check) removes nothing. It fails when one of them shares addresses with a network of O(networks), since two
+        pods would get the same address, and warns of one that does not.
+    type: str
+    choices: [remove, check]
+    default: remove
+  pool_namespace:
+    description: Namespace of the planned address pools, that of the network operator. O(state=pruned) reads it.
+    type: str
+    default: nvidia-network-operator
   timeout:
-    description: Seconds to wait for the NADs to come or go.
+    description: Seconds to wait for the NADs to come or go, and that each step of O(state=pruned) may take.
     type: int
     default: 60
 """
@@ -100,13 +128,36 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: No rail networks any more
+- name: Remove the rail networks
   ipu.fabric.macvlan_network:
     kubeconfig: artifacts/admin.conf
     networks:
       - name: rail-0
       - name: rail-1
     state: absent
+  delegate_to: localhost
+  run_once: true
+
+- name: Stop when a former network has addresses of a planned one
+  ipu.fabric.macvlan_network:
+    kubeconfig: artifacts/admin.conf
+    networks:
+      - name: rail-0
+        ipam: {type: whereabouts, range: 10.5.0.0/24}
+    state: pruned
+    unplanned: check
+  delegate_to: localhost
+  run_once: true
+
+- name: Remove the networks that are not planned any more
+  ipu.fabric.macvlan_network:
+    kubeconfig: artifacts/admin.conf
+    networks:
+      - name: rail-0
+        ipam: {type: nv-ipam, poolName: rail-0}
+        pools:
+          - {name: rail-0, subnet: 10.5.0.0/24, perNodeBlockSize: 16}
+    state: pruned
   delegate_to: localhost
   run_once: true
 """
@@ -118,11 +169,23 @@ networks:
   type: list
   elements: str
   sample: [rdma-net]
+unplanned:
+  description: Kind, namespace and name of each MacvlanNetwork and pool that is not planned any more.
+  returned: with O(state=pruned)
+  type: list
+  elements: str
+  sample: [MacvlanNetwork rail-7, IPPool nvidia-network-operator/rail-7]
+removed:
+  description: Kind, namespace and name of each object that was removed, or would be.
+  returned: with O(state=pruned)
+  type: list
+  elements: str
+  sample: [MacvlanNetwork rail-7, NetworkAttachmentDefinition default/rail-7, IPPool nvidia-network-operator/rail-7]
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import run
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_network import manage_networks
 
 SETTINGS = {
     "namespace": {"type": "str", "default": "default"},
@@ -131,21 +194,28 @@ SETTINGS = {
     "mtu": {"type": "int", "default": 0},
     "ipam": {"type": "dict", "default": {}},
 }
+POOLS = {"pools": {"type": "list", "elements": "dict", "default": []}, "pool": {"type": "dict"}}
 
 
 def main() -> None:
+    network = {"name": {"type": "str", "required": True}, **SETTINGS, **POOLS}
     spec = arguments(
         name={"type": "str"},
-        networks={
-            "type": "list",
-            "elements": "dict",
-            "options": {"name": {"type": "str", "required": True}, **SETTINGS},
-        },
-        state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+        networks={"type": "list", "elements": "dict", "options": network},
+        state={"type": "str", "choices": ["present", "absent", "pruned"], "default": "present"},
+        unplanned={"type": "str", "choices": ["remove", "check"], "default": "remove"},
+        pool_namespace={"type": "str", "default": "nvidia-network-operator"},
         timeout={"type": "int", "default": 60},
         **SETTINGS,
     )
-    run_module(spec, run, required_one_of=[("name", "networks")], mutually_exclusive=[("name", "networks")])
+    run_module(
+        spec,
+        manage_networks,
+        libraries=("jmespath", "netaddr"),
+        required_one_of=[("name", "networks")],
+        mutually_exclusive=[("name", "networks")],
+        required_if=[("state", "pruned", ("networks",))],
+    )
 
 
 if __name__ == "__main__":

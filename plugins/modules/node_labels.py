@@ -68,7 +68,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Tell the IPU operator which V-IPU serves which node
+- name: Label the nodes with the V-IPU controller that serves them
   ipu.fabric.node_labels:
     kubeconfig: artifacts/admin.conf
     nodes:
@@ -98,7 +98,7 @@ nodes:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.node_labels import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.node_labels import patch_nodes
 
 TAINT = {
     "key": {"type": "str", "required": True, "no_log": False},
@@ -119,7 +119,7 @@ def main() -> None:
         nodes={"type": "list", "elements": "dict", "required": True, "options": NODE},
         concurrency={"type": "int", "default": 10},
     )
-    run_module(spec, run)
+    run_module(spec, patch_nodes, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text)
     reset = commands.add_parser("reset", help="fresh hosts, or only those that are named; the mirror stays")
     reset.add_argument("hosts", nargs="*", metavar="HOST")
-    planes = commands.add_parser("control-planes", help="1, or 3 behind a load balancer; replaces all hosts with fresh ones")
+    planes = commands.add_parser(
+        "control-planes", help="1, or 3 behind a load balancer; replaces all hosts with fresh ones"
+    )
     planes.add_argument("count", type=int, choices=(1, 3))
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
     fabric.add_argument("cidr")

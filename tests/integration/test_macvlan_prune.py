@@ -112,10 +112,10 @@ OLD, NEW = nv_ipam("old"), nv_ipam("new")
 OLDS = {"MacvlanNetwork old", "NetworkAttachmentDefinition jobs/old", f"IPPool {OPERATOR}/old"}
 
 
-def test_a_fresh_cluster_has_no_left_overs(run: Modules) -> None:
+def test_a_fresh_cluster_has_nothing_unplanned(run: Modules) -> None:
     for prune in (False, True):
-        result = run("macvlan_prune", networks=[NEW], prune=prune)
-        assert (result["changed"], result["left_over"], result["removed"]) == (False, [], [])
+        result = run("macvlan_network", state="pruned", networks=[NEW], unplanned="remove" if prune else "check")
+        assert (result["changed"], result["unplanned"], result["removed"]) == (False, [], [])
 
 
 @pytest.fixture(scope="module")
@@ -142,30 +142,30 @@ def clean(api: ApiServer, kinds: None) -> t.Iterator[None]:
 @pytest.mark.usefixtures("clean")
 def test_a_renamed_network_is_refused_then_replaced(run: Modules, api: ApiServer) -> None:
     make(run, api, OLD)
-    assert run("macvlan_prune", networks=[OLD])["left_over"] == []
+    assert run("macvlan_network", state="pruned", networks=[OLD], unplanned="check")["unplanned"] == []
     for check in (False, True):
         with pytest.raises(ModuleFailedError) as refused:
-            run("macvlan_prune", networks=[NEW], check=check)
+            run("macvlan_network", state="pruned", networks=[NEW], unplanned="check", check=check)
         assert f"IPPool {OPERATOR}/old shares 127 addresses, 10.5.0.128 to 10.5.0.254, with network new" in str(
             refused.value
         )
         assert "fabric_prune_networks: true" in refused.value.result["next_step"]
-    told = run("macvlan_prune", networks=[NEW], prune=True, check=True)
-    assert told["changed"]
-    assert set(told["removed"]) == set(told["diff"]["before"]) == OLDS
+    result = run("macvlan_network", state="pruned", networks=[NEW], check=True)
+    assert result["changed"]
+    assert set(result["removed"]) == set(result["diff"]["before"]) == OLDS
     assert everything(api) == OLDS
-    assert set(run("macvlan_prune", networks=[NEW], prune=True)["removed"]) == OLDS
+    assert set(run("macvlan_network", state="pruned", networks=[NEW])["removed"]) == OLDS
     assert everything(api) == set()
     make(run, api, NEW)
-    assert not run("macvlan_prune", networks=[NEW], prune=True)["changed"]
+    assert not run("macvlan_network", state="pruned", networks=[NEW])["changed"]
 
 
 @pytest.mark.usefixtures("clean")
-def test_a_left_over_that_is_in_nobodys_way_is_named(run: Modules, api: ApiServer) -> None:
+def test_an_unplanned_network_without_conflict_is_named(run: Modules, api: ApiServer) -> None:
     make(run, api, OLD)
     other = nv_ipam("new", pools=[pool("new", [{"startIP": "10.5.0.128", "endIP": "10.5.0.255"}])])
-    result = run("macvlan_prune", networks=[other])
-    assert (result["changed"], result["left_over"]) == (False, ["MacvlanNetwork old", f"IPPool {OPERATOR}/old"])
+    result = run("macvlan_network", state="pruned", networks=[other], unplanned="check")
+    assert (result["changed"], result["unplanned"]) == (False, ["MacvlanNetwork old", f"IPPool {OPERATOR}/old"])
     assert "left as they are: MacvlanNetwork old" in json.dumps(result["warnings"])
     assert everything(api) == OLDS
 
@@ -188,7 +188,7 @@ def test_pods_keep_their_network(run: Modules, api: ApiServer, networks: str, na
     make_pod(api, "user", networks, namespace, "Pending")
     for check in (True, False):
         with pytest.raises(ModuleFailedError, match=f"1 pods use them: {namespace}/user") as refused:
-            run("macvlan_prune", networks=[NEW], prune=True, check=check)
+            run("macvlan_network", state="pruned", networks=[NEW], check=check)
         assert set(refused.value.result) >= {"what", "where", "seen", "next_step"}
     assert everything(api) == OLDS
 
@@ -198,29 +198,30 @@ def test_pods_that_are_being_deleted_are_waited_for(run: Modules, api: ApiServer
     make(run, api, OLD)
     make_pod(api, "user", "old", finalizers=["test/hold"])
     api.kubectl("delete", "pod", "user", "-n", "jobs", "--force", "--wait=false")
-    assert run("macvlan_prune", networks=[NEW], prune=True, check=True)["changed"]
+    assert run("macvlan_network", state="pruned", networks=[NEW], check=True)["changed"]
     with pytest.raises(ModuleFailedError, match="Pod jobs/user still exists"):
-        run("macvlan_prune", networks=[NEW], prune=True, timeout=2)
+        run("macvlan_network", state="pruned", networks=[NEW], timeout=2)
     assert everything(api) == OLDS
     release = ["patch", "pod", "user", "-n", "jobs", "--type=merge", "-p", '{"metadata": {"finalizers": null}}']
     later = threading.Timer(3, api.kubectl, release)
     later.start()
-    assert set(run("macvlan_prune", networks=[NEW], prune=True)["removed"]) == OLDS
+    assert set(run("macvlan_network", state="pruned", networks=[NEW])["removed"]) == OLDS
     later.join()
 
 
 @pytest.mark.usefixtures("clean")
-def test_a_pool_alone_is_left_over_while_its_network_stays(run: Modules, api: ApiServer) -> None:
+def test_a_pool_alone_is_unplanned_while_its_network_stays(run: Modules, api: ApiServer) -> None:
     """A network of two families that has one of them from now on: its pods may have an address of either pool."""
     both = nv_ipam("rail", pools=[pool("rail"), {"name": "rail.ipv6", "subnet": "fd00:5::/64", "perNodeBlockSize": 8}])
     both["ipam"]["poolName"] = "rail,rail.ipv6"
     make(run, api, both)
     make_pod(api, "user", "rail")
-    assert run("macvlan_prune", networks=[nv_ipam("rail")])["left_over"] == [f"IPPool {OPERATOR}/rail.ipv6"]
+    rail, gone = [nv_ipam("rail")], [f"IPPool {OPERATOR}/rail.ipv6"]
+    assert run("macvlan_network", state="pruned", networks=rail, unplanned="check")["unplanned"] == gone
     with pytest.raises(ModuleFailedError, match="jobs/user"):
-        run("macvlan_prune", networks=[nv_ipam("rail")], prune=True)
+        run("macvlan_network", state="pruned", networks=rail)
     api.kubectl("delete", "pod", "user", "-n", "jobs", "--force")
-    assert run("macvlan_prune", networks=[nv_ipam("rail")], prune=True)["removed"] == [f"IPPool {OPERATOR}/rail.ipv6"]
+    assert run("macvlan_network", state="pruned", networks=rail)["removed"] == gone
     assert f"IPPool {OPERATOR}/rail" in everything(api)
 
 
@@ -234,7 +235,7 @@ def test_what_others_made_stays(run: Modules, api: ApiServer) -> None:
     before = everything(api)
     make(run, api, OLD)
     create(api, attachment({**OLD, "namespace": "default"}))
-    assert set(run("macvlan_prune", networks=[NEW], prune=True)["removed"]) == OLDS
+    assert set(run("macvlan_network", state="pruned", networks=[NEW])["removed"]) == OLDS
     assert everything(api) == before | {"NetworkAttachmentDefinition default/old"}
 
 
@@ -258,7 +259,7 @@ def test_an_attachment_that_the_operator_left_behind_goes_too(run: Modules, api:
     """Without an owner nobody collects it: it goes if it says what the network said."""
     run("kube_apply", objects=[*objects(OLD), *objects(nv_ipam("other"))])
     create(api, attachment(OLD), attachment({**nv_ipam("other"), "ipam": {"type": "static"}}))
-    removed = run("macvlan_prune", networks=[NEW], prune=True)["removed"]
+    removed = run("macvlan_network", state="pruned", networks=[NEW])["removed"]
     assert [name for name in removed if "Attachment" in name] == ["NetworkAttachmentDefinition jobs/old"]
     assert everything(api) == {"NetworkAttachmentDefinition jobs/other"}
 
@@ -286,10 +287,10 @@ def test_whereabouts_keeps_no_address_for_pods_that_are_gone(run: Modules, api: 
         kind = {"apiVersion": WHEREABOUTS, "kind": "OverlappingRangeIPReservation"}
         create(api, {**kind, "metadata": {"name": name, "namespace": "kube-system"}, "spec": {"podref": pod}})
     with pytest.raises(ModuleFailedError, match="MacvlanNetwork old shares 126 addresses"):
-        run("macvlan_prune", networks=[new])
+        run("macvlan_network", state="pruned", networks=[new], unplanned="check")
     dead = ["10.5.0.130: jobs/gone", "10.5.0.130: jobs/gone", "10.5.0.131: jobs/gone-too", "10.5.0.150: jobs/gone"]
     for check in (True, False):
-        result = run("macvlan_prune", networks=[new], prune=True, check=check)
+        result = run("macvlan_network", state="pruned", networks=[new], check=check)
         assert result["diff"]["before"]["addresses of pods that are gone"] == dead
     found = api.get("ippools.whereabouts.cni.cncf.io", "-A")["items"]
     assert {item["metadata"]["name"]: set(item["spec"]["allocations"]) for item in found} == {
@@ -298,7 +299,7 @@ def test_whereabouts_keeps_no_address_for_pods_that_are_gone(run: Modules, api: 
     }
     left = api.get("overlappingrangeipreservations", "-A")["items"]
     assert {item["metadata"]["name"] for item in left} == {"10.5.0.129", "10.6.0.130"}
-    assert not run("macvlan_prune", networks=[new], prune=True)["changed"]
+    assert not run("macvlan_network", state="pruned", networks=[new])["changed"]
 
 
 @pytest.mark.usefixtures("clean")

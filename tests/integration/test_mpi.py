@@ -71,7 +71,7 @@ def test_what_the_definition_refuses(run: Modules) -> None:
 @pytest.mark.usefixtures("mpi")
 def test_the_probe_of_the_role(run: Modules) -> None:
     variables = yaml.safe_load((ROOT / "roles" / "mpi_operator" / "vars" / "main.yml").read_text())
-    assert not run("operator_ready", accepted=[variables["_mpi_operator_probe"]], timeout=5)["pending"]
+    assert not run("kube_wait", accepted=[variables["_mpi_operator_probe"]], timeout=5)["pending"]
 
 
 @pytest.mark.parametrize("user", [0, 1000])
@@ -103,21 +103,21 @@ def job_of(run: Modules, name: str) -> None:
 def test_a_job_that_succeeded(run: Modules, api: ApiServer) -> None:
     job_of(run, "good")
     end(api, "good", "SuccessCriteriaMet", "Complete", succeeded=1, completionTime="2026-01-01T00:00:09Z")
-    assert run("job_finished", name="good", timeout=5)["status"]["succeeded"] == 1
+    assert run("kube_wait", job={"name": "good"}, timeout=5)["status"]["succeeded"] == 1
 
 
 def test_a_job_that_failed(run: Modules, api: ApiServer) -> None:
     job_of(run, "bad")
     end(api, "bad", "FailureTarget", "Failed", failed=1)
     with pytest.raises(ModuleFailedError, match="Test: said so") as error:
-        run("job_finished", name="bad", timeout=5)
+        run("kube_wait", job={"name": "bad"}, timeout=5)
     assert error.value.result["where"] == "Job default/bad"
 
 
 def test_a_job_that_goes_on(run: Modules, api: ApiServer) -> None:
     job_of(run, "long")
-    assert run("job_finished", check=True, name="long")["status"] == {}
+    assert run("kube_wait", check=True, job={"name": "long"})["status"] == {}
     with pytest.raises(ModuleFailedError, match="Job default/long goes on: no pod yet"):
-        run("job_finished", name="long", timeout=1, sleep=0.2)
+        run("kube_wait", job={"name": "long"}, timeout=1, sleep=0.2)
     with pytest.raises(ModuleFailedError, match=r"can't become ready by waiting.*Job default/none is not there"):
-        run("job_finished", name="none", patience=1, sleep=0.2)
+        run("kube_wait", job={"name": "none"}, patience=1, sleep=0.2)

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object, macvlan_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
-    able,
-    macvlan_objects,
     nic_cluster_policy,
+    release_features,
 )
 from ansible_collections.ipu.fabric.tests.integration.api_server import ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
@@ -62,7 +61,7 @@ NAMES = {"name": "rdma-net", "namespace": "default"}
 
 def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
     """A policy of every kind that a release can have."""
-    can = able(release)
+    can = release_features(release)
     driver = {"version": "24.10-0.7.0.0-0", "env": [{"name": "UNLOAD_STORAGE_MODULES", "value": "true"}]}
     for ipam in ["whereabouts"] + ["nv-ipam"] * can["nv_ipam_exclusions"]:
         for resources in (RESOURCES, []):
@@ -92,7 +91,7 @@ def test_network_operator(run: Modules, release: str) -> None:
         run("kube_apply", objects=[macvlan])
     run("kube_apply", objects=made[:1], state="absent")
     network = {**NAMES, "pool": POOL}
-    if "ippools.nv-ipam.nvidia.com" in names and able(release)["nv_ipam_exclusions"]:
+    if "ippools.nv-ipam.nvidia.com" in names and release_features(release)["nv_ipam_exclusions"]:
         pools = macvlan_objects([network], "default", {})
         run("kube_apply", objects=pools)
         run("kube_apply", objects=pools, state="absent")
@@ -117,7 +116,7 @@ def test_whereabouts(run: Modules, release: str) -> None:
     variables = yaml.safe_load((Path(ROOT) / "roles/whereabouts/vars/main.yml").read_text())
     names = {definition["metadata"]["name"] for definition in definitions}
     assert {definition["metadata"]["name"] for definition in variables["_whereabouts_definitions"]} == names
-    assert not run("operator_ready", crds=variables["_whereabouts_crds"], timeout=5)["pending"]
+    assert not run("kube_wait", crds=variables["_whereabouts_crds"], timeout=5)["pending"]
     run("kube_apply", objects=variables["_whereabouts_definitions"], state="absent")
 
 
@@ -127,9 +126,9 @@ def test_ipu_job(run: Modules) -> None:
     run("kube_apply", objects=crds(definition), validation="Warn")
     variables = yaml.safe_load((Path(ROOT) / "roles" / "ipu_operator" / "vars" / "main.yml").read_text())
     probe = variables["_ipu_operator_probe"]
-    assert not run("operator_ready", accepted=[probe], timeout=5)["pending"]
+    assert not run("kube_wait", accepted=[probe], timeout=5)["pending"]
     run("kube_apply", objects=[probe])
     run("kube_apply", objects=[probe], state="absent")
     typo = {**probe, "spec": {**probe["spec"], "workerPerJobInstance": "1"}}
     with pytest.raises(ModuleFailedError, match=r'unknown field "spec.workerPerJobInstance"'):
-        run("operator_ready", accepted=[typo], timeout=1)
+        run("kube_wait", accepted=[typo], timeout=1)

@@ -108,7 +108,7 @@ def test_a_wrong_field_is_refused(spiderpool: Modules, number: int, path: str, v
 def test_the_probe_of_the_role_is_taken(spiderpool: Modules) -> None:
     text = (ROOT / "roles" / "spiderpool" / "vars" / "main.yml").read_text()
     probe = yaml.safe_load(text)["_spiderpool_probe"]
-    assert not spiderpool("operator_ready", accepted=[probe], timeout=5)["pending"]
+    assert not spiderpool("kube_wait", accepted=[probe], timeout=5)["pending"]
 
 
 def test_attachments(spiderpool: Modules) -> None:
@@ -117,7 +117,7 @@ def test_attachments(spiderpool: Modules) -> None:
     spiderpool("kube_apply", objects=found["objects"])
     wanted = found["attachments"]
     with pytest.raises(ModuleFailedError, match="training/rail-0 is not there"):
-        spiderpool("attachments_ready", networks=wanted, timeout=1, what="Spiderpool")
+        spiderpool("kube_wait", attachments=wanted, timeout=1, what="Spiderpool")
     nads = []
     for entry in wanted:
         plugin = {key: entry[key] for key in ("master", "mode", "mtu", "ipam")}
@@ -132,13 +132,13 @@ def test_attachments(spiderpool: Modules) -> None:
             }
         )
     spiderpool("kube_apply", objects=nads[:7])
-    pending = spiderpool("attachments_ready", check=True, networks=wanted)["pending"]
+    pending = spiderpool("kube_wait", check=True, attachments=wanted)["pending"]
     assert pending == ["NetworkAttachmentDefinition training/rail-7 is not there"]
     spiderpool("kube_apply", objects=nads)
-    assert not spiderpool("attachments_ready", networks=wanted)["pending"]
+    assert not spiderpool("kube_wait", attachments=wanted)["pending"]
     wrong = [{**wanted[0], "master": "eth9"}]
     with pytest.raises(ModuleFailedError, match="planned is 'eth9'"):
-        spiderpool("attachments_ready", networks=wrong, timeout=1)
+        spiderpool("kube_wait", attachments=wrong, timeout=1)
 
 
 @pytest.mark.usefixtures("schemas")
@@ -191,7 +191,7 @@ def test_the_cluster_tells_of_multus_and_groups(spiderpool: Modules, api: ApiSer
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": pod},
     }
     spiderpool("kube_apply", objects=[agent])
-    seen = spiderpool("cluster_info")
+    seen = spiderpool("network_operator_info")
     spiderpool("kube_apply", objects=[agent], state="absent")
     assert seen["multus"] == ["kube-system/spiderpool-agent"]
     assert {"apps", "spiderpool.spidernet.io"} <= set(seen["api_groups"])

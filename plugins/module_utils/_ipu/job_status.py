@@ -10,11 +10,8 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import held, partitions
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object, field
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import (
-    condition_true,
-    container_statuses,
-    pod_problems,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import container_statuses, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
 ENDED = ("Completed", "Succeeded")
 FAILED = ("Failed", "Error")

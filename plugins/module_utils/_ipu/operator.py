@@ -13,8 +13,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect, describe
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import first_end
 from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import operator_view
 
 SECRET = "ipu-operator-admission"

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Objects of any kind, made or removed in one call."""
+"""Objects of any kind, applied or deleted in one call.
+
+Ours, not kubernetes.core.k8s: unknown fields are errors, and check mode works without a cluster.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     unknown_kind,
     wait_until,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
 
 def check_objects(objects: t.Sequence[Object]) -> None:
     """Refuse what is not an object before anything is changed."""
     for number, obj in enumerate(objects, 1):
         missing = [key for key in ("apiVersion", "kind") if not obj.get(key)]
-        if not (obj.get("metadata") or {}).get("name"):
+        if not query("metadata.name", obj):
             missing.append("metadata.name")
         if missing:
             raise FabricError(
@@ -35,23 +40,23 @@ def check_objects(objects: t.Sequence[Object]) -> None:
             )
 
 
-def applied(cluster: Cluster, obj: Object, dry_run: bool, validation: str) -> t.Tuple[t.Any, t.Any]:
-    """The object before and after; as wanted, when a dry run can't judge it yet."""
+def apply_object(cluster: Cluster, obj: Object, dry_run: bool, validation: str) -> t.Tuple[t.Any, t.Any]:
+    """The object before and after; as wanted, where the server can't try it in a dry run yet."""
     before = cluster.read(obj)
-    homeless = dry_run and before is None and not can_dry_run(cluster, obj)
-    after = obj if homeless else cluster.apply(obj, dry_run, validation)
+    untried = dry_run and before is None and not can_dry_run(cluster, obj)
+    after = obj if untried else cluster.apply(obj, dry_run, validation)
     return comparable(before), comparable(after)
 
 
 def can_dry_run(cluster: Cluster, obj: Object) -> bool:
-    """Whether the server can judge a new object: it knows the kind, and the namespace exists."""
+    """Whether the server can try a new object: it knows the kind, and the namespace exists."""
     if cluster.path_of(obj) is None:
         return False
-    namespace = obj["metadata"].get("namespace")
+    namespace = query("metadata.namespace", obj)
     return not namespace or cluster.get(f"/api/v1/namespaces/{namespace}") is not None
 
 
-def removed(cluster: Cluster, obj: Object, dry_run: bool) -> t.Tuple[t.Any, t.Any]:
+def delete_object(cluster: Cluster, obj: Object, dry_run: bool) -> t.Tuple[t.Any, t.Any]:
     before = cluster.read(obj)
     if before is not None and not dry_run:
         cluster.delete(t.cast(str, cluster.path_of(obj)))
@@ -62,11 +67,10 @@ def established(cluster: Cluster, obj: Object) -> bool:
     """True when a CustomResourceDefinition serves its kind. Everything else is there as soon as it is applied."""
     if obj["kind"] != "CustomResourceDefinition":
         return True
-    conditions = ((cluster.read(obj) or {}).get("status") or {}).get("conditions") or []
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+    return condition_true(cluster.read(obj), "Established")
 
 
-def settle(cluster: Cluster, objects: t.Sequence[Object], absent: bool, timeout: float) -> None:
+def wait_for_kinds(cluster: Cluster, objects: t.Sequence[Object], absent: bool, timeout: float) -> None:
     """Wait until new kinds are served, or until what was deleted is gone."""
 
     def pending() -> t.List[str]:
@@ -74,11 +78,11 @@ def settle(cluster: Cluster, objects: t.Sequence[Object], absent: bool, timeout:
             return [f"{describe(obj)} still exists" for obj in objects if cluster.read(obj) is not None]
         return [f"{describe(obj)} is not Established" for obj in objects if not established(cluster, obj)]
 
-    what = "Deleted objects were expected to go." if absent else "New kinds were expected to be served."
-    wait_until(pending, timeout, what, "Look at the object's finalizers and conditions with kubectl describe.", 0.5)
+    what = "Deleted objects are still there." if absent else "New kinds are not served yet."
+    wait_until(pending, timeout, what, "Check the object's finalizers and conditions with kubectl describe.", 0.5)
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module kube_apply."""
     objects: t.List[Object] = module.params["objects"]
     absent = module.params["state"] == "absent"
@@ -89,14 +93,13 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     for obj in reversed(objects) if absent else objects:
         if not absent and not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)
-        act = (
-            removed(cluster, obj, module.check_mode)
+        before[describe(obj)], after[describe(obj)] = (
+            delete_object(cluster, obj, module.check_mode)
             if absent
-            else applied(cluster, obj, module.check_mode, module.params["validation"])
+            else apply_object(cluster, obj, module.check_mode, module.params["validation"])
         )
-        before[describe(obj)], after[describe(obj)] = act
     changed = [name for name in before if before[name] != after[name]]
     if changed and not module.check_mode:
-        settle(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
+        wait_for_kinds(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
     updated = [name for name in changed if before[name] is not None and after[name] is not None]
     return outcome({n: before[n] for n in changed}, {n: after[n] for n in changed}, objects=changed, updated=updated)

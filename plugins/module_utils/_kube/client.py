@@ -1,17 +1,21 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Kubernetes API in a few verbs: strict about fields, server-side apply, and errors that a person can act on."""
+"""The Kubernetes API in a few verbs: strict about fields, server-side apply, and errors that a person can act on.
+
+Ours, not kubernetes.core's: it drops unknown fields silently, and has no check mode without a cluster.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object as Object
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
@@ -35,12 +39,11 @@ PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
 BUSY = (429, 502, 503, 504)
-# What a webhook says, or a Service behind the API server that has no pod: the server itself is well.
+# What a webhook says, or a Service behind the API server that has no pod: the server itself works.
 FINAL = ("webhook", "no endpoints available for service", "no service port", "error trying to reach service")
 # What the server keeps for itself; two objects that differ only here are the same to us.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 
-Object = t.Dict[str, t.Any]
 Answer = t.TypeVar("Answer")
 
 
@@ -67,12 +70,6 @@ def comparable(obj: t.Optional[Object]) -> t.Optional[Object]:
             if part in kept:
                 kept[part] = {k: fingerprint(v) for k, v in (kept[part] or {}).items()}
     return {**kept, "metadata": metadata}
-
-
-def fingerprint(value: t.Any) -> str:
-    """A short digest that says whether two values are the same, and nothing else."""
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def field(obj: t.Optional[Object], path: str) -> t.Any:
@@ -107,7 +104,7 @@ class Cluster:
     def request(
         self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
     ) -> Object:
-        """One request, made again while the server restarts or is too busy. ApiError on a refusal."""
+        """One request, repeated while the server restarts or is too busy. ApiError on a refusal."""
 
         def send() -> Object:
             answer = self.client.request(
@@ -197,8 +194,8 @@ class Cluster:
         return True
 
 
-def passing(error: t.Any) -> bool:
-    """Whether the same request may well succeed a little later. What a webhook refuses is no such thing."""
+def is_transient(error: t.Any) -> bool:
+    """Whether the same request may well succeed a little later. What a webhook refuses stays refused."""
     if isinstance(error, TransportError):
         return True
     message = message_of(error)
@@ -215,14 +212,14 @@ def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Ans
         try:
             return send()
         except (ApiError, TransportError) as error:
-            if not passing(error):
+            if not is_transient(error):
                 raise
             if time.monotonic() - start > PATIENCE:
                 raise FabricError(
                     "The Kubernetes API stopped answering.",
                     where,
                     first_line(error),
-                    "Look at the API server on its host with crictl ps, and at the load of that host.",
+                    "Check the API server on its host with crictl ps, and the load of that host.",
                 ) from error
         time.sleep(pause)
 
@@ -255,14 +252,14 @@ def connect(module: AnsibleModule) -> Cluster:
         return Cluster(client)
 
     try:
-        # In check mode the answer "there is none" is a good one, and is not waited for.
+        # In check mode a cluster may be missing: nothing to wait for.
         return log_in() if module.check_mode else persist(log_in, where)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
             module.warn(f"No cluster answers yet ({where}): check mode takes everything as missing.")
             return NoCluster()
         raise FabricError(
-            "The Kubernetes API was asked to answer.",
+            "The Kubernetes API does not answer.",
             where,
             first_line(error),
             "Check that the kubeconfig exists on the host where this module runs, and that its server can be reached.",

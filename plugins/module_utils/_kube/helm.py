@@ -1,18 +1,19 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Helm releases: what is there is read from the API, and the helm program runs only when something differs."""
+"""Helm releases: what is there is read from the API, and the helm program runs only when something differs.
+
+Ours, not kubernetes.core.helm: check mode without a chart, CRDs that are upgraded, and restarts after a killed run.
+"""
 
 from __future__ import annotations
 
-import base64
 import datetime
-import gzip
 import inspect
 import json
 import os
+import re
 import shutil
-import ssl
 import sys
 import tarfile
 import tempfile
@@ -20,16 +21,20 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import applied, settle
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    Cluster,
-    Object,
-    connect,
-    field,
-    fingerprint,
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import (
+    NO_RENDER,
+    RENDER_LABEL,
+    Release,
+    read_releases,
+    split_pending,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
 
 try:
     import yaml
@@ -38,55 +43,12 @@ try:
 except ImportError:
     HAS_YAML = False  # the API client needs it as well: connect() has failed by then
 
-# The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
-RENDER_LABEL = "ipu.fabric/render"
-NO_RENDER = "none"
-PEM, PEM_END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-
-
-class Release(t.NamedTuple):
-    """One revision of a release, as helm stores it in a Secret."""
-
-    revision: int
-    status: str
-    chart: str
-    version: str
-    values: Object
-    render: str
-    secret: str
-
-    @property
-    def pending(self) -> bool:
-        return self.status.startswith("pending-")
-
-
-def decode_release(secret: Object) -> Release:
-    """A Secret of type helm.sh/release.v1: base64 of base64 of gzip of JSON."""
-    data = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
-    metadata = data["chart"]["metadata"]
-    return Release(
-        data["version"],
-        data["info"]["status"],
-        metadata["name"],
-        metadata["version"],
-        data.get("config") or {},
-        (secret["metadata"].get("labels") or {}).get(RENDER_LABEL, NO_RENDER),
-        secret["metadata"]["name"],
-    )
-
-
-def split_pending(releases: t.Sequence[Release]) -> t.Tuple[t.Optional[Release], t.List[Release]]:
-    """The newest finished revision, and the unfinished ones that a killed run left after it."""
-    ordered = sorted(releases, key=lambda release: release.revision, reverse=True)
-    finished = next((release for release in ordered if not release.pending), None)
-    newest = finished.revision if finished else 0
-    return finished, [release for release in ordered if release.pending and release.revision > newest]
-
 
 def enabled(dependency: Object, values: Object) -> bool:
     """Whether a subchart is used: the first of its conditions that the values answer decides."""
     for path in (dependency.get("condition") or "").split(","):
-        answer = field(values, path.strip()) if path.strip() else None
+        keys = [quoted(key) for key in path.strip().split(".") if key]
+        answer = query(".".join(keys), values) if keys else None
         if isinstance(answer, bool):
             return answer
     return True
@@ -128,28 +90,6 @@ def read_text(path: str) -> str:
         return file.read()
 
 
-def der_items(data: bytes) -> t.List[t.Tuple[int, bytes]]:
-    """The tag and content of each element of a DER sequence."""
-    items, at = [], 0
-    while at < len(data):
-        tag, size, at = data[at], data[at + 1], at + 2
-        if size & 0x80:
-            count = size & 0x7F
-            size, at = int.from_bytes(data[at : at + count], "big"), at + count
-        items.append((tag, data[at : at + size]))
-        at += size
-    return items
-
-
-def not_after(pem: str) -> datetime.datetime:
-    """When a certificate ends. The standard library has no public reader, so this walks the DER to its validity."""
-    tbs = der_items(der_items(der_items(ssl.PEM_cert_to_DER_cert(pem))[0][1])[0][1])
-    body = tbs[1:] if tbs[0][0] == 0xA0 else tbs  # an explicit version comes first, but for X.509 v1
-    tag, text = der_items(body[3][1])[1]
-    form = "%y%m%d%H%M%SZ" if tag == 0x17 else "%Y%m%d%H%M%SZ"
-    return datetime.datetime.strptime(text.decode(), form).replace(tzinfo=datetime.timezone.utc)
-
-
 def kubeconfig_of(configuration: t.Any) -> Object:
     """A kubeconfig that logs in as the API client did."""
     token = (configuration.api_key or {}).get("authorization", "")
@@ -175,7 +115,7 @@ def kubeconfig_of(configuration: t.Any) -> Object:
 
 
 def chart_source(chart: str, repo: str) -> t.List[str]:
-    """How helm is told where a chart is. A registry is no repository to it: the whole reference is the chart's name."""
+    """The arguments by which helm finds a chart. A registry is no repository to it: the whole reference is the name."""
     if repo.startswith("oci://"):
         return [f"{repo.rstrip('/')}/{chart}"]
     return [chart, "--repo", repo] if repo else [chart]
@@ -211,13 +151,13 @@ class Helm:
             file.write(text)
         return path
 
-    def run(self, what: str, where: str, *args: str) -> str:
+    def call(self, what: str, where: str, *args: str) -> str:
         command = [self.params["binary"], *args]
         try:
             rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
         except OSError as error:
             raise FabricError(
-                "The program helm was to be run.", command[0], str(error), "Install it; the role ipu.fabric.helm does."
+                "The program helm is needed.", command[0], str(error), "Install it; the role ipu.fabric.helm does."
             ) from error
         if rc != 0:
             raise FabricError(
@@ -232,16 +172,16 @@ class Helm:
             path = os.path.expanduser(chart)
             if not os.path.exists(path):
                 raise FabricError(
-                    "A chart was to be read.",
+                    "The chart does not exist.",
                     path,
                     "no such file",
                     "Give a path, a URL, or chart_repo_url beside the name.",
                 )
             return path
         target = os.path.join(self.scratch, "chart")
-        os.makedirs(target, exist_ok=True)  # helm does not make it
-        self.run(
-            f"The chart {chart} {self.params['chart_version']} was to be downloaded.",
+        os.makedirs(target, exist_ok=True)  # helm does not create it
+        self.call(
+            f"The chart {chart} {self.params['chart_version']} could not be downloaded.",
             repo or chart,
             "pull", *chart_source(chart, repo), "--version", self.params["chart_version"], "--destination", target,
         )  # fmt: skip
@@ -252,8 +192,8 @@ class Helm:
         values = self.file("values.json", json.dumps(params["values"]))
         images = self.file("images.json", json.dumps(params["images"]))
         script = f"#!{sys.executable}\n{inspect.getsource(post_renderer)}"
-        self.run(
-            f"The release {params['name']} was to be installed or upgraded to {params['chart_version']}.",
+        self.call(
+            f"The release {params['name']} could not be installed or upgraded to {params['chart_version']}.",
             f"namespace {params['namespace']}",
             "upgrade", params["name"], chart, "--install", "--namespace", params["namespace"],
             "--values", values, "--reset-values", "--labels", f"{RENDER_LABEL}={render}", "--history-max", "3",
@@ -264,8 +204,8 @@ class Helm:
 
     def uninstall(self) -> None:
         name, namespace = self.params["name"], self.params["namespace"]
-        self.run(
-            f"The release {name} was to be removed.", f"namespace {namespace}",
+        self.call(
+            f"The release {name} could not be uninstalled.", f"namespace {namespace}",
             "uninstall", name, "--namespace", namespace, "--wait", "--ignore-not-found",
             "--timeout", f"{self.params['timeout']}s", *self.context(),
         )  # fmt: skip
@@ -274,36 +214,18 @@ class Helm:
         return ["--kube-context", self.params["context"]] if self.params.get("context") else []
 
 
-def releases_of(cluster: Cluster, name: str, namespace: str) -> t.List[Release]:
-    path = f"/api/v1/namespaces/{namespace}/secrets"
-    secrets = cluster.items(path, labelSelector=f"owner=helm,name={name}")
-    return [decode_release(secret) for secret in secrets]
-
-
-def first_end(secret: t.Optional[Object]) -> t.Optional[datetime.datetime]:
-    """When the first of the certificates in a Secret runs out; None without one. Charts name their keys freely."""
-    values = ((secret or {}).get("data") or {}).values()
-    texts = [base64.b64decode(value).decode(errors="replace").strip() for value in values]
-    ends = [
-        not_after(text[: text.index(PEM_END) + len(PEM_END)])
-        for text in texts
-        if text.startswith(PEM) and PEM_END in text
-    ]
-    return min(ends) if ends else None
-
-
 def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object]) -> t.Optional[datetime.datetime]:
-    """When the certificate that the chart makes runs out; None when its Secret is not there yet."""
+    """When the certificate that the chart makes ends; None when its Secret is not there yet."""
     secret = cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}") if renew else None
     if not (renew and secret):
         return None
     end = first_end(secret)
     if end is None:  # must not read as a certificate that never ends
         raise FabricError(
-            "The certificate in a Secret was to be watched, and renewed before it ends.",
+            "The certificate in a Secret has to be renewed before it ends.",
             f"Secret {namespace}/{renew['secret']}",
             f"no certificate under its keys {', '.join(sorted(secret.get('data') or {})) or '(none)'}",
-            "Delete the Secret and run this again, so that the chart makes it anew, or name another one.",
+            "Delete the Secret and run this again, so that the chart makes a new one, or name another Secret.",
         )
     return end
 
@@ -313,11 +235,29 @@ def namespace_object(params: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
+def chart_name(chart: str, version: str) -> str:
+    """The name of a chart by its reference; empty for a URL that does not say it."""
+    last = re.split(r"[?#]", chart.rstrip("/"))[0].rpartition("/")[2].partition(":")[0]
+    packed = re.fullmatch(rf"(.+?)-v?{re.escape(version.lstrip('v'))}\.tgz", last)
+    if packed:
+        return packed[1]
+    return "" if re.match("https?://", chart) else last
+
+
+def local_chart_name(chart: str) -> str:
+    """The name that a chart on this host gives itself; empty without such a chart."""
+    path = os.path.expanduser(chart)
+    if not os.path.exists(path):
+        return ""
+    return str((yaml.safe_load(chart_files(path).get("Chart.yaml", "")) or {}).get("name", ""))
+
+
 def wanted_state(params: Object) -> Object:
     """What a release is compared by."""
+    chart, local = params["chart"], not params["chart_repo_url"] and "://" not in params["chart"]
     return {
         "status": "deployed",
-        "chart": f"{params['chart'].rstrip('/').rpartition('/')[2].split('.tgz')[0]}",
+        "chart": (local_chart_name(chart) if local else "") or chart_name(chart, params["chart_version"]),
         "version": params["chart_version"].lstrip("v"),
         "values": json.loads(json.dumps(params["values"])),
         "render": fingerprint(params["images"])[7:] if params["images"] else NO_RENDER,
@@ -327,10 +267,9 @@ def wanted_state(params: Object) -> Object:
 def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Object]:
     if release is None or release.status == "uninstalled":
         return None
-    # A chart in a local directory may be called anything: its name is what the release says.
     return {
         "status": release.status,
-        "chart": wanted["chart"] if release.chart in wanted["chart"] else release.chart,
+        "chart": release.chart if wanted["chart"] else "",  # not in the reference: the version has to do
         "version": release.version.lstrip("v"),
         "values": release.values,
         "render": release.render,
@@ -338,22 +277,22 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
 
 
 def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release], render: str) -> None:
-    """Clear away what a killed run left, bring the CRDs up to date, then let helm do its part."""
+    """Remove what a killed run left, upgrade the CRDs, then run helm."""
     namespace = module.params["namespace"]
     for release in pending:
-        # Without its record helm goes on from the revision before, and takes the objects that are there already.
+        # Without its record helm continues from the revision before, and adopts the objects that exist already.
         cluster.delete(f"/api/v1/namespaces/{namespace}/secrets/{release.secret}")
     with Helm(module, cluster) as helm:
         chart = helm.pull()
         if module.params["crds"]:
             crds = chart_crds(chart_files(chart), module.params["values"])
             for crd in crds:
-                applied(cluster, crd, False, "Warn")
-            settle(cluster, crds, False, 60)
+                apply_object(cluster, crd, False, "Warn")
+            wait_for_kinds(cluster, crds, False, 60)
         helm.upgrade(chart, render)
 
 
-def present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
+def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
     params = module.params
     latest, pending = split_pending(releases)
     wanted = wanted_state(params)
@@ -366,13 +305,15 @@ def present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Releas
     if left is not None and left < params["renew"]["days"]:
         before["certificate"], after["certificate"] = f"ends in {left} days", "renewed"
     due = before != after
-    before["namespace"], after["namespace"] = applied(cluster, namespace_object(params), module.check_mode, "Strict")
+    before["namespace"], after["namespace"] = apply_object(
+        cluster, namespace_object(params), module.check_mode, "Strict"
+    )
     if due and not module.check_mode:
         install(module, cluster, pending, wanted["render"])
     return outcome(before, after, upgraded=due, certificate_end=end.isoformat() if end else "")
 
 
-def absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
+def ensure_absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
     before = {r.secret: f"{r.chart} {r.version} {r.status}" for r in releases if r.status != "uninstalled"}
     if before and not module.check_mode:
         with Helm(module, cluster) as helm:
@@ -380,8 +321,9 @@ def absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release
     return outcome(before, {}, upgraded=False, certificate_end="")
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def manage_release(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module helm_release."""
     cluster = connect(module)
-    releases = releases_of(cluster, module.params["name"], module.params["namespace"])
-    return (present if module.params["state"] == "present" else absent)(module, cluster, releases)
+    releases = read_releases(cluster, module.params["name"], module.params["namespace"])
+    ensure = ensure_present if module.params["state"] == "present" else ensure_absent
+    return ensure(module, cluster, releases)

@@ -1,31 +1,23 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for a Job or an MPIJob to end, and what its pods wrote."""
+"""Whether a Job or an MPIJob has ended, and what its pods wrote."""
 
 from __future__ import annotations
 
-import time
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
     Object,
-    connect,
     describe,
-    field,
     message_of,
     persist,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import (
-    Problem,
-    Wait,
-    container_statuses,
-    pod_problems,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem, container_statuses, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
 
 # By kind: its API, and the label of its pods.
 KINDS = {
@@ -37,9 +29,18 @@ SUCCESS = ("Complete", "Succeeded")
 LOG_TIMEOUT = 60
 
 
+class JobOptions(t.TypedDict):
+    """Which job, as the module's option has it."""
+
+    name: str
+    namespace: str
+    kind: str  # Job or MPIJob
+    log_lines: int  # of each container
+
+
 def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
-    """Whether a job went well, and what it says; None while it goes on."""
-    for condition in field(job, "status.conditions") or []:
+    """Whether a job succeeded, and its message; None while it runs."""
+    for condition in query("status.conditions", job) or []:
         if condition["status"] == "True" and condition["type"] in (*SUCCESS, "Failed"):
             parts = (condition.get("reason"), condition.get("message"))
             return condition["type"] in SUCCESS, ": ".join(part for part in parts if part)
@@ -48,11 +49,10 @@ def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
 
 def progress(job: Object) -> str:
     """How far a job is, in the words of its status."""
-    status = job.get("status") or {}
-    launcher = field(status, "replicaStatuses.Launcher")
-    counts = status if launcher is None else launcher
-    said = [f"{counts[key]} {key}" for key in ("active", "succeeded", "failed") if counts.get(key)]
-    return f"{describe(job)} goes on: {', '.join(said) or 'no pod yet'}"
+    launcher = query("status.replicaStatuses.Launcher", job)
+    counts = (query("status", job) or {}) if launcher is None else launcher
+    pods = [f"{counts[key]} {key}" for key in ("active", "succeeded", "failed") if counts.get(key)]
+    return f"{describe(job)} goes on: {', '.join(pods) or 'no pod yet'}"
 
 
 def containers_with_logs(pod: Object) -> t.List[str]:
@@ -62,11 +62,11 @@ def containers_with_logs(pod: Object) -> t.List[str]:
 
 def is_worker(pod: Object) -> bool:
     """Whether a pod of an MPIJob only does what its launcher says."""
-    return (pod["metadata"].get("labels") or {}).get(ROLE) == "worker"
+    return bool(query(f"metadata.labels.{quoted(ROLE)}", pod) == "worker")
 
 
 def has_failed(pod: Object) -> bool:
-    return bool(field(pod, "status.phase") == "Failed")
+    return bool(query("status.phase", pod) == "Failed")
 
 
 def never_starts(pods: t.Sequence[Object]) -> str:
@@ -76,21 +76,25 @@ def never_starts(pods: t.Sequence[Object]) -> str:
     return f"{', '.join(sorted(failed))} failed, so the launcher does not start" if waits else ""
 
 
-def telling(pods: t.Sequence[Object]) -> t.List[Object]:
-    """Pods in the order in which they tell why a job failed: failed ones first, the newest first."""
+def sort_by_failure(pods: t.Sequence[Object]) -> t.List[Object]:
+    """The pods whose logs explain a failure: failed ones first, the newest first."""
     pods = [pod for pod in pods if not is_worker(pod) or has_failed(pod)]
     newest = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), reverse=True)
     return sorted(newest, key=lambda pod: not has_failed(pod))
 
 
 class JobWatch:
-    """A job of the cluster."""
+    """A job that has to succeed."""
 
-    def __init__(self, cluster: Cluster, params: Object) -> None:
+    next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
+
+    def __init__(self, cluster: Cluster, params: JobOptions) -> None:
         self.cluster, self.params = cluster, params
+        self.status: Object = {}  # as the job says it itself
         version, labels = KINDS[params["kind"]]
         metadata = {"name": params["name"], "namespace": params["namespace"]}
         self.wanted: Object = {"apiVersion": version, "kind": params["kind"], "metadata": metadata}
+        self.what = describe(self.wanted)
         self.labels = labels.format(name=params["name"])
 
     def pods(self) -> t.List[Object]:
@@ -124,15 +128,16 @@ class JobWatch:
         """The end of each container's log, by pod/container."""
         return {
             f"{pod['metadata']['name']}/{container}": self.tail(pod, container)
-            for pod in telling(self.pods())
+            for pod in sort_by_failure(self.pods())
             for container in containers_with_logs(pod)
         }
 
-    def look(self) -> t.Tuple[t.Optional[Object], t.List[Problem]]:
-        """The job, and why it is not done yet: nothing when it is. FabricError when it failed."""
+    def problems(self) -> t.List[Problem]:
+        """Why the job is not done yet; empty when it is. FabricError when it failed."""
         job = self.cluster.read(self.wanted)
         if job is None:
-            return None, [Problem(f"{describe(self.wanted)} is not there", True)]
+            return [Problem(f"{self.what} is not there", True)]
+        self.status = job.get("status") or {}
         end = ended(job)
         if end is None:
             pods = self.pods()
@@ -140,30 +145,16 @@ class JobWatch:
                 raise self.failure(never_starts(pods))
             stuck = [problem for pod in pods for problem in pod_problems(pod)]
             stuck += [] if pods or self.params["kind"] == "Job" else self.refusal()
-            return job, [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]
+            return [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]
         if not end[0]:
             raise self.failure(end[1])
-        return job, []
+        return []
 
     def failure(self, message: str) -> FabricError:
         logs = [f"{where}:\n{text.strip()}" for where, text in self.logs().items() if text.strip()]
         return FabricError(
             "A job was expected to succeed.",
-            describe(self.wanted),
+            self.what,
             "\n".join([message or "it failed", *logs[:2]]),
-            "Read the end of the log above, mend the cause, remove the job and run again.",
+            "Read the end of the log above, fix the cause, remove the job and run again.",
         )
-
-
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module job_finished."""
-    watch = JobWatch(connect(module), module.params)
-    if module.check_mode:
-        return {"changed": False, "waited": 0.0, "status": {}, "logs": {}}
-    wait = Wait({**module.params, "what": describe(watch.wanted), "settle": 0})
-    job, problems = watch.look()
-    while not wait.done(problems):
-        time.sleep(module.params["sleep"])
-        job, problems = watch.look()
-    status = (job or {}).get("status") or {}
-    return {"changed": False, "waited": round(wait.elapsed(), 1), "status": status, "logs": watch.logs()}

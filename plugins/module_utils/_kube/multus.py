@@ -1,13 +1,107 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names by which pods and multus speak to each other."""
+"""Multus: what a pod asks it for, and the NetworkAttachmentDefinitions (NAD) that it reads. Pure."""
 
 from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 # Annotations of a pod: the networks that it asks for, and, as JSON, what multus gave it.
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
+REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
 # A network that pods can ask for.
 NAD_API = "k8s.cni.cncf.io/v1"
 NAD = (NAD_API, "NetworkAttachmentDefinition")
+
+Name = t.Tuple[str, str]  # namespace and name
+Pool = t.Tuple[str, str]  # kind and name
+
+
+class Attachment(t.TypedDict):
+    """What a NAD has to say. Every planned network says it of its own."""
+
+    name: str
+    namespace: str
+    master: str  # the interface of the hosts that pods join
+    mode: str
+    mtu: int  # bytes; 0: the master's
+    ipam: Object  # configuration of the IPAM plugin
+
+
+# ---- what a pod asks for --------------------------------------------------------------------------------------------
+
+
+def selections(text: str, namespace: str) -> t.List[Object]:
+    """The networks in an annotation, `a, jobs/b@net2` or a JSON list, each with its namespace and name."""
+    if text.lstrip().startswith("["):
+        try:
+            return [{**i, "namespace": i.get("namespace") or namespace, "name": i["name"]} for i in json.loads(text)]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return []  # multus refuses it as well: such a pod has no network
+    names = (part.strip().partition("@")[0].rpartition("/") for part in text.split(",") if part.strip())
+    return [{"namespace": place or namespace, "name": name} for place, _slash, name in names]
+
+
+def requests(pod: Object) -> t.List[Object]:
+    """The networks that a pod asks multus for, as multus' network selection elements."""
+    texts = [query(f"metadata.annotations.{quoted(key)}", pod) or "" for key in REQUESTS]
+    return [element for text in texts for element in selections(text, pod["metadata"]["namespace"])]
+
+
+def networks_of(pod: Object) -> t.Set[Name]:
+    """The networks that a pod asks multus for."""
+    return {(element["namespace"], element["name"]) for element in requests(pod)}
+
+
+def named_pools(pod: Object) -> t.Set[Pool]:
+    """The pools of nv-ipam that a pod names itself, in the cni-args of its annotation."""
+    found: t.Set[Pool] = set()
+    for args in query('[]."cni-args"', requests(pod)):
+        kind = "CIDRPool" if query("poolType", args) == "cidrpool" else "IPPool"
+        found |= {(kind, name) for name in query("poolNames || poolName || `[]`", args)}
+    return found
+
+
+# ---- what a NAD says ------------------------------------------------------------------------------------------------
+
+
+def macvlan_part(config: t.Any) -> t.Any:
+    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
+    chain = config.get("plugins") if isinstance(config, dict) else None
+    if not isinstance(chain, list):
+        return config
+    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
+
+
+def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
+    """In what the NAD differs from the network; empty when it says what was planned."""
+    place = f"NetworkAttachmentDefinition {network['namespace']}/{network['name']}"
+    if nad is None:
+        return [f"{place} is not there"]
+    text = query("spec.config", nad) or ""
+    try:
+        config = macvlan_part(json.loads(text))
+    except ValueError as error:
+        return [f"{place} is not valid JSON ({error}): {text}"]
+    wanted: Object = {"type": "macvlan", "master": network["master"], "mode": network["mode"], "ipam": network["ipam"]}
+    if network["mtu"]:
+        wanted["mtu"] = network["mtu"]
+    differing = [
+        f"{place} says {key}={config.get(key)!r}, planned is {value!r}"
+        for key, value in wanted.items()
+        if config.get(key) != value
+    ]
+    if not network["mtu"] and config.get("mtu"):
+        differing.append(f"{place} says mtu={config['mtu']}, planned is the master's")
+    return differing
+
+
+def nad_reference(network: Attachment) -> Object:
+    """Kind and name of the NAD of a network."""
+    metadata = {"name": network["name"], "namespace": network["namespace"]}
+    return {"apiVersion": NAD[0], "kind": NAD[1], "metadata": metadata}

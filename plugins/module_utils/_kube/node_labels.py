@@ -11,6 +11,7 @@ from multiprocessing.pool import ThreadPool
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, Object, connect, refusal
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 
 NODES = "/api/v1/nodes"
 ATTEMPTS = 5
@@ -45,18 +46,18 @@ def wanted_taints(current: t.Sequence[Object], wanted: t.Sequence[Object]) -> t.
 
 
 def node_patch(node: Object, wanted: Object) -> Object:
-    """The merge patch that makes the node as wanted; empty when it is so already."""
+    """The merge patch from the node to what is wanted; empty when nothing differs."""
     metadata = node["metadata"]
     patch: Object = {}
     for part in ("labels", "annotations"):
         keys = changed_keys(metadata.get(part) or {}, wanted.get(part) or {})
         if keys:
             patch.setdefault("metadata", {})[part] = keys
-    taints = (node.get("spec") or {}).get("taints") or []
+    taints = query("spec.taints", node) or []
     merged = wanted_taints(taints, wanted.get("taints") or [])
     if merged != taints:
         patch["spec"] = {"taints": merged}
-        # A list is replaced as a whole: the version makes the server refuse if somebody else was faster.
+        # A list is replaced as a whole: the version makes the server refuse a patch of outdated data.
         patch.setdefault("metadata", {})["resourceVersion"] = metadata.get("resourceVersion")
     return patch
 
@@ -71,7 +72,7 @@ def view(node: Object, wanted: Object) -> Object:
         if wanted.get(part):
             shown[part] = kept
     if wanted.get("taints"):
-        shown["taints"] = (node.get("spec") or {}).get("taints") or []
+        shown["taints"] = query("spec.taints", node) or []
     return shown
 
 
@@ -84,8 +85,8 @@ def patched(node: Object, patch: Object) -> Object:
     return {**node, "metadata": metadata, "spec": {**(node.get("spec") or {}), **patch.get("spec", {})}}
 
 
-def send(cluster: Cluster, node: Object, wanted: Object) -> None:
-    """Patch one node, and begin again from a fresh reading when somebody else was faster."""
+def patch_node(cluster: Cluster, node: Object, wanted: Object) -> None:
+    """Patch one node, and again on a newer reading after a conflict."""
     path = f"{NODES}/{node['metadata']['name']}"
     for attempt in range(1, ATTEMPTS + 1):
         patch = node_patch(node, wanted)
@@ -117,7 +118,7 @@ def current_nodes(cluster: Cluster, names: t.Iterable[str], simulated: bool) -> 
     missing = sorted(set(names) - set(known))
     if missing and not simulated:
         raise FabricError(
-            "Nodes were to be labelled.",
+            "Nodes to label do not exist.",
             "the cluster's nodes",
             f"no node {', '.join(missing)}; the cluster has {', '.join(sorted(known)) or 'none'}",
             "Give the names that kubectl get nodes shows, or join the hosts first.",
@@ -125,7 +126,7 @@ def current_nodes(cluster: Cluster, names: t.Iterable[str], simulated: bool) -> 
     return {name: known.get(name, {"metadata": {"name": name}}) for name in names}
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def patch_nodes(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module node_labels."""
     wanted = merged_by_name(module.params["nodes"])
     cluster = connect(module)
@@ -136,5 +137,5 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
     after = {name: view(patched(nodes[name], patches[name]), wanted[name]) for name in differing}
     if differing and not module.check_mode:
         with ThreadPool(min(module.params["concurrency"], len(differing))) as pool:
-            pool.map(lambda name: send(cluster, nodes[name], wanted[name]), differing)
+            pool.map(lambda name: patch_node(cluster, nodes[name], wanted[name]), differing)
     return outcome(before, after, nodes=differing)

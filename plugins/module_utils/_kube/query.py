@@ -13,6 +13,8 @@ import typing as t
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import jmespath
 
+Object = t.Dict[str, t.Any]  # of the API, as JSON
+
 
 @functools.lru_cache(maxsize=None)
 def _compiled(expression: str) -> t.Any:

@@ -1,46 +1,51 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When an operator and what it runs is ready, and when it never will be."""
+"""Whether workloads, custom resources and webhooks are ready, and why not."""
 
 from __future__ import annotations
 
-import time
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
     Object,
-    connect,
     describe,
-    field,
     message_of,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem, newest_pods, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 
-# Reasons for which the kubelet goes on trying, and which no waiting mends.
-HOPELESS = (
-    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "CrashLoopBackOff", "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
-)  # fmt: skip
-CRASHES = 3
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
-REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
-class Problem(t.NamedTuple):
-    """Something that is not ready. A fault is one that no waiting mends."""
+class WantedObject(t.TypedDict):
+    """An object that has to be ready, as the module's option has it."""
 
-    text: str
-    fault: bool = False
+    api_version: str
+    kind: str
+    name: str
+    namespace: str  # empty for kinds that have none
+    field: str  # of a custom resource, as JMESPath
+    value: str  # empty: the object only has to be there
+    reason: str  # of the condition Ready; empty: any
+
+
+class ReadyOptions(t.TypedDict):
+    """What has to be ready. None: nothing of the sort."""
+
+    objects: t.Optional[t.List[WantedObject]]
+    crds: t.Optional[t.List[str]]
+    accepted: t.Optional[t.List[Object]]
+    watch: t.List[str]  # namespaces whose workloads explain a custom resource
+    idle_faults: bool  # whether a DaemonSet there without nodes is a fault
 
 
 def rollout_pending(workload: Object) -> str:
     """Why a workload is not fully rolled out; empty when it is."""
-    status, spec = workload.get("status") or {}, workload.get("spec") or {}
+    status = workload.get("status") or {}
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0):
         return "its controller has not seen the last change"
     if workload["kind"] == "DaemonSet":
@@ -49,7 +54,8 @@ def rollout_pending(workload: Object) -> str:
         if not wanted:
             return "0 nodes are to run it"
     else:
-        wanted, updated = spec.get("replicas", 1), status.get("updatedReplicas", 0)
+        wanted, updated = query("spec.replicas", workload), status.get("updatedReplicas", 0)
+        wanted = 1 if wanted is None else wanted
         available = status.get("availableReplicas", status.get("readyReplicas", 0))
         if status.get("replicas", 0) > updated:
             return f"{status['replicas'] - updated} old pods are still there"
@@ -71,15 +77,15 @@ def tolerates(tolerations: t.Sequence[Object], taint: Object) -> bool:
 
 def no_node_reason(daemonset: Object, nodes: t.Sequence[Object]) -> str:
     """Why no node is to run a DaemonSet: labels that no node has, or taints that it does not tolerate."""
-    pod = field(daemonset, "spec.template.spec") or {}
-    labels = [node["metadata"].get("labels") or {} for node in nodes]
+    pod = query("spec.template.spec", daemonset) or {}
+    labels = [query("metadata.labels", node) or {} for node in nodes]
     selector = pod.get("nodeSelector") or {}
     unmet = [f"{k}={v}" for k, v in sorted(selector.items()) if not any(own.get(k) == v for own in labels)]
     if unmet:
         return f"no node has the label {', '.join(unmet)}"
     blocking = set()
     for node in nodes:
-        for taint in field(node, "spec.taints") or []:
+        for taint in query("spec.taints", node) or []:
             if taint["effect"] != "PreferNoSchedule" and not tolerates(pod.get("tolerations") or [], taint):
                 blocking.add(f"{taint['key']}:{taint['effect']} on {node['metadata']['name']}")
     if blocking:
@@ -87,79 +93,34 @@ def no_node_reason(daemonset: Object, nodes: t.Sequence[Object]) -> str:
     return "no node matches its node affinity" if pod.get("affinity") else "no node matches its node selector"
 
 
-def container_problem(container: Object) -> t.Optional[Problem]:
-    """What keeps one container from running, if it is more than a matter of time."""
-    name, state = container["name"], container.get("state") or {}
-    waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
-    if waiting.get("reason") in HOPELESS:
-        last = field(container, "lastState.terminated") or {}
-        detail = waiting.get("message") or (f"exit code {last['exitCode']}" if "exitCode" in last else "")
-        return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), True)
-    # Between two restarts a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
-    if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
-        text = f"container {name} ends with exit code {ended['exitCode']}, {container['restartCount']} restarts"
-        return Problem(f"{text}: {(ended.get('message') or ended.get('reason') or '').strip()[-300:]}", True)
-    return None
+def condition_true(obj: t.Optional[Object], name: str) -> bool:
+    return query(f"status.conditions[?type=='{name}'].status | [0]", obj) == "True"
 
 
-def container_statuses(pod: Object) -> t.List[Object]:
-    """What the kubelet says of a pod's containers: init containers first."""
-    status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-
-
-def pod_problems(pod: Object) -> t.List[Problem]:
-    name, found = pod["metadata"]["name"], []
-    for container in container_statuses(pod):
-        problem = container_problem(container)
-        if problem:
-            found.append(Problem(f"pod {name}, {problem.text}", problem.fault))
-    for condition in field(pod, "status.conditions") or []:
-        if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            found.append(Problem(f"pod {name} is on no node yet: {condition.get('message', '')}"))
-    return found
-
-
-def newest_pods(pods: t.Sequence[Object]) -> t.List[Object]:
-    """The pods of the newest revision: those of the one before may be broken, and are on their way out."""
-
-    def revision(pod: Object) -> str:
-        labels = pod["metadata"].get("labels") or {}
-        return next((labels[key] for key in REVISION_LABELS if key in labels), "")
-
-    if not pods:
-        return []
-    newest = revision(max(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", "")))
-    return [pod for pod in pods if revision(pod) == newest]
-
-
-def condition_true(obj: Object, name: str) -> bool:
-    conditions = field(obj, "status.conditions") or []
-    return any(c["type"] == name and c["status"] == "True" for c in conditions)
-
-
-def said(obj: Object) -> t.Tuple[str, str]:
+def stated_reason(obj: Object) -> t.Tuple[str, str]:
     """Reason and message of a custom resource: of its condition Error while that is true, else of Ready."""
-    conditions = {c["type"]: c for c in field(obj, "status.conditions") or []}
-    error = conditions.get("Error") or {}
-    told = error if error.get("status") == "True" else conditions.get("Ready") or {}
-    return told.get("reason", ""), told.get("message", "")
+    conditions = {c["type"]: c for c in query("status.conditions", obj) or []}
+    speaking = conditions.get("Error" if condition_true(obj, "Error") else "Ready") or {}
+    return speaking.get("reason", ""), speaking.get("message", "")
 
 
-class Readiness:
-    """What a module call waits for."""
+class ObjectWatch:
+    """Workloads, custom resources, definitions and webhooks that have to be ready."""
 
-    def __init__(self, cluster: Cluster, params: Object) -> None:
+    what = "the objects"
+    next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
+
+    def __init__(self, cluster: Cluster, params: ReadyOptions) -> None:
         self.cluster, self.params = cluster, params
 
     def problems(self) -> t.List[Problem]:
         """Everything that is not ready now."""
-        found = [problem for wanted in self.params["objects"] for problem in self.object_problems(wanted)]
-        found += [problem for name in self.params["crds"] for problem in self.crd_problems(name)]
-        found += [problem for obj in self.params["accepted"] for problem in self.refusals(obj)]
+        found = [problem for wanted in self.params["objects"] or () for problem in self.object_problems(wanted)]
+        found += [problem for name in self.params["crds"] or () for problem in self.crd_problems(name)]
+        found += [problem for obj in self.params["accepted"] or () for problem in self.refusals(obj)]
         return found
 
-    def object_problems(self, wanted: Object) -> t.List[Problem]:
+    def object_problems(self, wanted: WantedObject) -> t.List[Problem]:
         metadata = {"name": wanted["name"], "namespace": wanted["namespace"]}
         obj = {"apiVersion": wanted["api_version"], "kind": wanted["kind"], "metadata": metadata}
         name, current = describe(obj), self.cluster.read(obj)
@@ -179,17 +140,16 @@ class Readiness:
             else [Problem(f"CustomResourceDefinition {name} is not Established")]
         )
 
-    def state_problems(self, name: str, current: Object, wanted: Object) -> t.List[Problem]:
+    def state_problems(self, name: str, current: Object, wanted: WantedObject) -> t.List[Problem]:
         """A custom resource says itself whether it is ready; its workloads say why not."""
-        seen, (reason, message) = field(current, wanted["field"]), said(current)
+        seen, (reason, message) = query(wanted["field"], current), stated_reason(current)
         if not wanted["value"] or (seen == wanted["value"] and wanted["reason"] in ("", reason)):
             return []
         parts = [
             f"{part.get('name')} {part.get('state')}"
-            for part in field(current, "status.appliedStates") or []
-            if part.get("state") not in ("ready", "ignore")
+            for part in query("status.appliedStates[?state!='ready' && state!='ignore']", current) or []
         ]
-        parts += [text for text in (field(current, "status.reason"), f"{reason}: {message}".strip(": ")) if text]
+        parts += [text for text in (query("status.reason", current), f"{reason}: {message}".strip(": ")) if text]
         detail = f" ({', '.join(parts)})" if parts else ""
         goal = f"{wanted['value']}, {wanted['reason']}" if wanted["reason"] else wanted["value"]
         found = [Problem(f"{name} has {wanted['field']}={seen}{detail}, wanted is {goal}")]
@@ -207,7 +167,7 @@ class Readiness:
         if workload["kind"] == "DaemonSet" and pending.startswith("0 nodes"):
             reason = no_node_reason(workload, self.cluster.items("/api/v1/nodes"))
             return [Problem(f"{name}: {pending}: {reason}", True)]
-        labels = field(workload, "spec.selector.matchLabels") or {}
+        labels = query("spec.selector.matchLabels", workload) or {}
         pods = self.cluster.items(
             f"/api/v1/namespaces/{workload['metadata']['namespace']}/pods",
             labelSelector=",".join(f"{k}={v}" for k, v in sorted(labels.items())),
@@ -225,50 +185,3 @@ class Readiness:
         except ApiError as error:
             return [Problem(f"{describe(obj)} is refused in a dry run: {message_of(error)}")]
         return []
-
-
-class Wait:
-    """Time of a wait: a fault counts when it has stayed for a while, and so does being ready."""
-
-    def __init__(self, params: Object, clock: t.Callable[[], float] = time.monotonic) -> None:
-        self.params, self.clock = params, clock
-        self.start = clock()
-        self.faulty_since: t.Optional[float] = None
-        self.ready_since: t.Optional[float] = None
-
-    def elapsed(self) -> float:
-        return self.clock() - self.start
-
-    def done(self, problems: t.Sequence[Problem]) -> bool:
-        """True when ready; FabricError when it never will be or the time is up."""
-        now, faults = self.clock(), [problem.text for problem in problems if problem.fault]
-        self.ready_since = None if problems else now if self.ready_since is None else self.ready_since
-        self.faulty_since = None if not faults else now if self.faulty_since is None else self.faulty_since
-        if self.ready_since is not None and now - self.ready_since >= self.params["settle"]:
-            return True
-        if self.faulty_since is not None and now - self.faulty_since >= self.params["patience"]:
-            raise self.error("was stopped early: this can't become ready by waiting", faults)
-        if self.elapsed() >= self.params["timeout"]:
-            raise self.error("took too long", [problem.text for problem in problems] or ["not ready for long enough"])
-        return False
-
-    def error(self, how: str, texts: t.Sequence[str]) -> FabricError:
-        return FabricError(
-            f"Waiting for {self.params['what']} {how}.",
-            f"after {self.elapsed():.0f} s",
-            "; ".join(dict.fromkeys(texts)),
-            "Mend what is named (image, label, toleration, log of the crashing container) and run again.",
-        )
-
-
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module operator_ready."""
-    cluster = connect(module)
-    readiness = Readiness(cluster, module.params)
-    if module.check_mode:
-        missing = readiness.problems() if cluster.present else []
-        return {"changed": False, "waited": 0.0, "pending": [problem.text for problem in missing]}
-    wait = Wait(module.params)
-    while not wait.done(readiness.problems()):
-        time.sleep(module.params["sleep"])
-    return {"changed": False, "waited": round(wait.elapsed(), 1), "pending": []}

@@ -10,6 +10,8 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
     NETWORK_OPERATORS,
     components,
@@ -18,11 +20,27 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
     show,
 )
 
-Object = t.Dict[str, t.Any]
+
+class OperatorSettings(t.TypedDict, total=False):
+    """What one release of the operator is installed with; the filters' documentation has the details."""
+
+    release: str
+    ipam: str  # nv-ipam or whereabouts
+    rdma_resources: t.List[RdmaResource]  # empty: no device plugin
+    ofed_driver: Object  # ofedDriver of the policy; empty: the hosts' driver
+    images: t.Dict[str, t.Dict[str, str]]  # repository, image, version by component, in place of the release's own
+    pull_secrets: t.List[str]
+    tolerations: t.List[Object]
+    node_affinity: Object
+    nfd: bool  # whether the chart installs Node Feature Discovery
+    cni_bin_directory: str
+    cni_network_directory: str
+    values: Object  # further values of the chart; they win
+
 
 # The operator's own limit of 50Mi gets multus killed on nodes with many pods.
 MULTUS_MEMORY = "256Mi"
-# Seconds between two looks of the device plugin for new devices.
+# Seconds between two scans of the device plugin for new devices.
 UPDATE_INTERVAL = 300
 # The operator can't render its driver's DaemonSet without probes. They and the policy are those of the vendor's chart,
 # less what a drain may lose: pods without a controller, and their empty directories.
@@ -38,7 +56,7 @@ OFED_DEFAULTS: Object = {
 }
 
 
-def able(release: str) -> t.Dict[str, bool]:
+def release_features(release: str) -> t.Dict[str, bool]:
     """What a release can do."""
     version = parse(release)
     if version[:2] not in NETWORK_OPERATORS:
@@ -51,7 +69,7 @@ def able(release: str) -> t.Dict[str, bool]:
     return features(version[:2])
 
 
-def device_plugin_config(resources: t.Sequence[Object]) -> str:
+def device_plugin_config(resources: t.Sequence[RdmaResource]) -> str:
     """The shared device plugin's configuration: JSON that the operator pastes between two single quotes."""
     text = json.dumps({"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}, sort_keys=True)
     if "'" in text:
@@ -86,12 +104,13 @@ def multus_resources() -> t.List[Object]:
     return [{"name": "kube-multus", "requests": {"cpu": "100m", **memory}, "limits": dict(memory)}]
 
 
-def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
+def policy_spec(settings: OperatorSettings) -> Object:
     """spec of the NicClusterPolicy; the filter's documentation lists the settings."""
     release, ipam = settings["release"], settings["ipam"]
-    can = able(release)
+    can = release_features(release)
     found = components(release, ipam)
-    images = {name: {**image, **(settings.get("images") or {}).get(name, {})} for name, image in found.items()}
+    own: t.Mapping[str, t.Mapping[str, str]] = settings.get("images") or {}
+    images = {name: {**image, **own.get(name, {})} for name, image in found.items()}
     secrets = settings.get("pull_secrets") or []
     multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
     secondary = {
@@ -115,7 +134,7 @@ def policy_spec(settings: t.Mapping[str, t.Any]) -> Object:
     return spec
 
 
-def nic_cluster_policy(settings: t.Mapping[str, t.Any]) -> Object:
+def nic_cluster_policy(settings: OperatorSettings) -> Object:
     """The NicClusterPolicy. The operator acts on this one name only."""
     return {
         "apiVersion": "mellanox.com/v1alpha1",
@@ -125,9 +144,9 @@ def nic_cluster_policy(settings: t.Mapping[str, t.Any]) -> Object:
     }
 
 
-def network_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
+def network_operator_values(settings: OperatorSettings) -> Object:
     """The chart's values; the filter's documentation lists the settings."""
-    can = able(settings["release"])
+    can = release_features(settings["release"])
     nfd = bool(settings.get("nfd"))
     values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}
     if can["deploy_cr"]:
@@ -166,49 +185,8 @@ def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
 
 
 def network_operator_release(release: str, installed: str = "") -> Object:
-    """What the vendor made a release for, what it can do, and the way to it; see the filter's documentation."""
-    can = able(release)
+    """Which Kubernetes a release supports, its features, and the steps to it; see the filter's documentation."""
+    can = release_features(release)
     low, high = NETWORK_OPERATORS[parse(release)[:2]].kubernetes
     change, steps = upgrade_steps(installed, release)
     return {"oldest": show(low), "newest": show(high), "features": can, "change": change, "steps": steps}
-
-
-def namespaces(networks: t.Sequence[Object], known: t.Sequence[str], labels: t.Mapping[str, str]) -> t.List[Object]:
-    """The namespaces of networks, but for those that every cluster has and those that somebody else makes."""
-    names = dict.fromkeys(network.get("namespace") or "default" for network in networks)
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **({"labels": labels} if labels else {})}}
-        for name in names
-        if name not in ("default", "kube-system", *known)
-    ]
-
-
-def macvlan_objects(networks: t.Sequence[Object], pool_namespace: str, labels: t.Mapping[str, str]) -> t.List[Object]:
-    """What networks stand on: the namespaces that no cluster has by itself, and the address pools of nv-ipam."""
-    objects = namespaces(networks, (pool_namespace,), labels)
-    for pool in (pool for network in networks for pool in network.get("pools") or [network.get("pool")] if pool):
-        objects.append(
-            {
-                "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
-                "kind": "IPPool",
-                "metadata": {"name": pool["name"], "namespace": pool_namespace},
-                "spec": {key: value for key, value in pool.items() if key != "name"},
-            }
-        )
-    return objects
-
-
-def plan_nodes(plan: t.Mapping[str, t.Any]) -> Object:
-    """What a plan says of hosts, by the names that the cluster knows them by."""
-    hosts = plan["hosts"]
-    rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
-    controllers = [
-        {
-            "host": controller["address"],
-            "port": controller["port"],
-            "label": controller["label"],
-            "nodes": [hosts[host]["node"] for host in controller["serves"]],
-        }
-        for controller in plan["vipu"]["controllers"]
-    ]
-    return {"rdma": rdma, "vipu_controllers": controllers}

@@ -1,14 +1,15 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster is and has that roles have to know before they change it."""
+"""What a cluster has that roles have to know before they change it: versions, nodes, add-ons, network operators."""
 
 from __future__ import annotations
 
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect, field
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
@@ -19,9 +20,8 @@ POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 
 def image_names(workload: Object) -> t.List[str]:
     """The last parts of a workload's images, without registry and tag. Spiderpool installs its multus beforehand."""
-    pod = field(workload, "spec.template.spec") or {}
-    containers = (pod.get("initContainers") or []) + (pod.get("containers") or [])
-    return [c.get("image", "").rpartition("/")[2].partition("@")[0].partition(":")[0] for c in containers]
+    images = query("spec.template.spec.[initContainers, containers][].image", workload) or []
+    return [image.rpartition("/")[2].partition("@")[0].partition(":")[0] for image in images]
 
 
 def places(workloads: t.Sequence[Object], images: t.Sequence[str]) -> t.List[str]:
@@ -31,12 +31,11 @@ def places(workloads: t.Sequence[Object], images: t.Sequence[str]) -> t.List[str
 
 
 def node_view(node: Object) -> Object:
-    conditions = field(node, "status.conditions") or []
     return {
         "name": node["metadata"]["name"],
-        "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
-        "schedulable": not field(node, "spec.unschedulable"),
-        "version": (field(node, "status.nodeInfo.kubeletVersion") or "").lstrip("v"),
+        "ready": condition_true(node, "Ready"),
+        "schedulable": not query("spec.unschedulable", node),
+        "version": (query("status.nodeInfo.kubeletVersion", node) or "").lstrip("v"),
     }
 
 
@@ -48,7 +47,7 @@ def addon_facts(cluster: Cluster) -> Object:
     workers = [each for each in daemonsets if "topology" not in each["metadata"]["name"]]
     nodes: t.Set[str] = set()
     for daemonset in daemonsets:
-        metadata, labels = daemonset["metadata"], field(daemonset, "spec.selector.matchLabels") or {}
+        metadata, labels = daemonset["metadata"], query("spec.selector.matchLabels", daemonset) or {}
         if f"{metadata['namespace']}/{metadata['name']}" in multus:
             selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
             pods = cluster.items(f"/api/v1/namespaces/{metadata['namespace']}/pods", labelSelector=selector)
@@ -59,10 +58,10 @@ def addon_facts(cluster: Cluster) -> Object:
 def operator_view(deployment: Object) -> Object:
     """A network operator: where it is, its release, and the name under which helm installed it."""
     metadata = deployment["metadata"]
-    images = [c.get("image", "") for c in field(deployment, "spec.template.spec.containers") or []]
+    images = query("spec.template.spec.containers[].image", deployment) or []
     tags = [image.rpartition("/")[2].partition("@")[0].partition(":")[2] for image in images]
-    version = (metadata.get("labels") or {}).get("app.kubernetes.io/version") or next(iter(tags), "")
-    release = (metadata.get("annotations") or {}).get("meta.helm.sh/release-name", "")
+    version = query(f"labels.{quoted('app.kubernetes.io/version')}", metadata) or next(iter(tags), "")
+    release = query(f"annotations.{quoted('meta.helm.sh/release-name')}", metadata) or ""
     return {
         "namespace": metadata["namespace"],
         "name": metadata["name"],
@@ -72,27 +71,26 @@ def operator_view(deployment: Object) -> Object:
 
 
 def in_chart(policy: t.Optional[Object]) -> bool:
-    """Whether an upgrade of the chart would delete the policy: it is the chart's, and nothing tells helm to keep it."""
-    metadata = (policy or {}).get("metadata") or {}
-    managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
-    return managed and (metadata.get("annotations") or {}).get("helm.sh/resource-policy") != "keep"
+    """Whether an upgrade of the chart would delete the policy: the chart owns it, and no annotation keeps it."""
+    managed_by = query(f"metadata.labels.{quoted('app.kubernetes.io/managed-by')}", policy)
+    resource_policy = query(f"metadata.annotations.{quoted('helm.sh/resource-policy')}", policy)
+    return bool(managed_by == "Helm" and resource_policy != "keep")
 
 
 def policy_ipam(policy: t.Optional[Object]) -> str:
     """The IPAM of the networks that are there. Without nv-ipam it is whereabouts, of the policy or beside it."""
     if policy is None:
         return ""
-    return "nv-ipam" if field(policy, "spec.nvIpam") else "whereabouts"
+    return "nv-ipam" if query("spec.nvIpam", policy) else "whereabouts"
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module cluster_info."""
+def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module network_operator_info."""
     cluster = connect(module)
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     deployments = cluster.items("/apis/apps/v1/deployments")
     policy = cluster.get(POLICY)
-    version = (cluster.get("/version") or {}).get("gitVersion", "")
-    groups = (cluster.get("/apis") or {}).get("groups", [])
+    version = query("gitVersion", cluster.get("/version")) or ""
     return {
         "changed": False,
         "present": cluster.present,
@@ -101,7 +99,7 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),
         "whereabouts": places(daemonsets, ("whereabouts",)),
-        "api_groups": sorted(group["name"] for group in groups),
+        "api_groups": sorted(query("groups[].name", cluster.get("/apis")) or []),
         "network_operators": [operator_view(d) for d in deployments if "network-operator" in image_names(d)],
         "policy_in_chart": in_chart(policy),
         "policy_ipam": policy_ipam(policy),

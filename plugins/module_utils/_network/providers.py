@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each stack leaves in a cluster and in its pods, for those who look there. Pure."""
+"""What each stack creates in a cluster and in its pods, for checks of both. Pure."""
 
 from __future__ import annotations
 
@@ -60,14 +60,6 @@ def network_state(stack: Stack, state: t.Optional[Facts]) -> t.Tuple[bool, str, 
     if state and state.get("state") != "ready" and state.get("reason"):
         text += ": " + state["reason"]
     return (state or {}).get("state") == "ready", "ready", text
-
-
-def macvlan_part(config: t.Any) -> t.Any:
-    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
-    chain = config.get("plugins") if isinstance(config, dict) else None
-    if not isinstance(chain, list):
-        return config
-    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
 
 
 def has_own_routes(network: Facts) -> bool:

@@ -1,18 +1,18 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks and pools that this collection made and that are not planned any more: found, judged, and removed."""
+"""Networks and pools that this collection made and that are not planned any more: found, checked, and removed."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import ipaddress
-import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
     ATTACHMENTS,
@@ -26,20 +26,22 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     Object,
     connect,
     describe,
-    field,
     refusal,
     wait_until,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
-from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API, nad_faults, readable_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import (
-    ANNOTATIONS,
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
+    NAD,
+    Attachment,
     Name,
-    Removal,
-    name_of,
+    Pool,
+    nad_faults,
+    named_pools,
     networks_of,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API, readable_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
@@ -48,8 +50,8 @@ SHOWN = 20
 GONE = "addresses of pods that are gone"
 
 
-class Dead(t.NamedTuple):
-    """An address that whereabouts keeps for a pod which does not run any more, and the request that frees it."""
+class StaleAddress(t.NamedTuple):
+    """An address that whereabouts keeps for a pod that does not run any more, and the request that frees it."""
 
     address: str
     pod: str
@@ -58,7 +60,7 @@ class Dead(t.NamedTuple):
     body: Object
 
 
-class LeftOver(t.NamedTuple):
+class Unplanned(t.NamedTuple):
     """What is not planned any more, and what depends on it."""
 
     networks: t.List[Object]
@@ -66,7 +68,7 @@ class LeftOver(t.NamedTuple):
     pools: t.List[Object]
     users: t.Dict[str, t.List[str]]  # the networks that a pod asks for, by namespace/name of the pod
     leaving: t.List[str]  # pods that use them as well, and are being deleted
-    dead: t.List[Dead]
+    stale: t.List[StaleAddress]
 
     @property
     def objects(self) -> t.List[Object]:
@@ -77,7 +79,7 @@ class LeftOver(t.NamedTuple):
         return [describe(obj) for obj in self.objects]
 
 
-# ---- what is left over ----------------------------------------------------------------------------------------------
+# ---- what is not planned --------------------------------------------------------------------------------------------
 
 
 def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -> t.List[Object]:
@@ -90,29 +92,29 @@ def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -
 
 
 def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str) -> t.List[Object]:
-    """Pools that no network of the plan deals from; nv-ipam looks into one namespace only."""
+    """Pools that no network of the plan uses; nv-ipam reads one namespace only."""
     kept = {(kind, namespace, name) for network in planned for kind, name in overlaps.planned_pools(network)}
     return [item for item in items if overlaps.is_ours(item) and (item["kind"], *name_of(item)) not in kept]
 
 
-def as_network(network: Object) -> Object:
-    """A MacvlanNetwork in the words of a plan. An IPAM that is no JSON deals nothing."""
+def attachment_of(network: Object) -> Attachment:
+    """What the NAD of a MacvlanNetwork has to say. An IPAM that is no JSON has no addresses."""
     spec = readable_spec(network.get("spec")) or {}
     ipam = spec.get("ipam")
     return {
         "name": network["metadata"]["name"],
         "namespace": spec.get("networkNamespace") or "default",
         "master": spec.get("master", ""),
-        "mode": spec.get("mode"),
-        "mtu": spec.get("mtu"),
+        "mode": spec.get("mode", ""),
+        "mtu": spec.get("mtu", 0),
         "ipam": ipam if isinstance(ipam, dict) else {},
     }
 
 
-def goes_along(attachment: Object, networks: t.Sequence[Object]) -> bool:
-    """Whether an attachment is of these networks: made for one, or, where nobody owns it, equal to what one says."""
+def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
+    """Whether an attachment is of these networks: owned by one, or, without an owner, equal to what one says."""
     made_for = overlaps.owners(attachment)
-    if field(attachment, "metadata.ownerReferences"):
+    if query("metadata.ownerReferences", attachment):
         return any(network["name"] in made_for for network in networks)
     place = name_of(attachment)
     return any(
@@ -121,16 +123,16 @@ def goes_along(attachment: Object, networks: t.Sequence[Object]) -> bool:
 
 
 def addresses_of(obj: Object) -> netaddr.IPSet:
-    """What a left-over deals by itself; a network of nv-ipam deals from its pools."""
+    """The addresses that an object gives out by itself; a network of nv-ipam has them from its pools."""
     with contextlib.suppress(*overlaps.MALFORMED):
         if obj["kind"] == "MacvlanNetwork":
-            return overlaps.range_addresses(overlaps.read_ranges(as_network(obj)["ipam"]))
+            return overlaps.range_addresses(overlaps.read_ranges(attachment_of(obj)["ipam"]))
         return overlaps.pool_addresses(obj["spec"])
     return netaddr.IPSet()
 
 
-def conflicts(found: LeftOver, planned: t.Sequence[Object]) -> t.List[str]:
-    """Which left-overs share addresses with which network of the plan."""
+def find_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> t.List[str]:
+    """Which of them share addresses with which network of the plan."""
     theirs = [(network["name"], overlaps.planned_addresses(network)) for network in planned]
     texts = []
     for obj in found.objects:
@@ -145,19 +147,7 @@ def conflicts(found: LeftOver, planned: t.Sequence[Object]) -> t.List[str]:
 # ---- who uses it ----------------------------------------------------------------------------------------------------
 
 
-def named_pools(pod: Object) -> t.Set[t.Tuple[str, str]]:
-    """The pools of nv-ipam that a pod names itself, in the cni-args of its annotation."""
-    found: t.Set[t.Tuple[str, str]] = set()
-    for key in ANNOTATIONS:
-        with contextlib.suppress(ValueError, TypeError, AttributeError):  # names only, or refused by multus as well
-            for item in json.loads((pod["metadata"].get("annotations") or {}).get(key) or "[]"):
-                args = item.get("cni-args") or {}
-                kind = "CIDRPool" if args.get("poolType") == "cidrpool" else "IPPool"
-                found |= {(kind, name) for name in args.get("poolNames") or args.get("poolName") or ()}
-    return found
-
-
-def users(pods: t.Iterable[Object], doomed: t.Set[Name], pools: t.Set[t.Tuple[str, str]]) -> t.Dict[str, t.List[str]]:
+def find_users(pods: t.Iterable[Object], doomed: t.Set[Name], pools: t.Set[Pool]) -> t.Dict[str, t.List[str]]:
     """The pods that use doomed attachments or pools, and by which names."""
     found = {}
     for pod in pods:
@@ -171,10 +161,10 @@ def users(pods: t.Iterable[Object], doomed: t.Set[Name], pools: t.Set[t.Tuple[st
 # ---- whereabouts ----------------------------------------------------------------------------------------------------
 
 
-def dead_entries(
+def stale_addresses(
     pools: t.Sequence[Object], reservations: t.Sequence[Object], cidrs: t.Set[t.Any], alive: t.Set[str]
-) -> t.List[Dead]:
-    """What whereabouts keeps, in these subnets, for pods that do not run any more. Nobody's network frees it then.
+) -> t.List[StaleAddress]:
+    """What whereabouts keeps, in these subnets, for pods that do not run any more. No network frees it then.
 
     The version makes it a conflict when whereabouts has changed the pool in between.
     """
@@ -192,20 +182,20 @@ def dead_entries(
         version = {"resourceVersion": pool["metadata"].get("resourceVersion")}
         body = {"metadata": version, "spec": {"allocations": dict.fromkeys(gone)}}
         path = f"{WHEREABOUTS}/namespaces/{namespace}/ippools/{name}"
-        found += [Dead(str(start.ip + int(offset)), pod, "patch", path, body) for offset, pod in gone.items()]
+        found += [StaleAddress(str(start.ip + int(offset)), pod, "patch", path, body) for offset, pod in gone.items()]
     for item in reservations:
         namespace, name = name_of(item)
-        address, pod = reserved_address(name, cidrs), field(item, "spec.podref")
+        address, pod = reserved_address(name, cidrs), query("spec.podref", item)
         if address and pod and pod not in alive:
             path = f"{WHEREABOUTS}/namespaces/{namespace}/overlappingrangeipreservations/{name}"
             version = {"resourceVersion": item["metadata"].get("resourceVersion")}
-            found.append(Dead(address, pod, "delete", path, {"preconditions": version}))
+            found.append(StaleAddress(address, pod, "delete", path, {"preconditions": version}))
     return found
 
 
-def free(cluster: Cluster, dead: t.Sequence[Dead]) -> None:
-    """One request a pool. Where whereabouts was faster it stays its own reconciler's work."""
-    for verb, path, body in {each.path: (each.verb, each.path, each.body) for each in dead}.values():
+def free_addresses(cluster: Cluster, stale: t.Sequence[StaleAddress]) -> None:
+    """One request a pool. What whereabouts has changed meanwhile is left to its own reconciler."""
+    for verb, path, body in {each.path: (each.verb, each.path, each.body) for each in stale}.values():
         try:
             if verb == "patch":
                 cluster.patch(path, body)
@@ -219,16 +209,16 @@ def free(cluster: Cluster, dead: t.Sequence[Dead]) -> None:
 # ---- the module -----------------------------------------------------------------------------------------------------
 
 
-def look(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> LeftOver:
+def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> Unplanned:
     networks = unplanned_networks(cluster.items(overlaps.MACVLANS), planned)
     pools = unplanned_pools(overlaps.listed_pools(cluster), planned, pool_namespace)
     if not networks and not pools:
-        return LeftOver([], [], [], {}, [], [])
+        return Unplanned([], [], [], {}, [], [])
     nads = [{**item, "apiVersion": NAD[0], "kind": NAD[1]} for item in cluster.items(ATTACHMENTS)]
-    former = [as_network(network) for network in networks]
-    along = [nad for nad in nads if goes_along(nad, former)]
+    former = [attachment_of(network) for network in networks]
+    belonging = [nad for nad in nads if belongs_to(nad, former)]
     names = {(pool["kind"], pool["metadata"]["name"]) for pool in pools}
-    doomed = {(network["namespace"], network["name"]) for network in former} | {name_of(nad) for nad in along}
+    doomed = {(network["namespace"], network["name"]) for network in former} | {name_of(nad) for nad in belonging}
     for nad in nads:
         with contextlib.suppress(*overlaps.MALFORMED):
             if any(overlaps.pool_names(ipam) & names for ipam in read_ipams(nad)):
@@ -238,57 +228,56 @@ def look(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> 
         if network["ipam"].get("type") == "whereabouts":
             with contextlib.suppress(*overlaps.MALFORMED):
                 cidrs |= {each.cidr for each in overlaps.read_ranges(network["ipam"])}
-    # Before the pods: whoever has an address by now was there before.
+    # Before the pods: a pod that has an address by now is in the list that follows.
     held = cluster.items(f"{WHEREABOUTS}/ippools") if cidrs else []
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []
     pods = list(running_pods(cluster))
-    dead = dead_entries(held, reservations, cidrs, {"/".join(name_of(pod)) for pod in pods})
+    stale = stale_addresses(held, reservations, cidrs, {"/".join(name_of(pod)) for pod in pods})
     leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
     staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    going = sorted(users(leaving, doomed, names))
-    return LeftOver(networks, along, pools, users(staying, doomed, names), going, dead)
+    going = sorted(find_users(leaving, doomed, names))
+    return Unplanned(networks, belonging, pools, find_users(staying, doomed, names), going, stale)
 
 
-def refuse_users(found: LeftOver) -> None:
+def refuse_users(found: Unplanned) -> None:
     if not found.users:
         return
-    shown = [f"{pod} ({', '.join(names)})" for pod, names in sorted(found.users.items())[:SHOWN]]
-    more = len(found.users) - len(shown)
+    users = [f"{pod} ({', '.join(names)})" for pod, names in sorted(found.users.items())]
     raise FabricError(
         "No pod may use a network that is to be removed.",
         f"not planned any more: {', '.join(found.names)}",
-        f"{len(found.users)} pods use them: {', '.join(shown)}" + (f" and {more} more" if more else ""),
-        "Stop what made these pods and run again, or plan the network again. Nothing was changed.",
+        f"{len(users)} pods use them: {shorten_list(users, SHOWN)}",
+        "Stop what creates these pods and run again, or plan the network again. Nothing was changed.",
     )
 
 
-def settled(look_again: t.Callable[[], LeftOver], found: LeftOver, timeout: float) -> LeftOver:
-    """What is left over once the pods that are being deleted have given back their addresses."""
+def wait_for_leaving(find_again: t.Callable[[], Unplanned], found: Unplanned, timeout: float) -> Unplanned:
+    """What is not planned once the pods that are being deleted are gone, and with them their addresses."""
 
     def pending() -> t.List[str]:
         nonlocal found
         if found.leaving:
-            found = look_again()
+            found = find_again()
             refuse_users(found)
         return [f"Pod {pod} still exists" for pod in found.leaving]
 
     wait_until(
         pending,
         timeout,
-        "Pods on networks that are to be removed are being deleted, and were expected to go.",
-        "Look at these pods: their nodes may not answer. Nothing was changed.",
+        "Pods on networks that are to be removed are being deleted, and are still there.",
+        "Check these pods: their nodes may be down. Nothing was changed.",
     )
     return found
 
 
-def refuse_conflicts(found: LeftOver, planned: t.Sequence[Object]) -> None:
-    seen = conflicts(found, planned)
+def refuse_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> None:
+    seen = find_conflicts(found, planned)
     if seen:
         raise FabricError(
-            "Two networks must not deal the same addresses: two pods would get one.",
+            "Two networks must not give out the same addresses: two pods would get one.",
             f"not planned any more, and still there: {', '.join(found.names)}",
             "; ".join(seen),
-            "Have them removed with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
+            "Remove them with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
             "planned network another part of the subnet (key share). Nothing was changed.",
         )
 
@@ -297,27 +286,27 @@ def existing(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[Object]:
     return [obj for obj in objects if cluster.read(obj) is not None]
 
 
-def remove(cluster: Cluster, found: LeftOver, timeout: float) -> None:
-    """Each is gone before the next one goes: no network may ask a pool that is not there."""
+def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
+    """Each is gone before the next is deleted: no network may ask a pool that does not exist."""
     removal = Removal(cluster, timeout)
-    free(cluster, found.dead)  # first: once its network is gone, a later run would not know of it
+    free_addresses(cluster, found.stale)  # first: without the network a later run would not find them
     for group in (found.networks, found.attachments, found.pools):
         removal.remove(
             group,
             functools.partial(existing, cluster, group),
-            "Look at the finalizers of what is left with kubectl get -o yaml.",
+            "Check the finalizers of what is left with kubectl get -o yaml.",
         )
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module macvlan_prune."""
-    planned, prune = module.params["networks"], module.params["prune"]
+def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module macvlan_network with state=pruned."""
+    planned, prune = module.params["networks"], module.params["unplanned"] == "remove"
     cluster = connect(module)
 
-    def look_again() -> LeftOver:
-        return look(cluster, planned, module.params["pool_namespace"])
+    def find_again() -> Unplanned:
+        return find_unplanned(cluster, planned, module.params["pool_namespace"])
 
-    found = look_again()
+    found = find_again()
     if not prune:
         refuse_conflicts(found, planned)
         if found.objects:
@@ -325,13 +314,13 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
                 f"Not planned any more, and left as they are: {', '.join(found.names)}. They share no address with a "
                 "planned network; fabric_prune_networks: true (in the role macvlan: macvlan_prune) removes them."
             )
-        return outcome({}, {}, left_over=found.names, removed=[])
+        return outcome({}, {}, networks=[], unplanned=found.names, removed=[])
     refuse_users(found)
     if found.objects and not module.check_mode:
-        found = settled(look_again, found, module.params["timeout"])
+        found = wait_for_leaving(find_again, found, module.params["timeout"])
         remove(cluster, found, module.params["timeout"])
     before: Object = {describe(obj): obj.get("spec") for obj in [*found.networks, *found.attachments, *found.pools]}
-    if found.dead:
-        before[GONE] = sorted(f"{each.address}: {each.pod}" for each in found.dead)
+    if found.stale:
+        before[GONE] = sorted(f"{each.address}: {each.pod}" for each in found.stale)
     removed = [name for name in before if name != GONE]
-    return outcome(before, {}, left_over=found.names, removed=removed)
+    return outcome(before, {}, networks=[], unplanned=found.names, removed=removed)

@@ -1,55 +1,35 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What operators serve, removed in the order in which nothing is left without its keeper."""
+"""What the network operator serves, removed in an order in which nothing loses the controller that cleans it up."""
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import multus
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     Cluster,
     Object,
     connect,
     describe,
-    field,
     wait_until,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 
 MELLANOX = "mellanox.com/v1alpha1"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
 NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
 POOLS = ("IPPool", "CIDRPool")
 POLICY = "NicClusterPolicy"
-ANNOTATIONS = (multus.NETWORKS, "v1.multus-cni.io/default-network")
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
-Name = t.Tuple[str, str]
-
-
-def requested(text: str, namespace: str) -> t.Set[Name]:
-    """Namespace and name of the networks in an annotation: `a, jobs/b@net2`, or a JSON list of objects."""
-    if text.lstrip().startswith("["):
-        try:
-            return {(item.get("namespace") or namespace, item["name"]) for item in json.loads(text)}
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return set()  # multus refuses it as well: such a pod has no network
-    names = (part.strip().partition("@")[0].rpartition("/") for part in text.split(",") if part.strip())
-    return {(place or namespace, name) for place, _slash, name in names}
-
-
-def networks_of(pod: Object) -> t.Set[Name]:
-    """The networks that a pod asks multus for."""
-    metadata = pod["metadata"]
-    annotations = metadata.get("annotations") or {}
-    return set().union(*(requested(annotations.get(key) or "", metadata["namespace"]) for key in ANNOTATIONS))
 
 
 def owned_by(obj: Object, kinds: t.Sequence[str]) -> bool:
-    return any(owner.get("kind") in kinds for owner in field(obj, "metadata.ownerReferences") or [])
+    return any(kind in kinds for kind in query("metadata.ownerReferences[].kind", obj) or [])
 
 
 def name_of(obj: Object) -> Name:
@@ -58,20 +38,20 @@ def name_of(obj: Object) -> Name:
 
 def selects(workload: Object, pod: Object) -> bool:
     """Whether a pod is one of the workload's."""
-    wanted = field(workload, "spec.selector.matchLabels") or {}
-    labels = pod["metadata"].get("labels") or {}
+    wanted = query("spec.selector.matchLabels", workload) or {}
+    labels = query("metadata.labels", pod) or {}
     same_place = workload["metadata"]["namespace"] == pod["metadata"]["namespace"]
     return bool(wanted) and same_place and all(labels.get(key) == value for key, value in wanted.items())
 
 
-class Found(t.NamedTuple):
+class Served(t.NamedTuple):
     """What there is, in the order of its removal."""
 
     users: t.List[Object]
     networks: t.List[Object]
     pools: t.List[Object]
     policies: t.List[Object]
-    strangers: t.List[str]
+    attachments: t.List[str]  # of others: they stay
 
 
 class Removal:
@@ -96,7 +76,7 @@ class Removal:
         wait_until(
             lambda: [f"{describe(obj)} still exists" for obj in left()],
             self.timeout,
-            "Deleted objects were expected to go.",
+            "Deleted objects are still there.",
             next_step,
         )
 
@@ -109,13 +89,13 @@ class NetworkRemoval(Removal):
         return [{"apiVersion": "v1", "kind": "Pod", "metadata": item["metadata"]} for item in items]
 
     def attachments(self) -> t.List[Object]:
-        """The NetworkAttachmentDefinitions that the operator made."""
-        return [nad for nad in self.listed(*multus.NAD) if owned_by(nad, NETWORKS)]
+        """The NetworkAttachmentDefinitions that the operator created."""
+        return [nad for nad in self.listed(*NAD) if owned_by(nad, NETWORKS)]
 
-    def look(self) -> Found:
-        nads = self.listed(*multus.NAD)
+    def find(self) -> Served:
+        nads = self.listed(*NAD)
         names = {name_of(nad) for nad in nads if owned_by(nad, NETWORKS)}
-        return Found(
+        return Served(
             [pod for pod in self.pods() if networks_of(pod) & names],
             self.listed(MELLANOX, *NETWORKS),
             self.listed(NV_IPAM, *POOLS),
@@ -128,16 +108,16 @@ class NetworkRemoval(Removal):
         found = [w for kind in ("daemonsets", "deployments") for w in self.cluster.items(f"/apis/apps/v1/{kind}")]
         return [workload for workload in found if owned_by(workload, [POLICY])]
 
-    def run(self, found: Found) -> None:
-        """Pods, networks, pools, policy: each is gone before the next one goes."""
+    def remove_all(self, found: Served) -> None:
+        """Pods, networks, pools, policy: each is gone before the next is deleted."""
         workloads = self.workloads()
         users = {pod["metadata"]["uid"] for pod in found.users}
-        finalizers = "Look at the finalizers of what is left with kubectl get -o yaml."
-        collector = f"See that the cluster's garbage collector works. {finalizers}"
+        finalizers = "Check the finalizers of what is left with kubectl get -o yaml."
+        collector = f"Check that the cluster's garbage collector works. {finalizers}"
         self.remove(
             found.users,
             lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
-            "Look at these pods: their nodes may not answer.",
+            "Check these pods: their nodes may be down.",
         )
         self.remove(found.networks, lambda: self.listed(MELLANOX, *NETWORKS) + self.attachments(), collector)
         self.remove(found.pools, lambda: self.listed(NV_IPAM, *POOLS), finalizers)
@@ -151,21 +131,21 @@ class NetworkRemoval(Removal):
         )
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module network_operator_absent."""
+def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module network_operator."""
     cluster = connect(module)
     removal = NetworkRemoval(cluster, module.params["timeout"])
-    found = removal.look()
+    found = removal.find()
     users = ["/".join(name_of(pod)) for pod in found.users]
     if users and not module.params["force"]:
         raise FabricError(
-            "No pod may use the networks when they are removed.",
+            "The networks are in use.",
             "pods of the cluster",
-            f"{len(users)} pods have an address on them: {', '.join(users[:20])}{' and more' if users[20:] else ''}",
-            "Stop what made these pods (a Deployment, an IPUJob), or have them deleted by force.",
+            f"{len(users)} pods have an address on them: {shorten_list(users, 20)}",
+            "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
         )
     objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
     names = [describe(obj) for obj in objects]
     if objects and not module.check_mode:
-        removal.run(found)
-    return outcome(names, [], objects=names, pods=users, attachments=found.strangers)
+        removal.remove_all(found)
+    return outcome(names, [], objects=names, pods=users, attachments=found.attachments)

@@ -6,32 +6,46 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL, namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
-
-Object = t.Dict[str, t.Any]
 
 API = "spiderpool.spidernet.io/v2beta1"
 # Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
 POOL_MAX = 1 << 16
 # Neither the device plugin nor the controller reads its ConfigMap again: this annotation rolls them when it changes.
 CONFIG = "fabric.ipu/config"
-# CNI plugins that the chart installs unless told otherwise, and that no macvlan rail needs.
+# CNI plugins that the chart installs by default, and that no macvlan rail needs.
 OTHER_PLUGINS = ("installRdmaCNI", "installOvsCNI", "installSriovCNI", "installibSriovCNI", "installIpoibCNI",
                  "installVlanCNI")  # fmt: skip
 
 
 # Networks
+
+
+class SpiderpoolNetwork(PlannedNetwork, total=False):
+    """A planned network, and what a site may add to it for Spiderpool."""
+
+    vlan: int  # on the master; 0: none
+
+
+class SpiderpoolObjects(t.TypedDict):
+    """The networks as API objects."""
+
+    objects: t.List[Object]  # in the order in which they are applied
+    attachments: t.List[Attachment]  # that come of them
 
 
 class Pool(t.NamedTuple):
@@ -50,7 +64,7 @@ class Pool(t.NamedTuple):
         return self.span.size - self.excluded.size
 
 
-def pool_of(network: Object) -> Pool:
+def pool_of(network: PlannedNetwork) -> Pool:
     """The pool of a planned network, no wider than Spiderpool can count."""
     where, subnet = f"network {network['name']}", network.get("subnet")
     if not subnet:
@@ -66,10 +80,10 @@ def ranges(runs: t.Iterable[netaddr.IPRange]) -> t.List[str]:
     return [str(run) if run.size > 1 else str(run[0]) for run in runs]
 
 
-def pool_object(network: Object) -> Object:
+def pool_object(network: PlannedNetwork) -> Object:
     """The SpiderIPPool; the gateway becomes the default route of the rail's own routing table."""
     pool, subnet = pool_of(network), network["subnet"]
-    if not pool.capacity:
+    if not subnet or not pool.capacity:
         raise FabricError(
             "A Spiderpool network needs addresses for pods.",
             f"network {network['name']}",
@@ -86,8 +100,8 @@ def pool_object(network: Object) -> Object:
     return {"apiVersion": API, "kind": "SpiderIPPool", "metadata": {"name": pool.name}, "spec": spec}
 
 
-def network_object(network: Object, coordinator: t.Mapping[str, t.Any], inject: str) -> Object:
-    """The SpiderMultusConfig; its controller makes a NetworkAttachmentDefinition of the same name."""
+def network_object(network: SpiderpoolNetwork, coordinator: t.Mapping[str, t.Any], inject: str) -> Object:
+    """The SpiderMultusConfig; its controller creates a NetworkAttachmentDefinition of the same name."""
     pool = pool_of(network)
     macvlan: Object = {
         "master": [network["master"]],
@@ -106,14 +120,14 @@ def network_object(network: Object, coordinator: t.Mapping[str, t.Any], inject: 
     return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
 
 
-def ipam(network: Object) -> Object:
-    """The IPAM part of the CNI configuration that Spiderpool makes of the network."""
+def ipam(network: PlannedNetwork) -> Object:
+    """The IPAM part of the CNI configuration that Spiderpool writes for the network."""
     pool = pool_of(network)
     return {"type": "spiderpool", f"default_ipv{pool.version}_ippool": [pool.name]}
 
 
-def attachment(network: Object) -> Object:
-    """What the network's NetworkAttachmentDefinition has to say; Spiderpool makes VLAN interfaces of this name."""
+def attachment(network: SpiderpoolNetwork) -> Attachment:
+    """What the network's NetworkAttachmentDefinition has to say; Spiderpool creates VLAN interfaces of this name."""
     vlan = network.get("vlan")
     return {
         "name": network["name"],
@@ -126,19 +140,19 @@ def attachment(network: Object) -> Object:
 
 
 def networks(
-    planned: t.Sequence[Object], coordinator: t.Mapping[str, t.Any], inject: str, labels: t.Mapping[str, str]
-) -> t.Dict[str, t.List[Object]]:
+    planned: t.Sequence[SpiderpoolNetwork], coordinator: t.Mapping[str, t.Any], inject: str, labels: t.Mapping[str, str]
+) -> SpiderpoolObjects:
     """The objects of the networks in the order in which they are applied, and the attachments that come of them."""
     for network in planned:
         for seen, step in network_problems(network):
-            raise FabricError("Spiderpool can't make a network.", f"network {network['name']}", seen, step)
+            raise FabricError("Spiderpool can't create a network.", f"network {network['name']}", seen, step)
     objects = namespaces(planned, (), labels)
     objects += [pool_object(network) for network in planned]
     objects += [network_object(network, coordinator, inject) for network in planned]
     return {"objects": objects, "attachments": [attachment(network) for network in planned]}
 
 
-def network_problems(network: Object) -> t.Iterator[t.Tuple[str, str]]:
+def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
     """Pairs of what Spiderpool can't do for a network, and what it could."""
     if network.get("mode", "bridge") != "bridge":
         yield f"mode is {network['mode']}", "Spiderpool's macvlan networks are bridges: set mode to bridge."
@@ -146,14 +160,15 @@ def network_problems(network: Object) -> t.Iterator[t.Tuple[str, str]]:
         yield "no master", "Name the NIC that the pods of this network join."
 
 
-def judge(planned: t.Sequence[Object], found: Findings) -> None:
-    """What a plan has to say of networks on Spiderpool."""
+def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None:
+    """Findings of planned networks that Spiderpool can't create as planned."""
     for network in planned:
-        if not network["subnet"]:
+        name, subnet = network["name"], network["subnet"]
+        if not subnet:
             continue  # a finding already
-        name, subnet, pool = network["name"], network["subnet"], pool_of(network)
+        pool = pool_of(network)
         for seen, step in network_problems(network):
-            found.error("networks", [], f"{name}: Spiderpool can't make this network.", seen, step)
+            found.error("networks", [], f"{name}: Spiderpool can't create this network.", seen, step)
         if len(network.get("subnets") or []) > 1:
             found.error(
                 "networks",
@@ -183,13 +198,9 @@ def judge(planned: t.Sequence[Object], found: Findings) -> None:
 # The chart
 
 
-def checksum(value: t.Any) -> str:
-    return "sha256:" + hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def device_plugin(resources: t.Sequence[Object]) -> Object:
+def device_plugin(resources: t.Sequence[RdmaResource]) -> Object:
     config = {"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}
-    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: checksum(config)}}
+    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: fingerprint(config)}}
 
 
 def values(settings: t.Mapping[str, t.Any]) -> Object:
@@ -211,7 +222,7 @@ def values(settings: t.Mapping[str, t.Any]) -> Object:
         "spiderpoolController": {
             "prometheus": metrics,
             "podResourceInject": inject,
-            "podAnnotations": {CONFIG: checksum(inject)},
+            "podAnnotations": {CONFIG: fingerprint(inject)},
             **image,
         },
         "grafanaDashboard": {"install": bool(settings.get("dashboards"))},

@@ -237,7 +237,7 @@ def build_plan(settings: Settings, hosts: Hosts) -> t.Dict[str, t.Any]:
     rails.judge_masters(networks, links, found)
     rails.judge_resources(networks, links, placed, settings["pods_per_node"], found)
     if releases["stack"] == "spiderpool":
-        spiderpool.judge(networks, found)
+        spiderpool.check_networks(t.cast(t.Any, networks), found)
     return {
         "schema": SCHEMA,
         "releases": releases,

@@ -221,8 +221,8 @@ def _plan_subnets(
             pods=settings["pods_per_node"] * len(links),
             # Spiderpool allocates single addresses, as whereabouts does.
             ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
-            ipam_release=releases["network_operator"] if releases["features"] else "26.4.1",
             pool_name=pool_name,
+            **({"ipam_release": releases["network_operator"]} if releases["features"] else {}),
         )
         subnet = plan_subnet(request)
         subnets.append({**subnet, "pool": subnet["pool"] and {"name": pool_name, **subnet["pool"]}})
@@ -309,7 +309,8 @@ def plan_network(
     planned["subnets"] = [{**{key: subnet[key] for key in keys}, "needed": needed} for subnet in subnets]
     planned["pools"] = [_pool(subnet["pool"], links, hosts) for subnet in subnets if subnet["pool"]]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
-    planned["ipam"] = spiderpool.ipam(planned) if releases["ipam"] == "spiderpool" else _ipam(subnets)
+    pooled = releases["ipam"] == "spiderpool"
+    planned["ipam"] = spiderpool.ipam(t.cast(t.Any, planned)) if pooled else _ipam(subnets)
     return planned
 
 

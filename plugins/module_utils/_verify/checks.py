@@ -10,10 +10,10 @@ import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import address_fault, planned_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import macvlan_part
 from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import (
     STACKS,
     has_own_routes,
-    macvlan_part,
     network_state,
     route_seen,
     stack_name,

@@ -9,19 +9,10 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS, NETWORKS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import NEVER_STARTS
 
 LABEL = "fabric.ipu/verify"
 PSA = "pod-security.kubernetes.io/enforce"
-# A container in one of these states does not get out of it while we wait.
-HOPELESS = (
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "CrashLoopBackOff",
-)
 IPU_DEPLOYMENTS = ("ipu-operator-controller-manager", "ipu-operator-vipu-proxy")
 SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
 
@@ -218,7 +209,7 @@ def pod_state(pod: t.Optional[Facts], sandbox_failures: t.Sequence[str] = ()) ->
     entries = status.get("containerStatuses") or []
     waiting = [(entry, entry.get("state", {}).get("waiting") or {}) for entry in entries]
     for entry, why in waiting:
-        if why.get("reason") in HOPELESS:
+        if why.get("reason") in NEVER_STARTS:
             return PodState("failed", f"{why['reason']}, {entry.get('image')}: {why.get('message', 'no message')}")
     if len(sandbox_failures) >= SANDBOX_FAILURES:
         return PodState("failed", f"the pod's network could not be made: {sandbox_failures[-1]}")

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import gzip
 import json
 import signal
 import time
@@ -25,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     message_of,
     refusal,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import Release, decode_release
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
 from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import POLICY, addon_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
@@ -224,19 +223,13 @@ def network_facts(network: Future[t.Any], attachment: Future[t.Any]) -> Facts:
 
 def releases(cluster: Cluster) -> t.List[Facts]:
     """The newest revision of the operators' Helm releases: name, namespace, revision, chart version, status."""
-    found: t.Dict[str, Facts] = {}
+    found: t.Dict[str, Release] = {}
     selector = "owner=helm,name in (network-operator,spiderpool,ipu-operator)"
-    for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
-        release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
-        if release["version"] >= found.get(release["name"], {}).get("revision", 0):
-            found[release["name"]] = {
-                "name": release["name"],
-                "namespace": release["namespace"],
-                "revision": release["version"],
-                "version": release.get("chart", {}).get("metadata", {}).get("version", ""),
-                "status": release.get("info", {}).get("status", ""),
-            }
-    return list(found.values())
+    for release in map(decode_release, cluster.items("/api/v1/secrets", labelSelector=selector)):
+        if release.name not in found or release.revision >= found[release.name].revision:
+            found[release.name] = release
+    shown = ("name", "namespace", "revision", "version", "status")
+    return [{key: getattr(release, key) for key in shown} for release in found.values()]
 
 
 def ipu_facts(cluster: Cluster) -> Facts:

@@ -68,8 +68,8 @@ def test_field(path, value):
         (refused(409), False),
     ],
 )
-def test_what_passes(error, passes):
-    assert client.passing(error) is passes
+def test_what_is_transient(error, passes):
+    assert client.is_transient(error) is passes
 
 
 def test_a_server_that_comes_back():

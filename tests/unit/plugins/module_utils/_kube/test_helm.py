@@ -6,50 +6,15 @@ from __future__ import annotations
 
 import base64
 import datetime
-import gzip
-import json
+import tarfile
 import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
-
-
-def secret(revision, status, values=None, labels=None):
-    body = {
-        "version": revision,
-        "info": {"status": status},
-        "chart": {"metadata": {"name": "little", "version": "1.0.0"}},
-        "config": values,
-    }
-    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(body).encode()))).decode()
-    return {"metadata": {"name": f"v{revision}", "labels": labels}, "data": {"release": packed}}
-
-
-def test_decode_release():
-    release = helm.decode_release(secret(3, "deployed", {"a": 1}, {helm.RENDER_LABEL: "x"}))
-    assert release == helm.Release(3, "deployed", "little", "1.0.0", {"a": 1}, "x", "v3")
-    assert helm.decode_release(secret(1, "deployed")).render == helm.NO_RENDER
-
-
-@pytest.mark.parametrize(
-    ("statuses", "finished", "pending"),
-    [
-        ([], None, []),
-        (["deployed"], 1, []),
-        (["superseded", "deployed"], 2, []),
-        (["pending-install"], None, [1]),
-        (["deployed", "pending-upgrade"], 1, [2]),
-        (["deployed", "failed", "pending-rollback"], 2, [3]),
-        (["superseded", "pending-upgrade", "deployed"], 3, []),
-    ],
-)
-def test_split_pending(statuses, finished, pending):
-    releases = [helm.decode_release(secret(number, status)) for number, status in enumerate(statuses, 1)]
-    latest, unfinished = helm.split_pending(releases)
-    assert (latest.revision if latest else None) == finished
-    assert [release.revision for release in unfinished] == pending
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER, Release
+from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
 
 
 @pytest.mark.parametrize(
@@ -91,23 +56,6 @@ def test_chart_crds(values, names):
     assert [crd["metadata"]["name"] for crd in helm.chart_crds(FILES, values)] == names
 
 
-def certificate(end):
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ipu-operator-webhook-svc")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - datetime.timedelta(days=365), end)
-    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-
-@pytest.mark.parametrize("year", [2027, 2051])
-def test_not_after(year):
-    end = datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
-    assert helm.not_after(certificate(end).decode()) == end
-
-
 def test_certificate_end():
     end = datetime.datetime(2027, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
     found = {"data": {"cert": base64.b64encode(certificate(end)).decode(), "key": ""}}
@@ -119,14 +67,6 @@ def test_certificate_end():
     empty = types.SimpleNamespace(get={"/api/v1/namespaces/ipu/secrets/tls": {"data": {"key": "aGVsbG8="}}}.get)
     with pytest.raises(FabricError, match="no certificate under its keys key"):
         helm.certificate_end(empty, "ipu", {"secret": "tls"})
-
-
-def test_the_first_certificate_that_ends_counts_whatever_its_key():
-    early, late = (datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc) for year in (2027, 2051))
-    texts = [base64.b64encode(certificate(end)).decode() for end in (late, early)]
-    assert helm.first_end({"data": {"ca": texts[0], "cert": texts[1], "key": "aGVsbG8="}}) == early
-    assert helm.first_end({"data": {"key": "/////w=="}}) is None
-    assert helm.first_end({}) is helm.first_end(None) is None
 
 
 LOGIN = {
@@ -158,26 +98,52 @@ def test_kubeconfig_of(login, user, server):
     assert config["clusters"][0]["cluster"] == {"server": "https://10.0.0.1:6443", **server}
 
 
+RELEASE = Release("small", "ns", 1, "deployed", "little", "1.0.0", {"a": 1}, NO_RENDER, "v1")
+
+
+def settings(chart):
+    return {"chart": chart, "chart_repo_url": "", "chart_version": "v1.0.0", "values": {"a": 1}, "images": {}}
+
+
 @pytest.mark.parametrize(
     ("chart", "shown"),
     [
         ("little", "little"),
         ("/a/b/little/", "little"),
         ("oci://host/charts/little", "little"),
-        ("x/little-1.0.0.tgz", "little-1.0.0"),
+        ("x/little-1.0.0.tgz", "little"),
+        ("https://host/charts/little-v1.0.0.tgz", "little"),
+        ("oci://host/charts/little:1.0.0", "little"),
+        ("https://host/chart?download=1", ""),
     ],
 )
 def test_the_chart_of_a_release(chart, shown):
-    params = {"chart": chart, "chart_version": "v1.0.0", "values": {"a": 1}, "images": {}}
-    wanted = helm.wanted_state(params)
+    wanted = helm.wanted_state(settings(chart))
     assert wanted["chart"] == shown
-    release = helm.decode_release(secret(1, "deployed", {"a": 1}))
-    assert helm.current_state(release, wanted) == wanted
+    assert helm.current_state(RELEASE, wanted) == wanted
+
+
+@pytest.mark.parametrize("chart", ["little-one", "a-little", "lit", "/a/little-2", "oci://host/charts/little-one"])
+def test_a_release_of_another_chart_is_upgraded(chart):
+    wanted = helm.wanted_state(settings(chart))
+    assert helm.current_state(RELEASE, wanted)["chart"] == "little"
+    assert wanted["chart"] != "little"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_local_chart_says_its_name_itself(tmp_path, packed):
+    path = tmp_path / "checkout"
+    path.mkdir()
+    (path / "Chart.yaml").write_text("name: little\n")
+    if packed:
+        with tarfile.open(tmp_path / "any.tgz", "w:gz") as archive:
+            archive.add(path / "Chart.yaml", "little/Chart.yaml")
+        path = tmp_path / "any.tgz"
+    assert helm.wanted_state(settings(str(path)))["chart"] == "little"
 
 
 def test_a_removed_release_counts_as_none():
-    release = helm.decode_release(secret(1, "uninstalled"))
-    assert helm.current_state(release, {}) is None
+    assert helm.current_state(RELEASE._replace(status="uninstalled"), {}) is None
 
 
 @pytest.mark.parametrize(

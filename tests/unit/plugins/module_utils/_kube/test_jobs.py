@@ -62,7 +62,7 @@ DONE, WAITS = {"terminated": {"exitCode": 1}}, {"waiting": {"reason": "PodInitia
 
 def test_failed_pods_tell_first():
     pods = [pod("a", "1", "Failed"), pod("b", "3"), pod("c", "2", "Failed")]
-    assert [p["metadata"]["name"] for p in jobs.telling(pods)] == ["c", "a", "b"]
+    assert [p["metadata"]["name"] for p in jobs.sort_by_failure(pods)] == ["c", "a", "b"]
 
 
 def test_only_containers_that_started_have_logs():
@@ -97,7 +97,7 @@ def test_a_failure_shows_the_log_of_the_pod_that_failed():
     failed = pod("mnist-1", "1", "Failed", inits=[{"name": "memlock", "state": DONE}])
     cluster = Cluster(job(("Failed", "True", "BackoffLimitExceeded", "reached")), [failed])
     with pytest.raises(FabricError) as error:
-        watch(cluster).look()
+        watch(cluster).problems()
     assert error.value.where == "Job ml/mnist"
     assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/memlock:\nulimit \ufffd too low"
     assert ("/api/v1/namespaces/ml/pods/mnist-1/log", {"container": "memlock", "tailLines": 5}) in cluster.asked
@@ -105,12 +105,12 @@ def test_a_failure_shows_the_log_of_the_pod_that_failed():
 
 def test_a_pod_that_is_stuck_is_named():
     stuck = {"name": "main", "image": "x", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no x"}}}
-    _state, problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).look()
+    problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).problems()
     assert [(p.fault, "ImagePullBackOff" in p.text) for p in problems] == [(False, False), (True, True)]
 
 
 def test_a_job_that_is_gone():
-    _state, problems = watch(Cluster(None)).look()
+    problems = watch(Cluster(None)).problems()
     assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
 
 
@@ -122,7 +122,7 @@ def role(found, name):
 def test_of_an_mpijob_all_pods_are_looked_at_and_the_launcher_is_asked():
     pods = [role(pod(f"mnist-{name}", "1", containers=[{"name": name, "state": DONE}]), name) for name in ROLES]
     cluster = Cluster(job(("Succeeded", "True")), pods)
-    assert watch(cluster, kind="MPIJob").look()[1] == []
+    assert watch(cluster, kind="MPIJob").problems() == []
     assert list(watch(cluster, kind="MPIJob").logs()) == ["mnist-launcher/launcher"]
     assert ("/api/v1/namespaces/ml/pods", {"labelSelector": "training.kubeflow.org/job-name=mnist"}) in cluster.asked
 
@@ -130,16 +130,16 @@ def test_of_an_mpijob_all_pods_are_looked_at_and_the_launcher_is_asked():
 def test_an_mpijob_whose_worker_failed_never_starts():
     worker = role(pod("mnist-worker-1", "1", "Failed", inits=[{"name": "memlock", "state": DONE}]), "worker")
     with pytest.raises(FabricError) as error:
-        watch(Cluster(job(("Created", "True")), [worker]), kind="MPIJob").look()
+        watch(Cluster(job(("Created", "True")), [worker]), kind="MPIJob").problems()
     assert "mnist-worker-1 failed, so the launcher does not start" in error.value.seen
     assert "mnist-worker-1/memlock:\nulimit" in error.value.seen
     launcher = role(pod("mnist-launcher-x", "1", "Running"), "launcher")
-    assert watch(Cluster(job(("Created", "True")), [worker, launcher]), kind="MPIJob").look()[1]
+    assert watch(Cluster(job(("Created", "True")), [worker, launcher]), kind="MPIJob").problems()
 
 
 def test_what_the_operator_refuses_ends_the_wait():
     event = {"type": "Warning", "reason": "ValidationError", "message": "bad policy", "lastTimestamp": "2"}
     cluster = Cluster(job(), events=[event, {**event, "message": "older", "lastTimestamp": "1"}])
-    problems = watch(cluster, kind="MPIJob").look()[1]
+    problems = watch(cluster, kind="MPIJob").problems()
     assert [(p.text, p.fault) for p in problems][1:] == [("ValidationError: bad policy", True)]
-    assert watch(Cluster(job()), kind="MPIJob").look()[1][0].text == "MPIJob ml/mnist goes on: no pod yet"
+    assert watch(Cluster(job()), kind="MPIJob").problems()[0].text == "MPIJob ml/mnist goes on: no pod yet"

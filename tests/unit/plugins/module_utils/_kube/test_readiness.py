@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import readiness
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import Problem
 
 
 def deployment(replicas=1, generation=2, **status):
@@ -84,63 +82,6 @@ def test_no_node_reason(pod, nodes, reason):
     assert reason in readiness.no_node_reason({"spec": {"template": {"spec": pod}}}, nodes)
 
 
-@pytest.mark.parametrize(
-    ("container", "text", "fault"),
-    [
-        ({"state": {"running": {}}}, None, False),
-        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, None, False),
-        (
-            {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
-            "ImagePullBackOff no such",
-            True,
-        ),
-        (
-            {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 2}}},
-            "CrashLoopBackOff exit code 2",
-            True,
-        ),
-        ({"state": {"terminated": {"exitCode": 0}}, "restartCount": 9}, None, False),
-        ({"state": {"terminated": {"exitCode": 1}}, "restartCount": 1}, None, False),
-        (
-            {"state": {"terminated": {"exitCode": 1, "message": "no RDMA"}}, "restartCount": 3},
-            "ends with exit code 1, 3 restarts: no RDMA",
-            True,
-        ),
-        (
-            {"state": {"waiting": {"reason": "CreateContainerError", "message": "not a shared mount"}}},
-            "not a shared",
-            True,
-        ),
-    ],
-)
-def test_container_problem(container, text, fault):
-    problem = readiness.container_problem({"name": "main", **container})
-    assert (problem is None) == (text is None)
-    if problem and text:
-        assert text in problem.text
-        assert problem.fault is fault
-
-
-def test_pods_without_a_node_may_still_get_one():
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient rdma/a"}
-    pod = {"metadata": {"name": "p"}, "status": {"conditions": [condition]}}
-    assert readiness.pod_problems(pod) == [Problem("pod p is on no node yet: Insufficient rdma/a")]
-
-
-def test_newest_pods():
-    def pod(name, time, revision):
-        labels = {"pod-template-hash": revision}
-        return {"metadata": {"name": name, "creationTimestamp": time, "labels": labels}}
-
-    pods = [
-        pod("old", "2026-01-01T00:00:00Z", "a"),
-        pod("n1", "2026-01-02T00:00:00Z", "b"),
-        pod("n2", "2026-01-02T00:00:01Z", "b"),
-    ]
-    assert [p["metadata"]["name"] for p in readiness.newest_pods(pods)] == ["n1", "n2"]
-    assert readiness.newest_pods([]) == []
-
-
 READY = {"type": "Ready", "status": "True", "reason": "Reconciled", "message": "all resources"}
 NO_GPU = {**READY, "reason": "NoGPUNodes", "message": "No GPU node found"}
 BROKEN = [
@@ -187,41 +128,6 @@ def test_what_a_custom_resource_says(status, wanted, idle_faults, texts):
         "field": "status.state", "value": "ready", "reason": wanted,
     }  # fmt: skip
     params = {"objects": [policy], "crds": [], "accepted": [], "watch": ["gpu"], "idle_faults": idle_faults}
-    found = readiness.Readiness(FakeCluster(status), params).problems()
+    found = readiness.ObjectWatch(FakeCluster(status), params).problems()
     assert len(found) == len(texts)
     assert all(text in problem.text for text, problem in zip(texts, found))
-
-
-FAULT, SLOW = Problem("image", True), Problem("starting")
-
-
-@pytest.mark.parametrize(
-    ("looks", "params", "ending"),
-    [
-        ([[]], {}, True),
-        ([[SLOW], []], {}, True),
-        ([[], []], {"settle": 2}, False),
-        ([[], [], []], {"settle": 2}, True),
-        ([[], [SLOW], []], {"settle": 2}, False),
-        ([[SLOW]] * 11, {"timeout": 10}, "took too long.*starting"),
-        ([[FAULT]] * 6, {"patience": 5}, "stopped early.*image"),
-        ([[FAULT]] * 5, {"patience": 5}, False),
-        ([[FAULT], [SLOW], [FAULT], [FAULT]], {"patience": 3}, False),
-    ],
-)
-def test_wait(looks, params, ending):
-    now = [0.0]
-    wait = readiness.Wait({"settle": 0, "patience": 20, "timeout": 100, "what": "it", **params}, lambda: now[0])
-
-    def watch():
-        done = False
-        for problems in looks:
-            done = wait.done(problems)
-            now[0] += 1
-        return done
-
-    if isinstance(ending, str):
-        with pytest.raises(FabricError, match=ending):
-            watch()
-    else:
-        assert watch() is ending

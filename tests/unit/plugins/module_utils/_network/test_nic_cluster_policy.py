@@ -8,7 +8,9 @@ import json
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import plan_nodes
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan
 from ansible_collections.ipu.fabric.plugins.module_utils._network import nic_cluster_policy as nic_policy
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
@@ -96,7 +98,7 @@ def test_device_plugin_config():
 @pytest.mark.parametrize("release", ["26.4", "", "latest", "22.1.0"])
 def test_an_unknown_release(release):
     with pytest.raises(FabricError, match="network_operator_version"):
-        nic_policy.able(release)
+        nic_policy.release_features(release)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_macvlan_objects():
         {"name": "c", "namespace": "jobs"},
         {"name": "d", "namespace": "default", "pool": pool, "pools": [pool, {"name": "rdma-net.ipv6"}]},
     ]
-    objects = nic_policy.macvlan_objects(networks, "operator", {"x": "y"})
+    objects = macvlan.macvlan_objects(networks, "operator", {"x": "y"})
     assert [o["metadata"]["name"] for o in objects] == ["jobs", "rdma-net", "rdma-net", "rdma-net.ipv6"]
     assert [o["kind"] for o in objects] == ["Namespace", "IPPool", "IPPool", "IPPool"]
     assert objects[0]["metadata"]["labels"] == {"x": "y"}
@@ -248,7 +250,7 @@ def test_plan_nodes():
             ]
         },
     }
-    assert nic_policy.plan_nodes(plan) == {
+    assert plan_nodes(plan) == {
         "rdma": ["w1"],
         "vipu_controllers": [{"host": "10.5.0.20", "port": 8090, "label": "k=a", "nodes": ["w1", "cp"]}],
     }

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is left over of former plans, who uses it, and what whereabouts keeps for nobody."""
+"""What is left of former plans, who uses it, and which addresses whereabouts keeps for pods that are gone."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def pod(name: str, networks: str, namespace: str = "jobs") -> Object:
     return {"metadata": {"name": name, "namespace": namespace, "annotations": {KEY: networks}}}
 
 
-def left(*objects: Object, users: t.Optional[t.Dict[str, t.List[str]]] = None) -> prune.LeftOver:
+def left(*objects: Object, users: t.Optional[t.Dict[str, t.List[str]]] = None) -> prune.Unplanned:
     networks = [obj for obj in objects if obj["kind"] == "MacvlanNetwork"]
-    return prune.LeftOver(networks, [], [obj for obj in objects if obj not in networks], users or {}, [], [])
+    return prune.Unplanned(networks, [], [obj for obj in objects if obj not in networks], users or {}, [], [])
 
 
-def test_only_ours_that_is_not_planned_is_left_over() -> None:
+def test_only_ours_that_is_not_planned_is_found() -> None:
     planned = [{"name": "rail", "ipam": {"type": "nv-ipam", "poolName": "rail"}, "pools": [{"name": "rail"}]}]
     networks = [macvlan("rail"), macvlan("old"), macvlan("foreign", ours=False)]
     assert [each["metadata"]["name"] for each in prune.unplanned_networks(networks, planned)] == ["old"]
@@ -76,7 +76,7 @@ def test_attachments_that_go_along(
 ) -> None:
     metadata = {"namespace": place[0], "name": place[1], "ownerReferences": owners}
     attachment = {"metadata": metadata, "spec": {"config": json.dumps(config)}}
-    assert prune.goes_along(attachment, [prune.as_network(macvlan())]) is along
+    assert prune.belongs_to(attachment, [prune.attachment_of(macvlan())]) is along
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_attachments_that_go_along(
     ],
 )
 def test_conflicts(found: Object, network: Object, text: str) -> None:
-    seen = prune.conflicts(left(found), [{"name": "new", **network}])
+    seen = prune.find_conflicts(left(found), [{"name": "new", **network}])
     assert text in "; ".join(seen)
     assert bool(seen) == bool(text)
 
@@ -112,7 +112,7 @@ def test_conflicts(found: Object, network: Object, text: str) -> None:
     ],
 )
 def test_users(item: Object, used: t.List[str]) -> None:
-    found = prune.users([item], {("jobs", "old")}, {("IPPool", "old")})
+    found = prune.find_users([item], {("jobs", "old")}, {("IPPool", "old")})
     assert found == ({f"{item['metadata']['namespace']}/a": used} if used else {})
 
 
@@ -143,7 +143,7 @@ def test_what_whereabouts_keeps_for_pods_that_are_gone() -> None:
         reservation("net-10.5.0.6", "jobs/gone"),
         reservation("10.6.0.8", "jobs/gone"),
     ]
-    found = prune.dead_entries(pools, reservations, CIDRS, {"jobs/alive"})
+    found = prune.stale_addresses(pools, reservations, CIDRS, {"jobs/alive"})
     assert [(each.verb, each.address, each.path.rpartition("/")[2]) for each in found] == [
         ("patch", "10.5.0.6", "a"),
         ("patch", "fd00:5::9", "b"),

@@ -96,29 +96,7 @@ def remove(cluster, monkeypatch, check=False, force=False, timeout=5):
     monkeypatch.setattr(removal, "connect", lambda module: cluster)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     params = {"force": force, "timeout": timeout}
-    return removal.run(types.SimpleNamespace(params=params, check_mode=check))
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("", set()),
-        ("rdma-net", {("default", "rdma-net")}),
-        ("rdma-net@net7, jobs/other", {("default", "rdma-net"), ("jobs", "other")}),
-        ('[{"name": "a"}, {"name": "b", "namespace": "jobs"}]', {("default", "a"), ("jobs", "b")}),
-        ("[broken", set()),
-        ("[1]", set()),
-        (" , ", set()),
-    ],
-)
-def test_requested(text, names):
-    assert removal.requested(text, "default") == names
-
-
-@pytest.mark.parametrize("key", removal.ANNOTATIONS)
-def test_networks_of_a_pod(key):
-    assert removal.networks_of(pod("p", "jobs", **{key: "a"})) == {("jobs", "a")}
-    assert removal.networks_of({"metadata": {"namespace": "jobs", "name": "p"}}) == set()
+    return removal.remove_networks(types.SimpleNamespace(params=params, check_mode=check))
 
 
 @pytest.mark.parametrize("lag", [0, 3])

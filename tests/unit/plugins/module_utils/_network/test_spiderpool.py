@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import nad_faults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import plan_subnet
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,7 +230,7 @@ def test_a_network_without_subnet_is_refused():
 )
 def test_judge(change, level, check):
     found = Findings([])
-    spiderpool.judge([network(**change)], found)
+    spiderpool.check_networks([network(**change)], found)
     assert [(item["level"], item["check"]) for item in found.as_list()] == ([(level, check)] if level else [])
 
 

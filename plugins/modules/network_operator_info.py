@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: cluster_info
-short_description: What a cluster is and has that matters to its fabric
+module: network_operator_info
+short_description: The network operator of a cluster, and what else is there that matters to it
 version_added: 0.1.0
 description:
   - Reads version, nodes, API groups, and installations of Node Feature Discovery, multus, whereabouts and the network
@@ -22,8 +22,8 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Look at the cluster
-  ipu.fabric.cluster_info:
+- name: Read what the cluster has
+  ipu.fabric.network_operator_info:
     kubeconfig: artifacts/admin.conf
   delegate_to: localhost
   run_once: true
@@ -59,7 +59,7 @@ multus:
   elements: str
   sample: [nvidia-network-operator/kube-multus-ds]
 api_groups:
-  description: Names of the API groups that are served. They tell what else is installed.
+  description: Names of the API groups that are served. They say what else is installed.
   returned: success
   type: list
   elements: str
@@ -77,7 +77,7 @@ network_operators:
   elements: dict
   sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.4.1, release: network-operator}]
 policy_ipam:
-  description: The IPAM that the NicClusterPolicy was made for, V(nv-ipam) or V(whereabouts). Empty without a policy.
+  description: The IPAM that the NicClusterPolicy is for, V(nv-ipam) or V(whereabouts). Empty without a policy.
   returned: success
   type: str
   sample: nv-ipam
@@ -90,11 +90,11 @@ policy_in_chart:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import run
+from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import read_cluster
 
 
 def main() -> None:
-    run_module(arguments(), run)
+    run_module(arguments(), read_cluster, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

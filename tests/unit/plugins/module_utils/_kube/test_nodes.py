@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import nodes_ready
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import nodes
 
 
 def node(name, *conditions):
@@ -28,7 +28,7 @@ LOST = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
     ],
 )
 def test_why_not_ready(conditions, reason):
-    assert nodes_ready.why_not_ready(node("a", *conditions)) == reason
+    assert nodes.why_not_ready(node("a", *conditions)) == reason
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_why_not_ready(conditions, reason):
     ],
 )
 def test_not_ready(names, expected):
-    assert nodes_ready.not_ready([node("a", READY), node("b", LOST)], names) == expected
+    assert nodes.not_ready([node("a", READY), node("b", LOST)], names) == expected

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: network_operator_absent
+module: network_operator
 short_description: Remove what the network operator serves, in a safe order
 version_added: 0.1.0
 description:
   - Removes the operator's networks, the address pools of nv-ipam and the NicClusterPolicy. Each is gone, with what the
-    operator made of it, before the next one goes.
+    operator created for it, before the next is deleted.
   - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
   - The operator itself has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards.
 author: ipu.fabric contributors (@ipu-fabric)
@@ -21,8 +21,13 @@ extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
+  state:
+    description: V(absent) is all that there is. M(ipu.fabric.helm_release) and M(ipu.fabric.kube_apply) install.
+    type: str
+    choices: [absent]
+    required: true
   force:
-    description: Whether to delete the pods that use the networks. What made them may make them again.
+    description: Whether to delete the pods that use the networks. Their controllers may create them again.
     type: bool
     default: false
   timeout:
@@ -30,13 +35,15 @@ options:
     type: int
     default: 300
 seealso:
-  - module: ipu.fabric.kube_apply
+  - module: ipu.fabric.helm_release
+  - module: ipu.fabric.macvlan_network
 """
 
 EXAMPLES = r"""
 - name: Say what would be removed
-  ipu.fabric.network_operator_absent:
+  ipu.fabric.network_operator:
     kubeconfig: artifacts/admin.conf
+    state: absent
     force: true
   check_mode: true
   register: found
@@ -44,8 +51,9 @@ EXAMPLES = r"""
   run_once: true
 
 - name: Remove networks, pools and the policy
-  ipu.fabric.network_operator_absent:
+  ipu.fabric.network_operator:
     kubeconfig: artifacts/admin.conf
+    state: absent
   delegate_to: localhost
   run_once: true
 """
@@ -64,7 +72,7 @@ pods:
   elements: str
   sample: []
 attachments:
-  description: Namespace and name of the NetworkAttachmentDefinitions that are somebody else's. They stay.
+  description: Namespace and name of the NetworkAttachmentDefinitions of other owners. They stay.
   returned: success
   type: list
   elements: str
@@ -73,15 +81,16 @@ attachments:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import run
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import remove_networks
 
 
 def main() -> None:
     spec = arguments(
+        state={"type": "str", "choices": ["absent"], "required": True},
         force={"type": "bool", "default": False},
         timeout={"type": "int", "default": 300},
     )
-    run_module(spec, run)
+    run_module(spec, remove_networks, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

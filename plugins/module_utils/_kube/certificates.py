@@ -1,0 +1,34 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When certificates in Secrets end: those of webhooks, which their charts make and nothing renews."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    from cryptography import x509
+
+PEM = "-----BEGIN CERTIFICATE-----"
+
+
+def not_after(pem: str) -> datetime.datetime:
+    """When the first certificate of a PEM text ends."""
+    return x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+
+
+def first_end(secret: t.Optional[Object]) -> t.Optional[datetime.datetime]:
+    """When the first of the certificates in a Secret ends; None without one. Charts name their keys freely."""
+    texts = [base64.b64decode(value).decode(errors="replace").strip() for value in query("data.*", secret) or []]
+    ends = []
+    for text in texts:
+        with contextlib.suppress(ValueError):  # cut off
+            ends += [not_after(text)] if text.startswith(PEM) else []
+    return min(ends, default=None)

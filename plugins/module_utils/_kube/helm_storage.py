@@ -1,0 +1,67 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Releases as helm stores them: one Secret a revision."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+
+# The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
+RENDER_LABEL = "ipu.fabric/render"
+NO_RENDER = "none"
+
+
+class Release(t.NamedTuple):
+    """One revision of a release."""
+
+    name: str
+    namespace: str
+    revision: int
+    status: str
+    chart: str
+    version: str  # of the chart
+    values: Object
+    render: str
+    secret: str
+
+    @property
+    def pending(self) -> bool:
+        return self.status.startswith("pending-")
+
+
+def decode_release(secret: Object) -> Release:
+    """A Secret of type helm.sh/release.v1: base64 of base64 of gzip of JSON."""
+    data = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    return Release(
+        name=data.get("name", ""),
+        namespace=data.get("namespace", ""),
+        revision=data["version"],
+        status=query("info.status", data) or "",
+        chart=query("chart.metadata.name", data) or "",
+        version=query("chart.metadata.version", data) or "",
+        values=data.get("config") or {},
+        render=query(f"metadata.labels.{quoted(RENDER_LABEL)}", secret) or NO_RENDER,
+        secret=query("metadata.name", secret) or "",
+    )
+
+
+def read_releases(cluster: Cluster, name: str, namespace: str) -> t.List[Release]:
+    """All revisions of a release."""
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    secrets = cluster.items(path, labelSelector=f"owner=helm,name={name}")
+    return [decode_release(secret) for secret in secrets]
+
+
+def split_pending(releases: t.Sequence[Release]) -> t.Tuple[t.Optional[Release], t.List[Release]]:
+    """The newest finished revision, and the unfinished ones that a killed run left after it."""
+    ordered = sorted(releases, key=lambda release: release.revision, reverse=True)
+    finished = next((release for release in ordered if not release.pending), None)
+    newest = finished.revision if finished else 0
+    return finished, [release for release in ordered if release.pending and release.revision > newest]

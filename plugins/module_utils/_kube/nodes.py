@@ -1,0 +1,28 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether nodes are Ready, and why not."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+
+
+def why_not_ready(node: Object) -> str:
+    """The reason of a node that is not Ready in a line; empty for one that is."""
+    condition = query("status.conditions[?type=='Ready'] | [0]", node)
+    if condition is None:
+        return "its kubelet has not reported yet"
+    if condition["status"] == "True":
+        return ""
+    return f"{condition.get('reason', 'not Ready')}: {condition.get('message', '')}".rstrip(": ")
+
+
+def not_ready(nodes: t.Sequence[Object], names: t.Sequence[str]) -> t.Dict[str, str]:
+    """Reasons by name for those that were asked for, or for all nodes when no name was given."""
+    seen = {node["metadata"]["name"]: why_not_ready(node) for node in nodes}
+    reasons = {name: seen.get(name, "the cluster has no such node") for name in names or seen}
+    return {name: reason for name, reason in sorted(reasons.items()) if reason}

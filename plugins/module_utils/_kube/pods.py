@@ -1,0 +1,72 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the status of a Pod says: what keeps it from running, and whether that passes by waiting. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+# Reasons for which a container waits, and the kubelet tries again and again without success.
+NEVER_STARTS = (
+    "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+    "CrashLoopBackOff", "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
+)  # fmt: skip
+# After one failed pull the next may succeed: a fault only for a wait that sees whether it stays.
+FAILING = ("ErrImagePull", *NEVER_STARTS)
+CRASHES = 3
+REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
+
+
+class Problem(t.NamedTuple):
+    """Something that is not ready. A fault is one that does not pass by waiting."""
+
+    text: str
+    fault: bool = False
+
+
+def container_problem(container: Object) -> t.Optional[Problem]:
+    """What keeps one container from running, if it is more than a matter of time."""
+    name = container["name"]
+    waiting, ended = query("state.waiting", container) or {}, query("state.terminated", container) or {}
+    if waiting.get("reason") in FAILING:
+        last = query("lastState.terminated", container) or {}
+        detail = waiting.get("message") or (f"exit code {last['exitCode']}" if "exitCode" in last else "")
+        return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), True)
+    # Between two restarts a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
+    if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
+        text = f"container {name} ends with exit code {ended['exitCode']}, {container['restartCount']} restarts"
+        return Problem(f"{text}: {(ended.get('message') or ended.get('reason') or '').strip()[-300:]}", True)
+    return None
+
+
+def container_statuses(pod: Object) -> t.List[Object]:
+    """What the kubelet says of a pod's containers: init containers first."""
+    return query("status.[initContainerStatuses, containerStatuses][]", pod) or []
+
+
+def pod_problems(pod: Object) -> t.List[Problem]:
+    name, found = pod["metadata"]["name"], []
+    for container in container_statuses(pod):
+        problem = container_problem(container)
+        if problem:
+            found.append(Problem(f"pod {name}, {problem.text}", problem.fault))
+    unschedulable = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
+    for condition in query(unschedulable, pod) or []:
+        found.append(Problem(f"pod {name} is on no node yet: {condition.get('message', '')}"))
+    return found
+
+
+def newest_pods(pods: t.Sequence[Object]) -> t.List[Object]:
+    """The pods of the newest revision: those of the one before may be broken, and are being replaced."""
+
+    def revision(pod: Object) -> str:
+        labels = query("metadata.labels", pod) or {}
+        return next((labels[key] for key in REVISION_LABELS if key in labels), "")
+
+    if not pods:
+        return []
+    newest = revision(max(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", "")))
+    return [pod for pod in pods if revision(pod) == newest]

@@ -1,0 +1,136 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for nodes, objects, network attachments and jobs: one loop, which stops early when waiting can't help."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from dataclasses import dataclass
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.jobs import JobWatch
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import not_ready
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch, ReadyOptions
+
+
+class Watch(t.Protocol):
+    """One kind of thing that is waited for."""
+
+    what: str  # as the error message calls it
+    next_step: str
+
+    def problems(self) -> t.List[Problem]:
+        """Everything that is not ready now."""
+
+
+class NodeWatch:
+    """Nodes that have to be Ready."""
+
+    what = "nodes"
+    next_step = "See journalctl -u kubelet on these hosts, and kubectl get pods -A for the pod network."
+
+    def __init__(self, cluster: Cluster, names: t.Sequence[str]) -> None:
+        self.cluster, self.names = cluster, names
+
+    def problems(self) -> t.List[Problem]:
+        reasons = not_ready(self.cluster.items("/api/v1/nodes"), self.names)
+        return [Problem(f"{name}: {reason}") for name, reason in reasons.items()]
+
+
+class AttachmentWatch:
+    """NetworkAttachmentDefinitions that have to say what was planned, whichever controller creates them."""
+
+    what = "network attachments"
+    next_step = "Read the log of the controller that creates them."
+
+    def __init__(self, cluster: Cluster, attachments: t.Sequence[Attachment]) -> None:
+        self.cluster, self.attachments = cluster, attachments
+
+    def problems(self) -> t.List[Problem]:
+        faults = [nad_faults(self.cluster.read(nad_reference(wanted)), wanted) for wanted in self.attachments]
+        return [Problem(text) for texts in faults for text in texts]
+
+
+@dataclass
+class Limits:
+    """How long to wait, in seconds, and what the error says."""
+
+    what: str
+    next_step: str
+    timeout: float  # in all
+    patience: float  # that a fault has to stay before the wait is given up
+    settle: float  # that everything has to stay ready
+
+
+class Wait:
+    """The clock of a wait: a fault counts when it has stayed for a while, and so does being ready."""
+
+    def __init__(self, limits: Limits, clock: t.Callable[[], float] = time.monotonic) -> None:
+        self.limits, self.clock = limits, clock
+        self.start = clock()
+        self.faulty_since: t.Optional[float] = None
+        self.ready_since: t.Optional[float] = None
+
+    def elapsed(self) -> float:
+        return self.clock() - self.start
+
+    def done(self, problems: t.Sequence[Problem]) -> bool:
+        """True when ready; FabricError when it never will be or the time is up."""
+        now, faults = self.clock(), [problem.text for problem in problems if problem.fault]
+        self.ready_since = None if problems else now if self.ready_since is None else self.ready_since
+        self.faulty_since = None if not faults else now if self.faulty_since is None else self.faulty_since
+        if self.ready_since is not None and now - self.ready_since >= self.limits.settle:
+            return True
+        if self.faulty_since is not None and now - self.faulty_since >= self.limits.patience:
+            raise self.error("was stopped early: this can't become ready by waiting", faults)
+        if self.elapsed() >= self.limits.timeout:
+            raise self.error("took too long", [problem.text for problem in problems] or ["not ready for long enough"])
+        return False
+
+    def error(self, how: str, texts: t.Sequence[str]) -> FabricError:
+        return FabricError(
+            f"Waiting for {self.limits.what} {how}.",
+            f"after {self.elapsed():.0f} s",
+            "; ".join(dict.fromkeys(texts)),
+            self.limits.next_step,
+        )
+
+
+def watches(cluster: Cluster, params: Object) -> t.List[Watch]:
+    """What the options ask to wait for."""
+    found: t.List[Watch] = []
+    if params["nodes"] is not None:
+        found.append(NodeWatch(cluster, params["nodes"]))
+    if any(params[name] is not None for name in ("objects", "crds", "accepted")):
+        found.append(ObjectWatch(cluster, t.cast(ReadyOptions, params)))
+    if params["attachments"] is not None:
+        found.append(AttachmentWatch(cluster, params["attachments"]))
+    if params["job"] is not None:
+        found.append(JobWatch(cluster, params["job"]))
+    return found
+
+
+def wait_for(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module kube_wait."""
+    params, cluster = module.params, connect(module)
+    found = watches(cluster, params)
+    jobs = [watch for watch in found if isinstance(watch, JobWatch)]
+    if module.check_mode:
+        # A job is left out: the one that is there may be of a former run.
+        asked = [watch for watch in found if watch not in jobs and cluster.present]
+        pending = [problem.text for watch in asked for problem in watch.problems()]
+        return {"changed": False, "waited": 0.0, "pending": pending, "status": {}, "logs": {}}
+    what = params["what"] or " and ".join(watch.what for watch in found)
+    next_step = " ".join(dict.fromkeys(watch.next_step for watch in found))
+    wait = Wait(Limits(what, next_step, params["timeout"], params["patience"], params["settle"]))
+    while not wait.done([problem for watch in found for problem in watch.problems()]):
+        time.sleep(params["sleep"])
+    status = {key: value for watch in jobs for key, value in watch.status.items()}
+    logs = {place: text for watch in jobs for place, text in watch.logs().items()}
+    return {"changed": False, "waited": round(wait.elapsed(), 1), "pending": [], "status": status, "logs": logs}

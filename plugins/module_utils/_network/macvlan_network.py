@@ -1,0 +1,135 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MacvlanNetworks in a cluster, and the NetworkAttachmentDefinition (NAD) that the operator creates for each."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    Cluster,
+    Object,
+    connect,
+    unknown_kind,
+    wait_until,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object, readable_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._network.prune import prune_networks
+
+
+class Networks:
+    """The networks of a cluster."""
+
+    def __init__(self, cluster: Cluster, dry_run: bool) -> None:
+        self.cluster, self.dry_run = cluster, dry_run
+
+    def read_nad(self, network: Attachment) -> t.Optional[Object]:
+        return self.cluster.read(nad_reference(network))
+
+    def current(self, network: Attachment) -> t.Optional[Object]:
+        return self.cluster.read(macvlan_object(network))
+
+    def apply(self, network: Attachment) -> None:
+        """Apply strictly. In check mode the server tries it in a dry run, if it knows the kind already."""
+        wanted = macvlan_object(network)
+        if self.cluster.path_of(wanted) is not None:
+            self.cluster.apply(wanted, self.dry_run)
+        elif not self.dry_run:
+            raise unknown_kind(wanted)
+
+    def check_namespaces(self, networks: t.Sequence[Attachment]) -> None:
+        """A network in a namespace that does not exist never becomes ready: say so before anything is changed."""
+        for namespace in sorted({network["namespace"] for network in networks}):
+            if not self.dry_run and self.cluster.get(f"/api/v1/namespaces/{namespace}") is None:
+                raise FabricError(
+                    "A network needs its namespace.",
+                    f"namespace {namespace}",
+                    "no such namespace",
+                    "Create the namespace first.",
+                )
+
+    def unready(self, network: Attachment) -> t.List[str]:
+        """Why the network is not usable yet. `ready` proves nothing: the operator says it of broken IPAM as well."""
+        faults = nad_faults(self.read_nad(network), network)
+        status = query("status", self.current(network)) or {}
+        if faults and status.get("reason"):
+            faults.append(f"MacvlanNetwork {network['name']} is {status.get('state')}: {status['reason']}")
+        return faults
+
+    def lingering(self, network: Attachment) -> t.List[str]:
+        """What is left of a deleted network. A NAD of another owner under the same name may stay."""
+        left: t.List[str] = []
+        if self.current(network) is not None:
+            left.append(f"MacvlanNetwork {network['name']} still exists")
+        if query("metadata.ownerReferences[?kind=='MacvlanNetwork']", self.read_nad(network)):
+            left.append(f"its NetworkAttachmentDefinition {network['namespace']}/{network['name']} still exists")
+        return left
+
+
+def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
+    networks.check_namespaces(wanted)
+    before = {n["name"]: readable_spec(query("spec", networks.current(n))) for n in wanted}
+    after = {n["name"]: readable_spec(macvlan_object(n)["spec"]) for n in wanted}
+    for network in wanted:
+        if before[network["name"]] != after[network["name"]]:
+            networks.apply(network)
+    if not networks.dry_run:
+        wait_until(
+            lambda: [fault for network in wanted for fault in networks.unready(network)],
+            timeout,
+            "The network operator has not created the planned NetworkAttachmentDefinition.",
+            "Read the log of the network operator's controller, and check that the IPAM is valid.",
+            0.5,
+        )
+    return before, after
+
+
+def ensure_absent(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
+    before = {n["name"]: readable_spec(query("spec", networks.current(n))) for n in wanted}
+    if not networks.dry_run:
+        for network in wanted:
+            if before[network["name"]] is not None:
+                networks.cluster.delete(t.cast(str, networks.cluster.path_of(macvlan_object(network))))
+        wait_until(
+            lambda: [left for network in wanted for left in networks.lingering(network)],
+            timeout,
+            "Deleted networks are still there.",
+            "Check the finalizers of what is left with kubectl get -o yaml.",
+            0.5,
+        )
+    return before, {n["name"]: None for n in wanted}
+
+
+def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module macvlan_network."""
+    params = module.params
+    if params["state"] == "pruned":
+        return prune_networks(module)
+    single: Attachment = {
+        "name": params["name"],
+        "namespace": params["namespace"],
+        "master": params["master"],
+        "mode": params["mode"],
+        "mtu": params["mtu"],
+        "ipam": params["ipam"],
+    }
+    wanted: t.List[Attachment] = params["networks"] if params["networks"] is not None else [single]
+    networks = Networks(connect(module), module.check_mode)
+    if params["state"] == "present":
+        for network in wanted:
+            if not network["master"]:
+                raise FabricError(
+                    "A macvlan network needs its master.",
+                    f"network {network['name']}",
+                    "no master",
+                    "Name the RDMA NIC; without one the operator would take the NIC of the default route.",
+                )
+    ensure = ensure_present if params["state"] == "present" else ensure_absent
+    before, after = ensure(networks, wanted, params["timeout"])
+    changed = [name for name in before if before[name] != after[name]]
+    return outcome(before, after, networks=changed)

@@ -1,0 +1,290 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kube_wait
+short_description: Wait for nodes, operators, network attachments and jobs
+version_added: 0.1.0
+description:
+  - Waits in one call for all that the options name. At least one of O(nodes), O(objects), O(crds), O(accepted),
+    O(attachments) and O(job) is needed.
+  - Stops early when waiting can't help, and says why. An image that can't be pulled, a container that crashes again and
+    again, a DaemonSet that no node is to run and the label or taint behind it, a job that failed or was removed.
+  - An API server that restarts during the wait is waited for. Check mode does not wait.
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  nodes:
+    description: Names of nodes that have to be Ready. An empty list is every node that the cluster has.
+    type: list
+    elements: str
+  objects:
+    description: Objects that have to be ready.
+    type: list
+    elements: dict
+    suboptions:
+      api_version:
+        description: API version of the object.
+        type: str
+        default: apps/v1
+      kind:
+        description:
+          - Kind of the object.
+          - A C(Deployment), C(DaemonSet) or C(StatefulSet) is ready when every pod runs its newest revision and is
+            available; any other kind when O(objects[].field) has O(objects[].value).
+        type: str
+        required: true
+      name:
+        description: Name of the object.
+        type: str
+        required: true
+      namespace:
+        description: Namespace of the object. Empty for kinds that have none.
+        type: str
+        default: ""
+      field:
+        description: Where a custom resource says how it is, as a JMESPath expression.
+        type: str
+        default: status.state
+      value:
+        description: What O(objects[].field) has to say. When it is empty, the object only has to be there.
+        type: str
+        default: ""
+      reason:
+        description: The reason that the condition C(Ready) of a custom resource has to give too. Empty for any.
+        type: str
+        default: ""
+  crds:
+    description: Names of CustomResourceDefinitions that have to be Established.
+    type: list
+    elements: str
+  accepted:
+    description: New objects that the API server, with all its webhooks, has to take in a dry run. Nothing is stored.
+    type: list
+    elements: dict
+  watch:
+    description: Namespaces whose DaemonSets and Deployments explain why a custom resource of O(objects) is not ready.
+    type: list
+    elements: str
+    default: []
+  idle_faults:
+    description:
+      - Whether a DaemonSet in O(watch) that no node is to run is a fault.
+      - Set it to V(false) for an operator that has DaemonSets for hardware that no node may have.
+    type: bool
+    default: true
+  attachments:
+    description:
+      - NetworkAttachmentDefinitions (NAD), and what they have to say.
+      - The macvlan plugin is compared, also where the NAD is a chain of plugins.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the NAD.
+        type: str
+        required: true
+      namespace:
+        description: Namespace of the NAD.
+        type: str
+        default: default
+      master:
+        description: The network interface of the hosts that pods join.
+        type: str
+        required: true
+      mode:
+        description: How pods on the same host reach each other.
+        type: str
+        choices: [bridge, private, vepa, passthru]
+        default: bridge
+      mtu:
+        description: MTU of the pods' interface in bytes. V(0) is the master's.
+        type: int
+        default: 0
+      ipam:
+        description: Configuration of the IPAM plugin.
+        type: dict
+        required: true
+  job:
+    description:
+      - A job that has to succeed.
+      - One that failed is an error with its last message and the end of the log of the pod that failed.
+      - A worker that failed before its launcher came, or an MPIJob that its operator refuses, ends the wait.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the job.
+        type: str
+        required: true
+      namespace:
+        description: Namespace of the job.
+        type: str
+        default: default
+      kind:
+        description: Kind of the job. Of an C(MPIJob) the logs of the launcher and of workers that failed are read.
+        type: str
+        choices: [Job, MPIJob]
+        default: Job
+      log_lines:
+        description: Lines of each container's log.
+        type: int
+        default: 50
+  what:
+    description: What is waited for, as the error message calls it. By default it is taken from the options.
+    type: str
+    default: ""
+  timeout:
+    description: Seconds to wait in all.
+    type: int
+    default: 300
+  patience:
+    description: Seconds that a fault has to stay before the wait is given up.
+    type: int
+    default: 20
+  settle:
+    description: Seconds that everything has to stay ready. A custom resource may still show its former state.
+    type: int
+    default: 0
+  sleep:
+    description: Seconds between two requests.
+    type: float
+    default: 1
+seealso:
+  - module: ipu.fabric.kube_apply
+"""
+
+EXAMPLES = r"""
+- name: Wait until all nodes are Ready
+  ipu.fabric.kube_wait:
+    kubeconfig: artifacts/admin.conf
+    nodes: []
+  delegate_to: localhost
+  run_once: true
+
+- name: Wait for the network operator
+  ipu.fabric.kube_wait:
+    kubeconfig: artifacts/admin.conf
+    what: the network operator
+    objects:
+      - kind: Deployment
+        name: network-operator
+        namespace: nvidia-network-operator
+      - api_version: mellanox.com/v1alpha1
+        kind: NicClusterPolicy
+        name: nic-cluster-policy
+        value: ready
+    crds: [macvlannetworks.mellanox.com]
+    watch: [nvidia-network-operator]
+    timeout: 600
+  delegate_to: localhost
+  run_once: true
+
+- name: Wait until Spiderpool has created a network
+  ipu.fabric.kube_wait:
+    kubeconfig: artifacts/admin.conf
+    attachments:
+      - name: rail-0
+        master: ens1f0
+        mtu: 9000
+        ipam:
+          type: spiderpool
+          default_ipv4_ippool: [rail-0-v4]
+    timeout: 60
+  delegate_to: localhost
+  run_once: true
+
+- name: Wait until the training job has succeeded, and read its log
+  ipu.fabric.kube_wait:
+    kubeconfig: artifacts/admin.conf
+    job:
+      name: mnist
+      namespace: training
+    timeout: 7200
+  register: training
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+waited:
+  description: Seconds until everything was ready.
+  returned: success
+  type: float
+  sample: 4.2
+pending:
+  description: What is not ready yet. Only check mode ends with anything in it, since it does not wait.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+status:
+  description: The job's status, as the cluster says it. Empty without O(job), and in check mode.
+  returned: success
+  type: dict
+  sample: {"succeeded": 1}
+logs:
+  description: The end of each container's log, by pod and container.
+  returned: success
+  type: dict
+  sample: {"mnist-x7k2p/main": "accuracy 0.98"}
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.wait import wait_for
+
+OBJECT = {
+    "api_version": {"type": "str", "default": "apps/v1"},
+    "kind": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": ""},
+    "field": {"type": "str", "default": "status.state"},
+    "value": {"type": "str", "default": ""},
+    "reason": {"type": "str", "default": ""},
+}
+ATTACHMENT = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": "default"},
+    "master": {"type": "str", "required": True},
+    "mode": {"type": "str", "choices": ["bridge", "private", "vepa", "passthru"], "default": "bridge"},
+    "mtu": {"type": "int", "default": 0},
+    "ipam": {"type": "dict", "required": True},
+}
+JOB = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": "default"},
+    "kind": {"type": "str", "choices": ["Job", "MPIJob"], "default": "Job"},
+    "log_lines": {"type": "int", "default": 50},
+}
+
+
+def main() -> None:
+    spec = arguments(
+        nodes={"type": "list", "elements": "str"},
+        objects={"type": "list", "elements": "dict", "options": OBJECT},
+        crds={"type": "list", "elements": "str"},
+        accepted={"type": "list", "elements": "dict"},
+        watch={"type": "list", "elements": "str", "default": []},
+        idle_faults={"type": "bool", "default": True},
+        attachments={"type": "list", "elements": "dict", "options": ATTACHMENT},
+        job={"type": "dict", "options": JOB},
+        what={"type": "str", "default": ""},
+        timeout={"type": "int", "default": 300},
+        patience={"type": "int", "default": 20},
+        settle={"type": "int", "default": 0},
+        sleep={"type": "float", "default": 1},
+    )
+    wanted = ("nodes", "objects", "crds", "accepted", "attachments", "job")
+    run_module(spec, wait_for, libraries=("jmespath",), required_one_of=[wanted])
+
+
+if __name__ == "__main__":
+    main()

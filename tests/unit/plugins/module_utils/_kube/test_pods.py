@@ -1,0 +1,76 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import pods
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import pod_state
+
+
+@pytest.mark.parametrize(
+    ("container", "text", "fault"),
+    [
+        ({"state": {"running": {}}}, None, False),
+        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, None, False),
+        (
+            {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
+            "ImagePullBackOff no such",
+            True,
+        ),
+        (
+            {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 2}}},
+            "CrashLoopBackOff exit code 2",
+            True,
+        ),
+        ({"state": {"terminated": {"exitCode": 0}}, "restartCount": 9}, None, False),
+        ({"state": {"terminated": {"exitCode": 1}}, "restartCount": 1}, None, False),
+        (
+            {"state": {"terminated": {"exitCode": 1, "message": "no RDMA"}}, "restartCount": 3},
+            "ends with exit code 1, 3 restarts: no RDMA",
+            True,
+        ),
+        (
+            {"state": {"waiting": {"reason": "CreateContainerError", "message": "not a shared mount"}}},
+            "not a shared",
+            True,
+        ),
+    ],
+)
+def test_container_problem(container, text, fault):
+    problem = pods.container_problem({"name": "main", **container})
+    assert (problem is None) == (text is None)
+    if problem and text:
+        assert text in problem.text
+        assert problem.fault is fault
+
+
+def test_pods_without_a_node_may_still_get_one():
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient rdma/a"}
+    pod = {"metadata": {"name": "p"}, "status": {"conditions": [condition]}}
+    assert pods.pod_problems(pod) == [Problem("pod p is on no node yet: Insufficient rdma/a")]
+
+
+def test_newest_pods():
+    def pod(name, time, revision):
+        labels = {"pod-template-hash": revision}
+        return {"metadata": {"name": name, "creationTimestamp": time, "labels": labels}}
+
+    listed = [
+        pod("old", "2026-01-01T00:00:00Z", "a"),
+        pod("n1", "2026-01-02T00:00:00Z", "b"),
+        pod("n2", "2026-01-02T00:00:01Z", "b"),
+    ]
+    assert [p["metadata"]["name"] for p in pods.newest_pods(listed)] == ["n1", "n2"]
+    assert pods.newest_pods([]) == []
+
+
+@pytest.mark.parametrize("reason", pods.FAILING)
+def test_a_wait_and_a_probe_give_up_for_the_same_reasons(reason):
+    container = {"name": "main", "image": "x", "state": {"waiting": {"reason": reason, "message": "why"}}}
+    assert pods.container_problem(container).fault
+    # A probe asks once: a pull that failed once may be the last one that did.
+    state = "waiting" if reason == "ErrImagePull" else "failed"
+    assert pod_state({"status": {"containerStatuses": [container]}}).state == state

@@ -1,0 +1,110 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import wait as waiting
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.wait import Limits, Wait
+
+FAULT, SLOW = Problem("image", True), Problem("starting")
+
+
+@pytest.mark.parametrize(
+    ("looks", "params", "ending"),
+    [
+        ([[]], {}, True),
+        ([[SLOW], []], {}, True),
+        ([[], []], {"settle": 2}, False),
+        ([[], [], []], {"settle": 2}, True),
+        ([[], [SLOW], []], {"settle": 2}, False),
+        ([[SLOW]] * 11, {"timeout": 10}, "took too long.*starting"),
+        ([[FAULT]] * 6, {"patience": 5}, "stopped early.*image"),
+        ([[FAULT]] * 5, {"patience": 5}, False),
+        ([[FAULT], [SLOW], [FAULT], [FAULT]], {"patience": 3}, False),
+    ],
+)
+def test_wait(looks, params, ending):
+    now = [0.0]
+    limits = Limits(**{"what": "it", "next_step": "", "settle": 0, "patience": 20, "timeout": 100, **params})
+    wait = Wait(limits, lambda: now[0])
+
+    def watch():
+        done = False
+        for problems in looks:
+            done = wait.done(problems)
+            now[0] += 1
+        return done
+
+    if isinstance(ending, str):
+        with pytest.raises(FabricError, match=ending):
+            watch()
+    else:
+        assert watch() is ending
+
+
+NODES = {"w1": "False", "w2": "True"}
+RAIL = {"name": "rail", "namespace": "jobs", "master": "eth1", "mode": "bridge", "mtu": 0, "ipam": {}}
+
+
+class Memory:
+    """Two nodes, a finished job, and no network."""
+
+    present = True
+
+    def items(self, path, **query):
+        if path != "/api/v1/nodes":
+            return []
+        ready = {name: {"type": "Ready", "status": status, "reason": "NoCNI"} for name, status in NODES.items()}
+        return [{"metadata": {"name": name}, "status": {"conditions": [one]}} for name, one in ready.items()]
+
+    def read(self, obj):
+        done = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
+        return {**obj, "status": done} if obj["kind"] == "Job" else None
+
+
+def wait_for(monkeypatch, check=False, present=True, **params):
+    cluster = Memory()
+    cluster.present = present
+    monkeypatch.setattr(waiting, "connect", lambda module: cluster)
+    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: None)
+    unset = dict.fromkeys(("nodes", "objects", "crds", "accepted", "attachments", "job"))
+    limits = {"what": "", "timeout": 0, "patience": 0, "settle": 0, "sleep": 0, "watch": [], "idle_faults": True}
+    return waiting.wait_for(types.SimpleNamespace(params={**unset, **limits, **params}, check_mode=check))
+
+
+JOB = {"name": "mnist", "namespace": "ml", "kind": "Job", "log_lines": 5}
+
+
+@pytest.mark.parametrize(
+    ("params", "pending"),
+    [
+        ({"nodes": []}, ["w1: NoCNI"]),
+        ({"nodes": ["w2"]}, []),
+        ({"attachments": [RAIL]}, ["NetworkAttachmentDefinition jobs/rail is not there"]),
+        ({"nodes": ["w1"], "attachments": [RAIL]}, ["w1: NoCNI", "NetworkAttachmentDefinition jobs/rail is not there"]),
+        ({"job": {**JOB, "kind": "MPIJob"}}, []),
+    ],
+)
+def test_check_mode_says_what_is_pending_and_does_not_wait(monkeypatch, params, pending):
+    assert wait_for(monkeypatch, check=True, **params)["pending"] == pending
+    assert wait_for(monkeypatch, check=True, present=False, **params)["pending"] == []
+
+
+def test_all_that_is_named_is_waited_for(monkeypatch):
+    with pytest.raises(FabricError) as error:
+        wait_for(monkeypatch, nodes=["w1"], attachments=[RAIL])
+    assert error.value.what == "Waiting for nodes and network attachments took too long."
+    assert error.value.seen == "w1: NoCNI; NetworkAttachmentDefinition jobs/rail is not there"
+    assert "journalctl -u kubelet" in error.value.next_step
+    assert "controller that creates them" in error.value.next_step
+
+
+def test_the_result_of_a_job(monkeypatch):
+    result = wait_for(monkeypatch, nodes=["w2"], job=JOB)
+    assert (result["status"]["succeeded"], result["logs"], result["pending"]) == (1, {}, [])

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Releases and sources of upstream: one place says them, and what repeats them for a reader agrees with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import NETWORK_OPERATORS
+
+ROOT = Path(__file__).resolve().parents[2]
+URL = re.compile(r"(?:https|oci)://[a-z0-9][^\s\"',}]+")
+NEWEST = max((line, operator.newest) for line, operator in NETWORK_OPERATORS.items() if operator.released)[1]
+
+
+def load(path):
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def options(module):
+    text = (ROOT / f"plugins/modules/{module}.py").read_text(encoding="utf-8")
+    return yaml.safe_load(re.search(r'DOCUMENTATION = r"""(.*?)"""', text, re.DOTALL)[1])["options"]
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        options("fabric_plan")["network_operator_version"]["default"],
+        options("rdma_subnet")["ipam_release"]["default"],
+        load("roles/fabric/defaults/main.yml")["fabric_network_operator_version"],
+        load("roles/network_operator/defaults/main.yml")["network_operator_version"],
+    ],
+)
+def test_the_newest_network_operator_is_the_default(release):
+    assert release == NEWEST
+
+
+def test_no_code_names_that_release_beside_documentation_and_argument_specs():
+    code = sorted((ROOT / "plugins/module_utils").rglob("*.py"))
+    named = [path.stem for path in code if re.search(rf'= "{NEWEST}"|else "{NEWEST}"', path.read_text("utf-8"))]
+    assert len(named) <= 1
+
+
+def test_only_the_role_that_takes_from_upstream_says_where_it_is():
+    assert URL.findall((ROOT / "roles/fabric/vars/main.yml").read_text(encoding="utf-8")) == []
+    found = {}
+    for path in sorted(ROOT.glob("roles/*/defaults/main.yml")):
+        for url in set(URL.findall(path.read_text(encoding="utf-8"))):
+            found.setdefault(url, []).append(path.parts[-3])
+    # One vendor's chart repository has two charts.
+    shared = [["gpu_operator", "network_operator"]]
+    assert [roles for roles in found.values() if len(roles) > 1] == shared
+
+
+def test_every_source_of_the_site_is_a_default_of_a_role():
+    variables = (ROOT / "roles/fabric/vars/main.yml").read_text(encoding="utf-8")
+    roles = load("roles/fabric/vars/main.yml")["_fabric_sources"]
+    known = {name for role in roles for name in load(f"roles/{role}/defaults/main.yml")}
+    assert set(re.findall(r"_fabric_defaults\.([a-z0-9_]+)", variables)) <= known
