@@ -27,7 +27,7 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
 
 
 def add_result(observation: Collected, part: str, result: Result) -> None:
-    """Put the result of one module into an observation: what it returned, or how it failed; nothing if it did not run."""
+    """Add what one module returned, or how it failed; nothing if it did not run."""
     if part == "vipu" and "host" in result and "port" in result:
         observation["vipu"] = {key: result[key] for key in VipuFacts.__annotations__ if key in result}
     elif part != "vipu" and part in result:

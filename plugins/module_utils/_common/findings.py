@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Finding
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Finding, Level
 
 # Checks that a site may allow by name: their errors then count as warnings.
 ALLOWABLE: t.Dict[str, str] = {
@@ -90,7 +90,7 @@ class Findings:
     def warning(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         self._add("warning", check, hosts, what, seen, next_step)
 
-    def _add(self, level: str, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
+    def _add(self, level: Level, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         if check not in CHECKS:
             raise ValueError(f"{check} is not a known check")
         finding: Finding = {"level": level, "check": check, "hosts": [], "what": what, "seen": seen, "next": next_step}

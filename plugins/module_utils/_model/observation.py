@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts say about themselves, as the observing modules return it and observations.json keeps it."""
+"""What hosts report about themselves, as the observing modules return it and observations.json keeps it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Link(t.TypedDict):
     netdev: str
     altnames: t.List[str]
     device: str  # RDMA device such as mlx5_0; empty without RDMA
-    port: int  # of the RDMA device, from 1 on; 0 without RDMA
+    port: int  # of the RDMA device, counted from 1; 0 without RDMA
     pci: str  # 0000:81:00.0; empty for devices without one
     path: str  # of the PCI function in sysfs, from the host bridge on
     numa_node: int  # -1: none

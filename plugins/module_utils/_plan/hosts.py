@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, RdmaFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Role
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +19,7 @@ class PlacedHost:
 
     name: str  # in the inventory
     observation: Observation
-    roles: t.List[str]  # control_plane, worker, ipu
+    roles: t.List[Role]
     node: str
     address: str  # may be empty
 
@@ -46,7 +47,7 @@ def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, Placed
     for name, observation in observations.items():
         groups, facts = observation["groups"], observation.get("host")
         worker = "kube_node" in groups or single
-        roles = {
+        roles: t.Dict[Role, bool] = {
             "control_plane": "kube_control_plane" in groups,
             "worker": worker,
             "ipu": "ipu_node" in groups or (not has_ipu_group and worker),
@@ -61,7 +62,7 @@ def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, Placed
     return placed
 
 
-def with_role(hosts: Hosts, role: str) -> t.List[str]:
+def with_role(hosts: Hosts, role: Role) -> t.List[str]:
     return [name for name, host in hosts.items() if role in host.roles]
 
 

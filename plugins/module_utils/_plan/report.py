@@ -46,7 +46,7 @@ def headline(plan: Preflight) -> str:
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
     warnings = len(plan["findings"]) - errors
     if errors:
-        return f"{count(errors, 'error')}, {count(warnings, 'warning')}: nothing is changed until they are fixed"
+        return f"{count(errors, 'error')}, {count(warnings, 'warning')}: nothing changes until errors are fixed"
     return f"{count(warnings, 'warning')}: can be applied" if warnings else "no findings: can be applied"
 
 
