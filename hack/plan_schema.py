@@ -19,7 +19,7 @@ TARGET = ROOT / "docs/plan.schema.json"
 
 
 def read_comments() -> dict[str, dict[str, str]]:
-    """What stands beside each field of each class, those of its base classes included."""
+    """The comment of each field of each class, those of base classes included."""
     comments: dict[str, dict[str, str]] = {}
     for name in ("observation", "plan"):
         source = (ROOT / f"plugins/module_utils/_model/{name}.py").read_text()

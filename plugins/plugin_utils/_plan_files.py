@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
 import typing as t
+from pathlib import Path
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
@@ -20,11 +22,9 @@ OBSERVATIONS = "observations.json"
 
 def read_file(path: str) -> str:
     """The text of a file, or nothing."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError):
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def write_file(path: str, text: str) -> None:

@@ -30,7 +30,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Host
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
-    AddressRules,
+    NetworkRules,
     plan_networks,
     taken_addresses,
 )
@@ -66,7 +66,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     chosen = name_masters(chosen, findings)
 
     # Addresses and RDMA resources.
-    rules = AddressRules(
+    rules = NetworkRules(
         releases=releases,
         pods_per_node=settings.pods_per_node,
         require_rdma=settings.require_rdma,

@@ -37,13 +37,11 @@ class HostLink:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkLinks:
-    """A fabric network and the NICs of its hosts. A host whose NIC is unclear is left out: it is a finding."""
+    """A fabric network and the NICs of its hosts. A host whose NIC is unclear is left out, and is a finding."""
 
     network: NetworkSpec
     links: t.Dict[str, HostLink]  # by inventory name
-    master: str = (
-        ""  # the name by which macvlans find the NIC on every host; empty until it is chosen, and without NICs
-    )
+    master: str = ""  # the name by which macvlans find the NIC on every host; empty without NICs
 
     def hosts_with(self, matches: t.Callable[[Link], bool]) -> t.List[str]:
         return [name for name, link in self.links.items() if matches(link.nic)]
@@ -60,7 +58,7 @@ def choose_links(
     require_rdma: bool,
     findings: Findings,
 ) -> t.List[NetworkLinks]:
-    """For each network one NIC on each of its hosts. Hosts that never were observed are a finding already."""
+    """For each network one NIC on each of its hosts. Hosts that were never observed are a finding already."""
     chosen = []
     for network in networks:
         links = {}

@@ -32,8 +32,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec impo
 
 
 @dataclasses.dataclass(frozen=True)
-class AddressRules:
-    """What holds for the addresses of all fabric networks."""
+class NetworkRules:
+    """What holds for all fabric networks."""
 
     releases: Releases
     pods_per_node: int
@@ -45,7 +45,7 @@ class AddressRules:
 
 @dataclasses.dataclass(frozen=True)
 class _FamilyPlan:
-    """The addresses of one family of a network, and how the IPAM is told."""
+    """The addresses of one family of a network, and what its IPAM takes for them."""
 
     subnet: PlannedSubnet
     ipam: Ipam
@@ -62,7 +62,7 @@ def taken_addresses(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
     return sorted(taken)
 
 
-def plan_networks(chosen: t.Sequence[NetworkLinks], rules: AddressRules, findings: Findings) -> t.List[PlannedNetwork]:
+def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, findings: Findings) -> t.List[PlannedNetwork]:
     planned = [_plan_network(network, rules, findings) for network in chosen]
     _check_overlaps(planned, findings)
     if rules.releases["stack"] == "spiderpool":
@@ -70,7 +70,7 @@ def plan_networks(chosen: t.Sequence[NetworkLinks], rules: AddressRules, finding
     return planned
 
 
-def _plan_network(chosen: NetworkLinks, rules: AddressRules, findings: Findings) -> PlannedNetwork:
+def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings) -> PlannedNetwork:
     """One network of the plan. It has no subnets where there can be none; that is a finding."""
     network, links = chosen.network, chosen.links
     planned: PlannedNetwork = {
@@ -124,7 +124,7 @@ def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings
         )
 
 
-def _plan_families(chosen: NetworkLinks, rules: AddressRules) -> t.List[_FamilyPlan]:
+def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyPlan]:
     """The addresses of each family, by the rules of rdma_subnet."""
     network, links, releases = chosen.network, chosen.links, rules.releases
     families: t.List[_FamilyPlan] = []

@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Plac
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
-    AddressRules,
+    NetworkRules,
     plan_networks,
     taken_addresses,
 )
@@ -108,7 +108,7 @@ def plan(site: Site) -> t.Tuple[t.List[t.Dict[str, t.Any]], Findings]:
     chosen = choose_links(read_networks(site.networks, findings), hosts, vipu_of, True, findings)
     for network in chosen:
         check_own_node(network, vipu_of, findings)
-    rules = AddressRules(
+    rules = NetworkRules(
         releases={
             "stack": "network_operator",
             "ipam": site.ipam,
