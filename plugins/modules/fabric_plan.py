@@ -175,7 +175,7 @@ plan:
       description:
         - For each host V(node), V(address), V(roles), and V(links) by the name of the network.
         - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs),
-          V(address), V(prefix), V(addresses) of all families, and V(altname), a further name that the NIC gets.
+          V(address), V(prefix), V(addresses) of all families, and V(altname), an alternative name that the NIC gets.
       type: dict
     vipu:
       description: V(controllers), the V(value) that the IPU operator's chart takes, and V(node_labels) by host.

@@ -25,7 +25,7 @@ def _describe(link: Link) -> str:
     return f"{link['netdev']} ({', '.join(part for part in parts if part)})"
 
 
-def _list(links: t.Iterable[Link]) -> str:
+def _describe_all(links: t.Iterable[Link]) -> str:
     return shorten_list(map(_describe, links), 8, "; ") or "none"
 
 
@@ -77,7 +77,7 @@ def _raise_no_match(links: t.Sequence[Link], where: str) -> t.NoReturn:
     raise FabricError(
         "No network device fits the selection of the fabric NIC.",
         where,
-        _list([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
+        _describe_all([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
         "Correct `select`, or load the NIC's driver: it may rename the device.",
     )
 
@@ -86,7 +86,7 @@ def _raise_no_rdma(links: t.Sequence[Link], where: str) -> t.NoReturn:
     raise FabricError(
         "The fabric needs a NIC with RDMA.",
         where,
-        _list(links),
+        _describe_all(links),
         "Load the NIC's RDMA driver (such as mlx5_ib; /sys/class/net/<device>/device/infiniband must be there),"
         " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
     )
@@ -153,7 +153,7 @@ def _nearest(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.L
         raise FabricError(
             "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
             f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
-            _list(candidates),
+            _describe_all(candidates),
             "Name the NIC in `select` by pci or name.",
         )
     return [link for link, score in zip(candidates, scores) if score == best]
@@ -184,7 +184,7 @@ def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_
         raise FabricError(
             "One fabric NIC was expected.",
             where,
-            _list(candidates),
+            _describe_all(candidates),
             "Name it in `select`, by name, pci, driver or subnet.",
         )
     return _check_nic(candidates[0], where, require_rdma)

@@ -29,7 +29,7 @@ def cut(text: str, width: int) -> str:
 
 
 def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: int = WIDTH) -> t.List[str]:
-    """Lines of a table; the widest columns give way until it fits."""
+    """Lines of a table; the widest columns are cut until it fits."""
     widths = [max(len(row[column]) for row in [heading, *rows]) for column in range(len(heading))]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 4:
         widths[widths.index(max(widths))] -= 1
@@ -96,7 +96,7 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
     if not network["master"]:
         return [("Network", f"{name}: no NIC, see the findings")]
     if renamed:
-        lines.append(("", f"{network['master']} becomes a further name of {renamed}"))
+        lines.append(("", f"{network['master']} becomes an alternative name of {renamed}"))
     if not network["subnets"]:
         return [*lines, ("", "no addresses, see the findings")]
     for subnet in network["subnets"]:

@@ -53,7 +53,7 @@ def test_nics_of_different_names_get_a_common_one(hosts, network, master):
     assert planned["hosts"]["w2"]["links"][network["name"]]["altname"] == ("" if master == "ens2" else master)
     assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0", "ens2"]}
     named = "ens1f0" if master == "ens2" else "ens1f0, ens2"
-    assert f"{master} becomes a further name of {named}\n" in plan_report.as_text(planned)
+    assert f"{master} becomes an alternative name of {named}\n" in plan_report.as_text(planned)
     # The next plan, when the hosts have it, is the same.
     for name in ("w1", "w2"):
         hosts[name]["rdma"]["links"][1]["altnames"] = [master]
