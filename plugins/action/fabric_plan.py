@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import json
 import os
 import socket
 import typing as t
 
 import yaml
+from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
@@ -23,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils import _plan_files as plan_files
 
+LIBRARIES = ("netaddr",)
 OPTION_KEYS = ("type", "elements", "required", "choices", "default")
 ARGUMENT_SPEC = {
     name: {key: option[key] for key in OPTION_KEYS if key in option}
@@ -72,6 +75,9 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         super().run(tmp, task_vars)
         _valid, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
+        missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+        if missing:
+            return {"failed": True, "msg": missing_required_lib(missing[0])}
         # Plain data, as modules get it: values from templates carry tags that would travel with the plan.
         options = json.loads(json.dumps(arguments, default=str))
         observations, scope = options.pop("hosts"), options.pop("scope")

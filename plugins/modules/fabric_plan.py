@@ -19,6 +19,8 @@ description:
   - Reports a change when a decision differs from the plan.json of the last run. Findings alone are no change.
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
   - Does not fail because of findings. They are in RV(plan.findings).
+requirements:
+  - netaddr
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action

@@ -87,6 +87,13 @@ def test_wrong_options_are_refused(arguments):
         run(**arguments)
 
 
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setattr(fabric_plan, "LIBRARIES", ("netaddr", "no_such_library"))
+    result = run(hosts={})
+    assert result["failed"]
+    assert "no_such_library" in result["msg"]
+
+
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ARGUMENT_SPEC.items()}
