@@ -95,8 +95,8 @@ lock: setup ## Write the lock files anew from requirements.in
 	@hack/lock.sh
 
 .PHONY: docs
-docs: setup ## README of each role from its argument specs
-	@hack/role_docs.py
+docs: setup ## README of each role from its argument specs, schema of the plan from its types
+	@hack/role_docs.py && hack/plan_schema.py
 
 .PHONY: changelog
 changelog: setup ## Fragments and new modules into CHANGELOG.rst

@@ -59,7 +59,7 @@ SUITES = [
     Suite("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy --strict hack", "lint"),
     Suite("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
     Suite("yamllint", "yamllint .", "lint"),
-    Suite("docs", "hack/role_docs.py --check && antsibull-changelog lint", "lint"),
+    Suite("docs", "hack/role_docs.py --check && hack/plan_schema.py --check && antsibull-changelog lint", "lint"),
     Suite("shellcheck", "hack/shellcheck.sh", "lint"),
     Suite("go", "hack/go_check.sh", "lint"),
     Suite("package", "hack/package.sh", "package"),

@@ -1,105 +1,99 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hosts said, out of the variables of a play."""
+"""What hosts reported, out of the variables of a play."""
 
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
 
-GROUPS = ("kube_control_plane", "kube_node", "ipu_node", "etcd")
-MEMBERS = GROUPS[:3]
-# Result of which task, under which of its keys, becomes which part of an observation.
-PARTS = {
-    "__preflight_host": ("host", "preflight_info"),
-    "__preflight_rdma": ("rdma", "rdma_info"),
-    "__fabric_vipu": ("vipu", "vipu_info"),
-}
-Seen = t.Dict[str, t.Any]
+GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
+MODULES = {"host": "preflight_info", "rdma": "rdma_info", "vipu": "vipu_info"}
+NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
+Result = t.Mapping[str, t.Any]
+Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
 
 
 def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
-    """All hosts of the cluster to be, each once, control planes first."""
-    return list(dict.fromkeys(name for group in MEMBERS for name in groups.get(group, ())))
+    """All hosts of the planned cluster, each once, control planes first."""
+    return list(dict.fromkeys(name for group in GROUPS for name in groups.get(group, ())))
 
 
-def part(key: str, source: str, result: t.Mapping[str, t.Any]) -> Seen:
-    """The observation in one module's result, or the error that it ended with; nothing if it did not run."""
-    if key == "vipu" and "host" in result and "port" in result:
-        names = ("host", "port", "address", "version", "source")
-        return {"vipu": {name: result[name] for name in names if name in result}}
-    if key != "vipu" and key in result:
-        return {key: result[key]}
-    if result.get("skipped") or "msg" not in result:
-        return {}
-    error = {
-        "source": "vipu" if key == "vipu" and not result.get("unreachable") else "host",
-        "what": result.get("what", "The host could not be looked at."),
-        "where": result.get("where", source),
-        "seen": result.get("seen", result["msg"]),
-        "next_step": result.get(
-            "next_step", "Make it reachable by SSH with Python 3 and privileges, or take it out of the inventory."
-        ),
-    }
-    return {"errors": [error]}
+def add_result(observation: Collected, part: str, result: Result) -> None:
+    """Add what one module returned, or how it failed; nothing if it did not run."""
+    if part == "vipu" and "host" in result and "port" in result:
+        observation["vipu"] = {key: result[key] for key in VipuFacts.__annotations__ if key in result}
+    elif part != "vipu" and part in result:
+        observation[part] = result[part]
+    elif "msg" in result and not result.get("skipped"):
+        error = {
+            "source": "vipu" if part == "vipu" and not result.get("unreachable") else "host",
+            "what": result.get("what", "The host could not be observed."),
+            "where": result.get("where", MODULES[part]),
+            "seen": result.get("seen", result["msg"]),
+            "next_step": result.get("next_step", NEXT_STEP),
+        }
+        observation["errors"].append(error)
 
 
-def merge(seen: Seen, more: Seen) -> None:
-    seen.setdefault("errors", []).extend(more.pop("errors", []))
-    seen.update(more)
+def results_of(name: str, registered: Result) -> t.Iterator[t.Tuple[str, Result]]:
+    """The result of a task with its host, or of a loop with the hosts to which it was delegated."""
+    if "results" not in registered:
+        yield name, registered
+    for result in registered.get("results", ()):
+        item = result["item"]
+        yield item["item"] if isinstance(item, dict) else item, result
 
 
-def observations(hostvars: t.Mapping[str, t.Any], groups: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, Seen]:
-    """For each host of the cluster its groups, its address if the inventory names one, and what was observed."""
+def observations(
+    hostvars: t.Mapping[str, t.Any],
+    groups: t.Mapping[str, t.Sequence[str]],
+    results: t.Mapping[str, t.Sequence[str]],
+) -> t.Dict[str, Collected]:
+    """For each host of the cluster its groups, its address if the inventory names one, and what it reported."""
     names = members(groups)
     of_host: t.Dict[str, t.List[str]] = {name: [] for name in names}
     for group, listed in groups.items():
         for name in listed:
             if name in of_host and group not in ("all", "ungrouped"):
                 of_host[name].append(group)
-    found: t.Dict[str, Seen] = {}
-    answers: t.List[t.Tuple[str, str, t.Mapping[str, t.Any]]] = []
-    for name in names:
-        variables = hostvars[name]
-        found[name] = {"groups": sorted(of_host[name]), "address": variables.get("ip", ""), "errors": []}
-        for variable in PARTS:
-            answers.append((name, variable, variables.get(variable) or {}))
-            # In a run with --limit each host of the play has looked at some of the others.
-            others = (variables.get(f"{variable}_others") or {}).get("results", ())
-            answers += [(looked_at(answer), variable, answer) for answer in others]
-    for name, variable, answer in answers:
-        if name in found:
-            merge(found[name], part(*PARTS[variable], answer))
+    # Once for each host: Ansible merges all its variables each time.
+    variables = {name: hostvars[name] for name in names}
+    collected: t.Dict[str, Collected] = {
+        name: {"groups": sorted(of_host[name]), "address": variables[name].get("ip", ""), "errors": []}
+        for name in names
+    }
+    for name, (part, registered) in itertools.product(names, results.items()):
+        for variable in registered:
+            for host, result in results_of(name, variables[name].get(variable) or {}):
+                if host in collected:
+                    add_result(collected[host], part, result)
     arrived = time.time()
-    for seen in found.values():
-        clock = seen.get("host", {}).get("time")
+    for observation in collected.values():
+        clock = observation.get("host", {}).get("time")
         if clock:
             offset = clock_offset(clock["asked"], clock["read"], arrived)
-            seen["host"] = {**seen["host"], "time": {**clock, "offset": offset}}
-    return found
-
-
-def looked_at(answer: t.Mapping[str, t.Any]) -> str:
-    """The host of one round of a loop, which may go over the results of another loop."""
-    item = answer["item"]
-    return item["item"] if isinstance(item, dict) else item
+            observation["host"] = {**observation["host"], "time": {**clock, "offset": offset}}
+    return collected
 
 
 def vipu_addresses(entries: t.Sequence[t.Any]) -> t.List[str]:
     """The IP addresses among fixed V-IPU controllers; names are resolved by the plan."""
-    found = []
+    addresses = []
     for entry in entries:
         try:
             text = str(entry["host"] if isinstance(entry, dict) else entry)
-            found.append(str(ipaddress.ip_address(split_endpoint(text)[0])))
-        except (KeyError, ValueError):  # a name, or something that the plan refuses with its reason
+            addresses.append(str(ipaddress.ip_address(split_endpoint(text)[0])))
+        except (KeyError, ValueError):  # a name, or what the plan rejects with a finding
             continue
-    return found
+    return addresses
 
 
 class FilterModule:

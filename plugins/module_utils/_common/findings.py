@@ -1,54 +1,56 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a plan or a preflight found: all of it, over all hosts, each under the name of its check."""
+"""Findings of a plan or a preflight: collected over all hosts, each under the name of its check."""
 
 from __future__ import annotations
 
 import typing as t
 
-# Every check, by the name under which a site may allow it (its errors then count as warnings).
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Finding, Level
+
+# Checks that a site may allow by name: their errors then count as warnings.
 ALLOWABLE: t.Dict[str, str] = {
     "architecture": "the processor is one that the images are built for",
-    "cgroup-v2": "the host runs on cgroup v2, as Kubernetes 1.35 and later want",
+    "cgroup-v2": "the host runs cgroup v2, which Kubernetes 1.35 and later require",
     "control-plane-count": "the number of control planes is odd",
     "cpus": "a control plane has two processors or more",
-    "disk": "there is room for images and etcd",
+    "disk": "there is disk space for images and etcd",
     "distribution": "the distribution and its release are supported",
     "dns": "names that the host needs resolve",
     "etcd-group": "etcd runs on the control planes",
     "existing-cluster": "the host is not part of another cluster",
     "fabric-mtu": "the fabric has one MTU",
     "fabric-nic": "each host has one NIC on the fabric",
-    "ipam": "the IPAM goes with the network operator",
+    "ipam": "the IPAM works with the network operator",
     "kernel-modules": "the kernel has the modules that pod networks need",
     "kubernetes-range": "the network operator's vendor supports this Kubernetes",
     "kubernetes-version": "the Kubernetes version is one that the roles know",
     "memory": "there is enough memory",
     "netns-mode": "RDMA devices are shared between network namespaces",
-    "network-operator-upgrade": "the network operator goes on by one line of releases at a time",
+    "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
     "policy-routes": "a rail has a gateway",
-    "ports": "ports of Kubernetes are free",
+    "ports": "the ports that Kubernetes uses are free",
     "prerelease": "the release is generally available",
     "pvrdma": "hosts with PVRDMA have a network of their own",
     "python-version": "the host's Python runs the modules",
     "rdma-modules": "modules that the RDMA device plugin needs are loaded",
-    "rdma-resource": "a resource stands for its own NICs, and has enough of them",
-    "release-table": "the release is in the table, not only its line",
+    "rdma-resource": "an RDMA resource selects the NICs of its own networks, and serves all pods of a host",
+    "release-table": "the exact release is in the table",
     "swap": "swap is off",
     "systemd": "systemd runs the host",
-    "time": "clocks are set and agree",
+    "time": "clocks are synchronized",
     "unique-hostname": "no two hosts have the same name",
     "unique-mac": "no two hosts have the same MAC",
     "unique-machine-id": "no two hosts have the same machine-id",
-    "unobserved": "every host could be looked at",
+    "unobserved": "every host could be observed",
     "vipu": "every IPU host knows its V-IPU controller",
 }
-# Without these there is no plan, so allowing them would be no help.
+# Without these there is no plan, so allowing them would not help.
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
-    "artifacts-dir": "files of the plan do not land in the inventory",
+    "artifacts-dir": "files of the plan are kept out of the inventory directory",
     "cidr": "CIDRs are valid and do not overlap",
     "cni": "the pod network is one that the roles know",
     "endpoint": "the control plane has an address",
@@ -56,17 +58,15 @@ REQUIRED: t.Dict[str, str] = {
     "inventory": "the groups make a cluster",
     "ipu-operator-version": "the IPU operator's release is known",
     "link-layer": "the fabric is Ethernet: macvlan does not work over InfiniBand",
-    "master-name": "the master's name means one NIC on each host",
+    "master-name": "the master's name is that of one NIC on each host",
     "network-operator-version": "the network operator's release is known",
-    "networks": "fabric networks are described rightly",
+    "networks": "the entries of fabric_networks are valid",
     "spiderpool-version": "Spiderpool's release is known",
-    "stack": "what makes the fabric networks is one that the roles know",
+    "stack": "the stack that makes the fabric networks is one that the roles know",
     "subnet": "the network has addresses for its pods",
     "vipu-address": "pods can reach the V-IPU controller's address",
 }
 CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}
-
-Finding = t.Dict[str, t.Any]
 
 
 class Findings:
@@ -74,11 +74,11 @@ class Findings:
 
     def __init__(self, allow: t.Sequence[str] = ()) -> None:
         self._allow = set(allow) & set(ALLOWABLE)
-        self._found: t.Dict[t.Tuple[str, ...], Finding] = {}
+        self._findings: t.Dict[t.Tuple[str, ...], Finding] = {}
         for name in sorted(set(allow) - set(ALLOWABLE)):
             seen = "this check can't be allowed" if name in REQUIRED else "there is no such check"
             names = ", ".join(sorted(ALLOWABLE))
-            self.warning("allow", [], f"Allowing {name} has no effect.", seen, f"Take it out, or name one of: {names}.")
+            self.warning("allow", [], f"Allowing {name} has no effect.", seen, f"Remove it, or name one of: {names}.")
 
     def error(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         if check in self._allow:
@@ -90,17 +90,17 @@ class Findings:
     def warning(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         self._add("warning", check, hosts, what, seen, next_step)
 
-    def _add(self, level: str, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
+    def _add(self, level: Level, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         if check not in CHECKS:
             raise ValueError(f"{check} is not a known check")
-        finding = {"level": level, "check": check, "hosts": [], "what": what, "seen": seen, "next": next_step}
-        known = self._found.setdefault((level, check, what, seen, next_step), finding)
+        finding: Finding = {"level": level, "check": check, "hosts": [], "what": what, "seen": seen, "next": next_step}
+        known = self._findings.setdefault((level, check, what, seen, next_step), finding)
         known["hosts"].extend(host for host in hosts if host not in known["hosts"])
 
     @property
     def errors(self) -> t.List[Finding]:
-        return [finding for finding in self._found.values() if finding["level"] == "error"]
+        return [finding for finding in self._findings.values() if finding["level"] == "error"]
 
     def as_list(self) -> t.List[Finding]:
-        """Errors before warnings, each in the order in which they were found."""
-        return sorted(self._found.values(), key=lambda finding: finding["level"])
+        """Errors before warnings, each in the order in which they were reported."""
+        return sorted(self._findings.values(), key=lambda finding: finding["level"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Short text for long data."""
+"""Text that a person reads, and short forms of long data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shorten_list(names: t.Iterable[str], most: int, separator: str = ", ") -> st
     return separator.join(listed[:most]) + more
 
 
-def fingerprint(value: t.Any) -> str:
+def fingerprint(value: object) -> str:
     """A short digest that says whether two values are the same, and nothing else."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]

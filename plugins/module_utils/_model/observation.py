@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts say about themselves, as the observing modules return it and observations.json keeps it."""
+"""What hosts report about themselves, as the observing modules return it and observations.json keeps it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Link(t.TypedDict):
     netdev: str
     altnames: t.List[str]
     device: str  # RDMA device such as mlx5_0; empty without RDMA
-    port: int  # of the RDMA device, from 1 on; 0 without RDMA
+    port: int  # of the RDMA device, counted from 1; 0 without RDMA
     pci: str  # 0000:81:00.0; empty for devices without one
     path: str  # of the PCI function in sysfs, from the host bridge on
     numa_node: int  # -1: none
@@ -62,7 +62,7 @@ class RdmaFacts(t.TypedDict):
     netns_mode: str  # shared or exclusive; empty when the kernel has no RDMA
     routes: t.Dict[str, Route]  # by the address that was asked for
     memlock: t.Dict[str, str]  # LimitMEMLOCK of each container runtime's unit
-    modules: t.List[str]  # loaded kernel modules that RDMA or a macvlan on it may need
+    modules: t.Optional[t.List[str]]  # loaded or built-in ones that RDMA may need; None where nothing tells
     rdma_subsystem: bool
 
 
@@ -138,19 +138,30 @@ class ObservationError(t.TypedDict):
     next_step: str
 
 
-class _Observed(t.TypedDict, total=False):
+class ObservedParts(t.TypedDict, total=False):
+    """What the observing modules returned for one host; parts are missing where it did not answer."""
+
     host: HostFacts
     rdma: RdmaFacts
     vipu: VipuFacts
-    recalled: str  # when it was last seen, if this is not from today
 
 
-class Observation(_Observed):
-    """All that is known of one host of the inventory before the plan; parts are missing where it did not answer."""
+class _Recalled(ObservedParts, total=False):
+    recalled: str  # when it was observed, in ISO 8601, if that was in an earlier run
+
+
+class Observation(_Recalled):
+    """All that is known of one host of the inventory before the plan."""
 
     groups: t.List[str]
     address: str  # that the inventory names; may be empty
     errors: t.List[ObservationError]
+
+
+class CachedObservation(ObservedParts):
+    """An entry of observations.json."""
+
+    when: str  # in ISO 8601
 
 
 Observations = t.Mapping[str, Observation]  # by inventory name

@@ -9,20 +9,23 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address
 
+Level = t.Literal["error", "warning"]
+Role = t.Literal["control_plane", "worker", "ipu"]
+
 
 class Finding(t.TypedDict):
-    """Something that a person has to know, or to change before anything is applied."""
+    """Something to know, or to fix: with errors the plan is not applied."""
 
-    level: str  # error or warning
-    check: str  # as fabric_allow takes it
-    hosts: t.List[str]  # empty: all
-    what: str
-    seen: str
-    next: str
+    level: Level
+    check: str  # name of the check, as fabric_allow takes it
+    hosts: t.List[str]  # that it is about, by inventory name; empty: all
+    what: str  # what is required
+    seen: str  # what was seen instead
+    next: str  # what to do now
 
 
 class Image(t.TypedDict):
-    """A container image, in the three parts that a NicClusterPolicy wants."""
+    """A container image, in the three parts that a NicClusterPolicy takes."""
 
     repository: str
     image: str
@@ -30,47 +33,47 @@ class Image(t.TypedDict):
 
 
 class Releases(t.TypedDict):
-    """Releases that go together. Empty text: not installed."""
+    """Releases that work together. Empty text: not installed."""
 
-    kubernetes: str
+    kubernetes: str  # all three numbers, without v
     stack: str  # network_operator or spiderpool
     network_operator: str
     spiderpool: str
     gpu_operator: str
     ipu_operator: str
-    cni: str
+    cni: str  # calico, flannel or none
     cni_version: str
-    pause: str
+    pause: str  # tag of the pause image; empty: ask kubeadm
     ipam: str  # nv-ipam, whereabouts or spiderpool
     whereabouts: str  # a release to install on its own
     whereabouts_standalone: bool
-    features: t.Dict[str, bool]  # what this network operator can do
+    features: t.Dict[str, bool]  # what this release of the network operator can do
     components: t.Dict[str, Image]  # by the name of a NicClusterPolicy's field
 
 
 class Cluster(t.TypedDict):
-    """The cluster to be. Hosts are named as in the inventory."""
+    """The planned cluster. Hosts have their inventory names."""
 
-    pod_cidr: str
+    pod_cidr: str  # one, or one of each family with a comma between
     service_cidr: str
-    endpoint: str  # host:port of the API server
+    endpoint: str  # host:port of the API server; empty: unknown
     control_planes: t.List[str]
     workers: t.List[str]
-    single_node: bool
+    single_node: bool  # one host is control plane, worker and IPU host
 
 
 class PlannedLink(Address):
     """The NIC of one host on one fabric network; address and prefix are those of the network's first family."""
 
     netdev: str
-    altname: str  # a further name that the NIC is to have; empty: none
-    pci: str
+    altname: str  # an alternative name that the NIC gets; empty: none
+    pci: str  # 0000:81:00.0; empty for devices without one
     mac: str
     driver: str
-    kind: str
-    lower: t.List[str]
-    rdma_netdevs: t.List[str]
-    device: str
+    kind: str  # physical, vf, bond, vlan or other
+    lower: t.List[str]  # members of a bond, or the device below a VLAN
+    rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
+    device: str  # RDMA device such as mlx5_0; empty without RDMA
     mtu: int  # bytes
     addresses: t.List[Address]  # one of each family of the network
 
@@ -78,38 +81,38 @@ class PlannedLink(Address):
 class PlannedHost(t.TypedDict):
     """One host, by its inventory name."""
 
-    node: str  # its Kubernetes node
-    address: str
-    roles: t.List[str]  # control_plane, worker, ipu
+    node: str  # name of its Kubernetes node
+    address: str  # of its node in the cluster; empty: unknown
+    roles: t.List[Role]
     links: t.Dict[str, PlannedLink]  # by network
 
 
 class Controller(t.TypedDict):
     """A V-IPU controller, and the hosts that it serves."""
 
-    host: str
+    host: str  # as the site or the hosts name it
     port: int
-    address: str
-    serves: t.List[str]
+    address: str  # what host resolves to
+    serves: t.List[str]  # inventory names
     label: str  # key=value, on the nodes of these hosts
 
 
 class Vipu(t.TypedDict):
-    """What the IPU operator is told."""
+    """V-IPU for the IPU operator's chart and the labels of nodes."""
 
     controllers: t.List[Controller]
     value: str  # of the chart's global.vipuControllers
-    node_labels: t.Dict[str, t.Dict[str, str]]  # by host
+    node_labels: t.Dict[str, t.Dict[str, str]]  # by inventory name
 
 
 class SubnetAddresses(t.TypedDict):
     """Which addresses of a subnet are for pods."""
 
     cidr: str
-    prefix: int
+    prefix: int  # bits
     gateway: str  # empty: none
-    range_start: str
-    range_end: str
+    range_start: str  # first address for pods
+    range_end: str  # last address for pods
     exclude: t.List[str]  # CIDRs of the whole subnet that no pod gets
     capacity: int  # addresses for pods
     warnings: t.List[str]
@@ -118,7 +121,7 @@ class SubnetAddresses(t.TypedDict):
 class PlannedSubnet(SubnetAddresses):
     """The addresses of one family of a network."""
 
-    needed: int  # addresses that the pods of all its nodes take
+    needed: int  # addresses, when every host runs fabric_pods_per_node pods
 
 
 class Exclusion(t.TypedDict):
@@ -129,16 +132,22 @@ class Exclusion(t.TypedDict):
 
 
 class NodeSelectorRequirement(t.TypedDict):
+    """A condition on a label of nodes, as Kubernetes writes it."""
+
     key: str
     operator: str
     values: t.List[str]
 
 
 class NodeSelectorTerm(t.TypedDict):
+    """Conditions that a node meets all."""
+
     matchExpressions: t.List[NodeSelectorRequirement]
 
 
 class NodeSelector(t.TypedDict):
+    """Terms of which a node meets one."""
+
     nodeSelectorTerms: t.List[NodeSelectorTerm]
 
 
@@ -162,7 +171,7 @@ class PlannedPool(PoolSpec):
 
 
 class WhereaboutsRange(t.TypedDict, total=False):
-    """A range of whereabouts, in its own words."""
+    """A range of whereabouts, with its own keys."""
 
     range: str
     range_start: str
@@ -171,7 +180,7 @@ class WhereaboutsRange(t.TypedDict, total=False):
 
 
 class Ipam(WhereaboutsRange, total=False):
-    """The ipam of a MacvlanNetwork, in the words of the IPAM that `type` names."""
+    """The ipam of a MacvlanNetwork, with the keys of the IPAM that `type` names; empty where there are no addresses."""
 
     type: str
     ipRanges: t.List[WhereaboutsRange]  # whereabouts with two families
@@ -193,23 +202,23 @@ class PlannedNetwork(t.TypedDict):
 
     name: str
     namespace: str
-    hosts: t.List[str]
-    master: str  # name of the NIC on every host
-    mode: str
-    mtu: int  # bytes
+    hosts: t.List[str]  # whose NICs are on it, by inventory name
+    master: str  # name of the NIC on every host; empty where there is none
+    mode: str  # bridge, private, vepa or passthru
+    mtu: int  # of pods, in bytes
     resource: str  # rdma/NAME, as a pod asks for it
-    rdma: bool
-    rdma_drivers: t.List[str]
-    rdma_netdevs: t.List[str]
-    subnet: t.Optional[PlannedSubnet]
-    subnets: t.List[PlannedSubnet]
+    rdma: bool  # whether pods get the resource
+    rdma_drivers: t.List[str]  # of its NICs on all hosts
+    rdma_netdevs: t.List[str]  # its NICs on all hosts, below bonds and VLANs
+    subnet: t.Optional[PlannedSubnet]  # null where there are no addresses
+    subnets: t.List[PlannedSubnet]  # one of each family
     ipam: Ipam
-    pool: t.Optional[PlannedPool]
-    pools: t.List[PlannedPool]
+    pool: t.Optional[PlannedPool]  # null where the IPAM is not nv-ipam
+    pools: t.List[PlannedPool]  # one of each family
 
 
 class Selectors(t.TypedDict, total=False):
-    """Which devices a resource stands for: OR inside a list, AND between lists."""
+    """Which devices a resource selects: OR inside a list, AND between lists."""
 
     drivers: t.List[str]
     ifNames: t.List[str]
@@ -220,25 +229,25 @@ class RdmaResource(t.TypedDict):
 
     resourceName: str
     resourcePrefix: str
-    rdmaHcaMax: int  # pods on a host that may have it
+    rdmaHcaMax: int  # pods on a host that can have it
     selectors: Selectors
 
 
 class Plan(t.TypedDict):
     """The whole plan."""
 
-    schema: int
+    schema: int  # version of this structure
     releases: Releases
     cluster: Cluster
-    hosts: t.Dict[str, PlannedHost]
+    hosts: t.Dict[str, PlannedHost]  # by inventory name
     vipu: Vipu
     networks: t.List[PlannedNetwork]
     rdma_resources: t.List[RdmaResource]
-    findings: t.List[Finding]
+    findings: t.List[Finding]  # errors first
 
 
 class Preflight(t.TypedDict):
-    """The part of a plan that is about hosts and their NICs."""
+    """The part of a plan about hosts and their NICs."""
 
     schema: int
     hosts: t.Dict[str, PlannedHost]

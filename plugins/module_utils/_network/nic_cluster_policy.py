@@ -110,7 +110,7 @@ def policy_spec(settings: OperatorSettings) -> Object:
     can = release_features(release)
     found = components(release, ipam)
     own: t.Mapping[str, t.Mapping[str, str]] = settings.get("images") or {}
-    images = {name: {**image, **own.get(name, {})} for name, image in found.items()}
+    images: t.Dict[str, Object] = {name: {**image, **own.get(name, {})} for name, image in found.items()}
     secrets = settings.get("pull_secrets") or []
     multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
     secondary = {

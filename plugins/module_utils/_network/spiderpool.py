@@ -15,7 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import par
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PlannedNetwork, RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import namespaces
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
 
@@ -120,10 +120,12 @@ def network_object(network: SpiderpoolNetwork, coordinator: t.Mapping[str, t.Any
     return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
 
 
-def ipam(network: PlannedNetwork) -> Object:
+def ipam(network: PlannedNetwork) -> Ipam:
     """The IPAM part of the CNI configuration that Spiderpool writes for the network."""
     pool = pool_of(network)
-    return {"type": "spiderpool", f"default_ipv{pool.version}_ippool": [pool.name]}
+    if pool.version == 6:
+        return {"type": "spiderpool", "default_ipv6_ippool": [pool.name]}
+    return {"type": "spiderpool", "default_ipv4_ippool": [pool.name]}
 
 
 def attachment(network: SpiderpoolNetwork) -> Attachment:
@@ -135,7 +137,7 @@ def attachment(network: SpiderpoolNetwork) -> Attachment:
         "master": f"{network['master']}.{vlan}" if vlan else network["master"],
         "mode": "bridge",
         "mtu": network.get("mtu") or 0,
-        "ipam": ipam(network),
+        "ipam": {**ipam(network)},
     }
 
 

@@ -1,10 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fabric networks as the site wrote them: defaults, and what is wrong with them."""
+"""fabric_networks as the site wrote them: their keys, their defaults, and what is wrong with them."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import ipaddress
 import re
@@ -12,11 +13,13 @@ import string
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import as_address
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 
-Network = t.Dict[str, t.Any]
-
-DEFAULTS: t.Dict[str, t.Any] = {
+MASTER_LENGTH = 15  # the kernel finds a device by no longer name, not even by an alternative one
+FAMILIES = {"ipv4": 4, "ipv6": 6}
+MODES = ("bridge", "private", "vepa", "passthru")
+SELECT = ("name", "pci", "driver", "subnet", "gpu")
+DEFAULTS: t.Dict[str, object] = {
     "name": "",
     "namespace": "default",
     "hosts": [],
@@ -30,21 +33,124 @@ DEFAULTS: t.Dict[str, t.Any] = {
     "share": "upper_half",
     "rdma_resource": "",
 }
-SELECT = ("name", "pci", "driver", "subnet", "gpu")
-MASTER_LENGTH = 15  # the kernel finds a device by a name that is no longer, be it an alternative one
-FAMILIES = {"ipv4": 4, "ipv6": 6}
-MODES = ("bridge", "private", "vepa", "passthru")
+Problem = t.Tuple[str, str]  # what is wrong, and what to write instead
 
 
-def as_list(value: t.Any) -> t.List[t.Any]:
+@dataclasses.dataclass(frozen=True)
+class Select:
+    """Which NIC of a host: one that fits a pattern of every list that is not empty, the nearest one to a GPU."""
+
+    name: t.Sequence[str] = ()
+    pci: t.Sequence[str] = ()
+    driver: t.Sequence[str] = ()
+    subnet: t.Sequence[str] = ()  # CIDRs
+    gpu: t.Optional[int] = None  # number in PCI order
+
+    def rules(self) -> t.Dict[str, t.Sequence[str]]:
+        """The patterns of each rule that is given."""
+        rules = {"name": self.name, "pci": self.pci, "driver": self.driver, "subnet": self.subnet}
+        return {key: patterns for key, patterns in rules.items() if patterns}
+
+    def as_text(self) -> str:
+        """As the site wrote it, or where links come from if it wrote nothing."""
+        parts = [f"{key}={' or '.join(patterns)}" for key, patterns in self.rules().items()]
+        parts += [f"gpu={self.gpu}"] if self.gpu is not None else []
+        return f"select {', '.join(parts)}" if parts else "/sys/class/net"
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkSpec:
+    """A valid entry of fabric_networks, with its defaults."""
+
+    name: str
+    namespace: str
+    hosts: t.List[str]  # hosts and groups; empty: all that run pods
+    select: Select
+    master: str  # empty: the plan names it
+    mode: str
+    mtu: int  # bytes; 0: that of the NICs
+    families: t.List[str]  # ipv4, ipv6; empty: IPv4 where the NIC has it, else IPv6
+    gateways: t.Dict[int, str]  # by IP version
+    reserved: t.List[str]  # addresses, CIDRs and ranges
+    share: str
+    rdma_resource: str
+
+
+def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[NetworkSpec]:
+    """The valid entries; what is wrong with the others becomes findings."""
+    networks = [network for network in (_read(*entry, findings) for entry in enumerate(entries)) if network]
+    names = [network.name for network in networks]
+    for name in sorted(set(names)):
+        if names.count(name) > 1:
+            findings.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
+    if not entries:
+        findings.error(
+            "networks", [], "There is no fabric network.", "fabric_networks is empty", "Add {name: rdma-net}."
+        )
+    return networks
+
+
+def read_select(given: t.Mapping[object, object]) -> Select:
+    """Without the rules that are empty; each pattern may be a text or a list."""
+    rules: t.Dict[object, t.List[str]] = {
+        key: [str(pattern) for pattern in _as_list(value)] for key, value in given.items() if value not in ("", None)
+    }
+    gpu = rules.get("gpu")
+    return Select(
+        name=rules.get("name", ()),
+        pci=rules.get("pci", ()),
+        driver=rules.get("driver", ()),
+        subnet=rules.get("subnet", ()),
+        gpu=int(gpu[0]) if gpu else None,
+    )
+
+
+def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkSpec]:
+    where = f"fabric_networks[{number}]"
+    if not isinstance(entry, dict):
+        findings.error("networks", [], f"{where} is not a network.", repr(entry), "Write at least {name: rdma-net}.")
+        return None
+    _check_keys(where, entry, DEFAULTS, findings)
+    given = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
+    text = {key: str(given[key]) for key, default in DEFAULTS.items() if isinstance(default, str)}
+    text["rdma_resource"] = text["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
+    select, lists, mtu = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}, given["mtu"]
+    if isinstance(select, dict):
+        _check_keys(f"{where}.select", select, SELECT, findings)
+    problems = [*_select_problems(select), *_text_problems(text), *_mtu_problems(mtu), *_list_problems(lists)]
+    for seen, step in problems:
+        findings.error("networks", [], f"{where} is not valid.", seen, step)
+    if problems or not isinstance(select, dict):
+        return None
+    return NetworkSpec(
+        name=text["name"],
+        namespace=text["namespace"],
+        hosts=_texts(lists["hosts"]),
+        select=read_select(select),
+        master=text["master"],
+        mode=text["mode"],
+        mtu=int(str(mtu)),
+        families=_texts(lists["families"]),
+        gateways=_read_gateways(text["gateway"]),
+        reserved=_texts(lists["reserved"]),
+        share=text["share"],
+        rdma_resource=text["rdma_resource"],
+    )
+
+
+def _read_gateways(text: str) -> t.Dict[int, str]:
+    """The gateway of each IP version; empty when the text is none, or has two of one version."""
+    parts = [parse_address(part.strip()) for part in text.split(",")]
+    gateways: t.Dict[int, str] = {address.version: str(address) for address in parts if address is not None}
+    return gateways if len(gateways) == len(parts) else {}
+
+
+def _as_list(value: object) -> t.List[object]:
     return value if isinstance(value, list) else [value]
 
 
-def read_gateways(text: str) -> t.Dict[int, str]:
-    """The gateway of each IP version; empty when the text is none, or has two of one version."""
-    parts = [as_address(part.strip()) for part in text.split(",")]
-    gateways: t.Dict[int, str] = {address.version: str(address) for address in parts if address is not None}
-    return gateways if len(gateways) == len(parts) else {}
+def _texts(value: object) -> t.List[str]:
+    return [str(item) for item in _as_list(value)]
 
 
 def _letters(number: int) -> str:
@@ -53,45 +159,49 @@ def _letters(number: int) -> str:
     return (_letters(more - 1) if more else "") + string.ascii_lowercase[letter]
 
 
-def _unknown_keys(where: str, given: t.Iterable[str], known: t.Iterable[str], found: Findings) -> None:
+def _check_keys(where: str, given: t.Iterable[object], known: t.Iterable[str], findings: Findings) -> None:
     for key in sorted(set(map(str, given)) - set(known)):
         near = difflib.get_close_matches(key, list(known), 1)
-        meant = f"Did you mean {near[0]}? " if near else ""
-        found.error("networks", [], f"{where} has an unknown key.", f"'{key}'", f"{meant}Known are {', '.join(known)}.")
+        hint = f"Did you mean {near[0]}? " if near else ""
+        step = f"{hint}Known are {', '.join(known)}."
+        findings.error("networks", [], f"{where} has an unknown key.", f"'{key}'", step)
 
 
-def _value_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
-    """Pairs of what is wrong and what would be right."""
-    yield from _select_problems(network["select"])
-    yield from _address_problems(network)
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["name"]):
-        yield f"name is '{network['name']}'", "Give it a name of lower-case letters, digits and hyphens."
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", network["namespace"]):
-        yield f"namespace is '{network['namespace']}'", "Write the name of a namespace."
-    if network["master"] and not re.fullmatch(rf"[A-Za-z0-9_.@-]{{1,{MASTER_LENGTH}}}", network["master"]):
-        yield f"master is '{network['master']}'", f"Write a name of at most {MASTER_LENGTH} characters, or nothing."
-    if network["mode"] not in MODES:
-        yield f"mode is '{network['mode']}'", f"Take one of {', '.join(MODES)}."
-    if not str(network["mtu"]).isdigit() or 0 < int(network["mtu"]) < 1280:
-        yield f"mtu is '{network['mtu']}'", "Write 0 for the NIC's own, or a number from 1280 on."
-    if not re.fullmatch(r"[A-Za-z0-9_]+", network["rdma_resource"]):
-        yield f"rdma_resource is '{network['rdma_resource']}'", "Use letters, digits and underscores."
+def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
+    for key, step in (
+        ("name", "Give it a name of lower-case letters, digits and hyphens."),
+        ("namespace", "Write the name of a namespace."),
+    ):
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text[key]):
+            yield f"{key} is '{text[key]}'", step
+    if text["master"] and not re.fullmatch(rf"[A-Za-z0-9_.@-]{{1,{MASTER_LENGTH}}}", text["master"]):
+        yield f"master is '{text['master']}'", f"Write a name of at most {MASTER_LENGTH} characters, or nothing."
+    if text["mode"] not in MODES:
+        yield f"mode is '{text['mode']}'", f"Use one of {', '.join(MODES)}."
+    if text["gateway"] and not _read_gateways(text["gateway"]):
+        yield f"gateway is '{text['gateway']}'", "Write an IP address, one of each family with a comma, or nothing."
+    if not re.fullmatch(r"[A-Za-z0-9_]+", text["rdma_resource"]):
+        yield f"rdma_resource is '{text['rdma_resource']}'", "Use letters, digits and underscores."
+
+
+def _mtu_problems(mtu: object) -> t.Iterator[Problem]:
+    if not re.fullmatch("[0-9]{1,9}", str(mtu)) or 0 < int(str(mtu)) < 1280:
+        yield f"mtu is '{mtu}'", "Write 0 for the NIC's own, or a number from 1280 on."
+
+
+def _list_problems(lists: t.Mapping[str, object]) -> t.Iterator[Problem]:
     for key in ("reserved", "hosts"):
-        if not isinstance(network[key], list) or not all(isinstance(item, str) for item in network[key]):
-            yield f"{key} is '{network[key]}'", "Write a list of text."
-
-
-def _address_problems(network: Network) -> t.Iterator[t.Tuple[str, str]]:
-    if network["gateway"] and not read_gateways(network["gateway"]):
-        yield f"gateway is '{network['gateway']}'", "Write an IP address, one of each family with a comma, or nothing."
-    families = network["families"]
+        value = lists[key]
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            yield f"{key} is '{value}'", "Write a list of text."
+    families = lists["families"]
     if not isinstance(families, list) or not all(
         families.count(item) == 1 and item in [*FAMILIES] for item in families
     ):
         yield f"families is '{families}'", f"Write a list of {' and '.join(FAMILIES)}, each once."
 
 
-def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:
+def _select_problems(select: object) -> t.Iterator[Problem]:
     if not isinstance(select, dict):
         yield f"select is '{select}'", f"Write a dictionary of {', '.join(SELECT)}."
         return
@@ -99,37 +209,10 @@ def _select_problems(select: t.Any) -> t.Iterator[t.Tuple[str, str]]:
         if key == "gpu":
             if not re.fullmatch("[0-9]{1,3}", str(value)):
                 yield f"select.gpu is {value!r}", "Write the number of a GPU; the first is 0."
-        elif not all(isinstance(item, str) for item in as_list(value)):
+        elif not all(isinstance(item, str) for item in _as_list(value)):
             yield f"select.{key} is {value!r}", "Write text, or a list of it."
     try:
-        for subnet in as_list(select.get("subnet") or []):
+        for subnet in _as_list(select.get("subnet") or []):
             ipaddress.ip_network(str(subnet))
     except ValueError as error:
         yield f"select.subnet: {error}", "Write a CIDR such as 10.5.0.0/24."
-
-
-def read_networks(given: t.Sequence[t.Any], found: Findings) -> t.List[Network]:
-    """The networks with their defaults; those that can't be used become findings and are left out."""
-    networks: t.List[Network] = []
-    for number, entry in enumerate(given):
-        where = f"fabric_networks[{number}]"
-        if not isinstance(entry, dict):
-            found.error("networks", [], f"{where} is not a network.", repr(entry), "Write at least {name: rdma-net}.")
-            continue
-        _unknown_keys(where, entry, DEFAULTS, found)
-        network = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
-        network.update({key: str(network[key]) for key, usual in DEFAULTS.items() if isinstance(usual, str)})
-        network["rdma_resource"] = network["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
-        if isinstance(network["select"], dict):
-            _unknown_keys(f"{where}.select", network["select"], SELECT, found)
-        problems = list(_value_problems(network))
-        for seen, step in problems:
-            found.error("networks", [], f"{where} can't be used.", seen, step)
-        if not problems:
-            networks.append({**network, "mtu": int(network["mtu"])})
-    for name in sorted({network["name"] for network in networks}):
-        if [network["name"] for network in networks].count(name) > 1:
-            found.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
-    if not given:
-        found.error("networks", [], "There is no fabric network.", "fabric_networks is empty", "Add {name: rdma-net}.")
-    return networks

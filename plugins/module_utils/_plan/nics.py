@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which link of a host is its NIC on a fabric network: by the site's rules, from what rdma_info returned."""
+"""Which link of one host is its NIC on a fabric network: by the site's rules, from what rdma_info returned."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import Link, bottom
-
-Rules = t.Mapping[str, t.List[str]]  # name, pci, driver or subnet: any of these patterns
-Gpu = t.Mapping[str, t.Any]
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import bottom
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Gpu, Link, RdmaFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import Select
 
 
 def _describe(link: Link) -> str:
@@ -25,9 +25,8 @@ def _describe(link: Link) -> str:
     return f"{link['netdev']} ({', '.join(part for part in parts if part)})"
 
 
-def _list(links: t.Iterable[Link], most: int = 8) -> str:
-    shown = [_describe(link) for link in links]
-    return "; ".join(shown[:most]) + (f"; and {len(shown) - most} more" if len(shown) > most else "") or "none"
+def _describe_all(links: t.Iterable[Link]) -> str:
+    return shorten_list(map(_describe, links), 8, "; ") or "none"
 
 
 def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
@@ -38,13 +37,11 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
     ]
 
 
-def _matches(link: Link, links: t.Mapping[str, Link], rules: Rules) -> bool:
+def _matches(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> bool:
     """Whether a link fits a pattern of every rule. PCI address and driver may also be those of a NIC below it."""
     below = _below(link, links)
     checks: t.Dict[str, t.Callable[[str], bool]] = {
-        "name": lambda rule: any(
-            fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link.get("altnames", ()))
-        ),
+        "name": lambda rule: any(fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link["altnames"])),
         "pci": lambda rule: any(
             fnmatch.fnmatchcase(item["pci"], rule.lower()) or item["pci"] == f"0000:{rule.lower()}" for item in below
         ),
@@ -54,7 +51,7 @@ def _matches(link: Link, links: t.Mapping[str, Link], rules: Rules) -> bool:
     return all(any(map(check, rules[key])) for key, check in checks.items() if key in rules)
 
 
-_network = functools.lru_cache(maxsize=256)(ipaddress.ip_network)  # read once, not for every link of every host
+_network = functools.lru_cache(maxsize=256)(ipaddress.ip_network)  # parsed once, not for every link of every host
 
 
 def _inside(address: str, subnet: str) -> bool:
@@ -70,35 +67,35 @@ def _inside(address: str, subnet: str) -> bool:
 
 
 def _narrow(candidates: t.List[Link], *preferences: t.Callable[[Link], bool]) -> t.List[Link]:
-    """Follow each preference unless nobody meets it."""
+    """Apply each preference unless no candidate meets it."""
     for preference in preferences:
         candidates = [link for link in candidates if preference(link)] or candidates
     return candidates
 
 
-def _no_match(links: t.Sequence[Link], where: str) -> t.NoReturn:
+def _raise_no_match(links: t.Sequence[Link], where: str) -> t.NoReturn:
     raise FabricError(
         "No network device fits the selection of the fabric NIC.",
         where,
-        _list([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
+        _describe_all([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
         "Correct `select`, or load the NIC's driver: it may rename the device.",
     )
 
 
-def _no_rdma(links: t.Sequence[Link], where: str) -> t.NoReturn:
+def _raise_no_rdma(links: t.Sequence[Link], where: str) -> t.NoReturn:
     raise FabricError(
         "The fabric needs a NIC with RDMA.",
         where,
-        _list(links),
+        _describe_all(links),
         "Load the NIC's RDMA driver (such as mlx5_ib; /sys/class/net/<device>/device/infiniband must be there),"
         " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
     )
 
 
-def _check(link: Link, where: str, require_rdma: bool) -> Link:
-    """The link, if a macvlan for RDMA can stand on it."""
+def _check_nic(link: Link, where: str, require_rdma: bool) -> Link:
+    """The link, if it can carry a macvlan for RDMA."""
     if require_rdma and not link["rdma_netdevs"]:
-        _no_rdma([link], where)
+        _raise_no_rdma([link], where)
     if link["link_layer"] == "InfiniBand":
         raise FabricError(
             "macvlan is for Ethernet (RoCE), not for InfiniBand.",
@@ -111,32 +108,33 @@ def _check(link: Link, where: str, require_rdma: bool) -> Link:
     return link
 
 
-def _candidates(links: t.Sequence[Link], rules: Rules, way: str, require_rdma: bool, where: str) -> t.List[Link]:
-    """Every link that the rules allow, or that has RDMA. A member of a bond or bridge cannot carry a macvlan."""
+def _candidates(links: t.Sequence[Link], select: Select, to_vipu: str, require_rdma: bool) -> t.List[Link]:
+    """Every link that the rules allow, or that has RDMA. A member of a bond or bridge can't carry a macvlan."""
+    rules, where = select.rules(), select.as_text()
     members = {name for link in links if link["kind"] != "vlan" for name in link["lower"]}
     free = [link for link in links if link["netdev"] not in members]
     if rules:
         by_name = {link["netdev"]: link for link in links}
-        return [link for link in free if _matches(link, by_name, rules)] or _no_match(links, where)
+        return [link for link in free if _matches(link, by_name, rules)] or _raise_no_match(links, where)
     with_rdma = [link for link in free if link["rdma_netdevs"]]
     if require_rdma and not with_rdma:
-        _no_rdma([link for link in links if link["kind"] != "other"] or links, where)
-    return with_rdma or [link for link in free if link["netdev"] == way] or free
+        _raise_no_rdma([link for link in links if link["kind"] != "other"] or links, where)
+    return with_rdma or [link for link in free if link["netdev"] == to_vipu] or free
 
 
-def _gpu(number: int, gpus: t.Sequence[Gpu]) -> Gpu:
+def _find_gpu(number: int, gpus: t.Sequence[Gpu]) -> Gpu:
     if number < len(gpus):
         return gpus[number]
     raise FabricError(
         f"The NIC nearest to GPU {number} was asked for; the first GPU is 0.",
         "/sys/bus/pci/devices",
         ", ".join(gpu["pci"] for gpu in gpus) or "no NVIDIA GPU",
-        "Correct select.gpu, take the host out of the network (key hosts), or look for the GPU with lspci -d 10de:.",
+        "Correct select.gpu, remove the host from the network (key hosts), or look for the GPU with lspci -d 10de:.",
     )
 
 
 def _nearest(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.List[Link]:
-    """Those that share most of the way to the CPU with a GPU; where several do, or none, those of its NUMA node."""
+    """Those with the longest common PCI path with a GPU; where several have it, or none, those of its NUMA node."""
     by_name = {link["netdev"]: link for link in links}
 
     def shared(path: str) -> int:
@@ -149,57 +147,44 @@ def _nearest(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.L
             ((shared(item["path"]), 0 <= gpu["numa_node"] == item["numa_node"]) for item in real), default=(0, False)
         )
 
-    near = [nearness(link) for link in candidates]
-    if max(near, default=(0, False)) == (0, False):
+    scores = [nearness(link) for link in candidates]
+    best = max(scores, default=(0, False))
+    if best == (0, False):
         raise FabricError(
             "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
             f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
-            _list(candidates),
+            _describe_all(candidates),
             "Name the NIC in `select` by pci or name.",
         )
-    return [link for link, its in zip(candidates, near) if its == max(near)]
+    return [link for link, score in zip(candidates, scores) if score == best]
 
 
-def _read_rules(select: t.Mapping[str, t.Any]) -> t.Tuple[Rules, str, str]:
-    """The patterns of each rule, which GPU if any, and both as text."""
-    given = {key: value for key, value in select.items() if value not in ("", None, [])}
-    where = ", ".join(
-        f"{key}={' or '.join(value) if isinstance(value, list) else value}" for key, value in given.items()
-    )
-    gpu = str(given.pop("gpu", ""))
-    rules = {key: list(map(str, value)) if isinstance(value, list) else [str(value)] for key, value in given.items()}
-    return rules, gpu, f"select {where}" if where else "/sys/class/net"
-
-
-def choose_fabric_link(
-    links: t.Sequence[Link],
-    routes: t.Mapping[str, t.Mapping[str, str]],
-    select: t.Optional[t.Mapping[str, t.Any]] = None,
-    vipu_address: str = "",
-    require_rdma: bool = True,
-    gpus: t.Sequence[Gpu] = (),
-) -> Link:
-    """The link whose network the pods shall join.
+def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_rdma: bool = True) -> Link:
+    """The link whose network the pods join.
 
     By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
     network, so the way to it alone proves nothing. Which of several is up proves nothing either.
     """
-    rules, gpu, where = _read_rules(select or {})
-    way = routes.get(vipu_address, {}).get("dev", "")
-    found = _narrow(
-        _candidates(links, rules, way, require_rdma, where),
+    links, where = rdma["links"], select.as_text()
+    route = rdma["routes"].get(vipu_address)
+    to_vipu = route["dev"] if route else ""
+    candidates = _narrow(
+        _candidates(links, select, to_vipu, require_rdma),
         lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
     )
-    if gpu:  # before all else: a NIC that has an address but is far from the GPU is no replacement
-        found = _nearest(_gpu(int(gpu), gpus), found, links)
-    found = _narrow(
-        found,
+    if select.gpu is not None:  # first: a NIC that has an address but is far from the GPU is no replacement
+        candidates = _nearest(_find_gpu(select.gpu, rdma["gpus"]), candidates, links)
+    candidates = _narrow(
+        candidates,
         lambda link: link["link_layer"] != "InfiniBand",
-        lambda link: link["netdev"] == way,
+        lambda link: link["netdev"] == to_vipu,
         lambda link: bool(link["addresses"]),
     )
-    if len(found) != 1:
+    if len(candidates) != 1:
         raise FabricError(
-            "One fabric NIC was expected.", where, _list(found), "Name it in `select`, by name, pci, driver or subnet."
+            "One fabric NIC was expected.",
+            where,
+            _describe_all(candidates),
+            "Name it in `select`, by name, pci, driver or subnet.",
         )
-    return _check(found[0], where, require_rdma)
+    return _check_nic(candidates[0], where, require_rdma)

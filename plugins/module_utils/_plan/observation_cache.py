@@ -1,50 +1,64 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept of a look at the hosts, for a plan while one of them is down."""
+"""observations.json: what hosts reported in the last run, for a plan while one of them is down."""
 
 from __future__ import annotations
 
 import json
 import typing as t
 
-PARTS = ("host", "rdma", "vipu")
-Hosts = t.Mapping[str, t.Mapping[str, t.Any]]
-Kept = t.Dict[str, t.Dict[str, t.Any]]
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
+    CachedObservation,
+    Observation,
+    Observations,
+    ObservedParts,
+)
+
+Cache = t.Dict[str, CachedObservation]  # by inventory name
 
 
-def read(text: str) -> Kept:
-    """What the last plan kept; nothing if the text is something else."""
+def parse_cache(text: str) -> Cache:
+    """The entries of the file; none if it is not there or something else."""
     try:
-        kept = json.loads(text)
-        return {name: entry for name, entry in kept.items() if entry["when"] and entry["host"]}
+        entries = json.loads(text)
+        return {name: entry for name, entry in entries.items() if entry["when"] and entry["host"]}
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}
 
 
-def keep(hosts: Hosts, last: Kept, now: str) -> Kept:
-    """The answers of each host, with the time of those that are new."""
-    kept: Kept = {}
-    for name, host in hosts.items():
-        if host.get("host"):
-            kept[name] = {"when": now, **{part: host[part] for part in PARTS if part in host}}
-        elif name in last:
-            kept[name] = last[name]
-    return kept
+def update_cache(observations: Observations, cache: Cache, now: str) -> Cache:
+    """What each host of the inventory reported now, or else what it reported the last time."""
+    updated: Cache = {}
+    for name, observation in observations.items():
+        if observation.get("host"):
+            updated[name] = {"when": now, **_observed_parts(observation)}
+        elif name in cache:
+            updated[name] = cache[name]
+    return updated
 
 
-def recall(hosts: Hosts, last: Kept) -> Kept:
-    """The hosts, and those that could not be looked at as they were seen the last time, their errors besides.
+def recall_hosts(observations: Observations, cache: Cache) -> t.Dict[str, Observation]:
+    """The observations, with those of the last run for hosts that did not answer; their errors stay.
 
-    A plan without them would take them out of the pools, and give their addresses to pods.
+    A plan without these hosts would remove them from the pools, and give their addresses to pods.
     """
-    return {
-        name: {**host}
-        if host.get("host") or name not in last
-        else {
-            **host,
-            **{part: last[name][part] for part in PARTS if part in last[name]},
-            "recalled": last[name]["when"],
-        }
-        for name, host in hosts.items()
-    }
+    recalled: t.Dict[str, Observation] = {}
+    for name, observation in observations.items():
+        if observation.get("host") or name not in cache:
+            recalled[name] = observation
+        else:
+            last = cache[name]
+            recalled[name] = {**observation, **_observed_parts(last), "recalled": last["when"]}
+    return recalled
+
+
+def _observed_parts(observation: ObservedParts) -> ObservedParts:
+    parts: ObservedParts = {}
+    if "host" in observation:
+        parts["host"] = observation["host"]
+    if "rdma" in observation:
+        parts["rdma"] = observation["rdma"]
+    if "vipu" in observation:
+        parts["vipu"] = observation["vipu"]
+    return parts

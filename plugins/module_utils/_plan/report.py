@@ -9,9 +9,19 @@ import html
 import textwrap
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
+    Finding,
+    Plan,
+    PlannedHost,
+    PlannedLink,
+    PlannedNetwork,
+    Preflight,
+)
+
 WIDTH = 80
-ROWS = 40  # beyond this a terminal is the wrong place
-Plan = t.Mapping[str, t.Any]
+ROWS = 40  # of hosts: more of them are in the files of the plan only
+NAMES = 8  # of hosts, in one line
 
 
 def cut(text: str, width: int) -> str:
@@ -19,7 +29,7 @@ def cut(text: str, width: int) -> str:
 
 
 def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: int = WIDTH) -> t.List[str]:
-    """Lines of a table; the widest columns give way until it fits."""
+    """Lines of a table; the widest columns are cut until it fits."""
     widths = [max(len(row[column]) for row in [heading, *rows]) for column in range(len(heading))]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 4:
         widths[widths.index(max(widths))] -= 1
@@ -28,26 +38,24 @@ def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: in
     ]
 
 
-def few(names: t.Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def headline(plan: Plan) -> str:
+def headline(plan: Preflight) -> str:
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
     warnings = len(plan["findings"]) - errors
     if errors:
-        return f"{count(errors, 'error')}, {count(warnings, 'warning')}: nothing is changed until the errors are gone"
+        return f"{count(errors, 'error')}, {count(warnings, 'warning')}: nothing changes until errors are fixed"
     return f"{count(warnings, 'warning')}: can be applied" if warnings else "no findings: can be applied"
 
 
-def facts(plan: Plan) -> t.List[t.Tuple[str, str]]:
-    """The plan's decisions, one line each: a word and what is planned."""
-    if "releases" not in plan:
-        return []
+def facts(plan: Preflight) -> t.List[t.Tuple[str, str]]:
+    """The plan's decisions, one line each: a word and what is planned. A preflight has none."""
+    return _decisions(t.cast("Plan", plan)) if "releases" in plan else []
+
+
+def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     releases, cluster = plan["releases"], plan["cluster"]
     lines = [
         (
@@ -68,22 +76,27 @@ def facts(plan: Plan) -> t.List[t.Tuple[str, str]]:
     ]
     for controller in plan["vipu"]["controllers"]:
         at = f"{controller['address']}:{controller['port']} ({controller['label']})"
-        lines.append(("V-IPU", f"{at}, IPU operator {releases['ipu_operator']}, serves {few(controller['serves'])}"))
+        lines.append(
+            (
+                "V-IPU",
+                f"{at}, IPU operator {releases['ipu_operator']}, serves {shorten_list(controller['serves'], NAMES)}",
+            )
+        )
     for network in plan["networks"]:
         lines += _network_facts(network, plan["hosts"])
     return lines
 
 
-def _network_facts(network: Plan, hosts: Plan) -> t.List[t.Tuple[str, str]]:
+def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) -> t.List[t.Tuple[str, str]]:
     resource = network["resource"] if network["rdma"] else "without RDMA"
     name = f"{network['namespace']}/{network['name']}"
-    links = [host["links"].get(network["name"], {}) for host in hosts.values()]
-    renamed = few(sorted({link["netdev"] for link in links if link.get("altname")}), 4)
+    links = [host["links"][network["name"]] for host in hosts.values() if network["name"] in host["links"]]
+    renamed = shorten_list(sorted({link["netdev"] for link in links if link["altname"]}), 4)
     lines = [("Network", f"{name}: {network['mode']} on {network['master']}, MTU {network['mtu']}, {resource}")]
     if not network["master"]:
         return [("Network", f"{name}: no NIC, see the findings")]
     if renamed:
-        lines.append(("", f"{network['master']} is to be a further name of {renamed}"))
+        lines.append(("", f"{network['master']} becomes an alternative name of {renamed}"))
     if not network["subnets"]:
         return [*lines, ("", "no addresses, see the findings")]
     for subnet in network["subnets"]:
@@ -92,11 +105,11 @@ def _network_facts(network: Plan, hosts: Plan) -> t.List[t.Tuple[str, str]]:
         pods = f"{span}, {subnet['capacity']} addresses, {subnet['needed']} needed"
         lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
         if subnet["exclude"]:
-            lines.append(("", f"never for pods: {few(subnet['exclude'])}"))
+            lines.append(("", f"never for pods: {shorten_list(subnet['exclude'], NAMES)}"))
     return lines
 
 
-def host_rows(plan: Plan) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
+def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
     """Heading and rows of the table of hosts; the last columns count each host's findings."""
     networks = sorted({name for host in plan["hosts"].values() for name in host["links"]})
     shown = networks if len(networks) <= 2 else ["fabric"]
@@ -113,12 +126,12 @@ def host_rows(plan: Plan) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
     return ["HOST", "ADDRESS", "ROLES", *shown, "FINDINGS"], rows
 
 
-def _link(link: Plan) -> str:
+def _link(link: PlannedLink) -> str:
     return f"{link['netdev']} {link['address']}/{link['prefix']}"
 
 
-def finding_lines(finding: Plan) -> t.List[str]:
-    hosts = few(finding["hosts"]) or "all"
+def finding_lines(finding: Finding) -> t.List[str]:
+    hosts = shorten_list(finding["hosts"], NAMES) or "all"
     lines = [f"{finding['level'].upper()} {finding['check']}: {hosts}"]
     for label, text in (("", finding["what"]), ("seen: ", finding["seen"]), ("next: ", finding["next"])):
         lines.append(f"  {label}{text}")
@@ -129,7 +142,7 @@ def _wrap(line: str, indent: str) -> t.List[str]:
     return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def as_text(plan: Plan, title: str = "Plan") -> str:
+def as_text(plan: Preflight, title: str = "Plan") -> str:
     """All of it for a terminal: decisions, hosts, findings."""
     lines = [f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", *([""] if facts(plan) else [])]
     for word, text in facts(plan):
@@ -167,14 +180,14 @@ def _state(text: str) -> str:
     return f"<span class={kind}>{html.escape(text)}</span>"
 
 
-def as_html(plan: Plan, title: str = "Plan of the fabric") -> str:
+def as_html(plan: Preflight, title: str = "Plan of the fabric") -> str:
     heading, rows = host_rows(plan)
     hosts = [[*(html.escape(cell) for cell in row[:-1]), _state(row[-1])] for row in rows]
     findings = [
         [
             _state(finding["level"]),
             html.escape(finding["check"]),
-            html.escape(few(finding["hosts"], 20) or "all"),
+            html.escape(shorten_list(finding["hosts"], 20) or "all"),
             f"{html.escape(finding['what'])}<br>{html.escape(finding['seen'])}",
             html.escape(finding["next"]),
         ]

@@ -59,7 +59,7 @@ def test_the_first_is_down(three: Bed) -> None:
     rest = three.play("plan kubernetes fabric", "--limit", "!cp1", fabric_allow=["cgroup-v2", "unobserved"])
     # Only the kubeconfig on the controller is another: it was the first one's.
     assert (rest.code, rest.changed()) == (0, {"cp2": 1})
-    assert "planned as it was seen at" in " ".join(rest.shown.split())
+    assert "planned from its last observation, of" in " ".join(rest.shown.split())
 
 
 def test_a_worker_is_made_anew(three: Bed) -> None:

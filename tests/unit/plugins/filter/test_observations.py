@@ -1,14 +1,21 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts said, out of the variables of a play."""
+"""What hosts reported, out of the variables of a play."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.filter.observations import members, observations, vipu_addresses
 
 GROUPS = {"all": ["w1", "cp1", "db"], "kube_control_plane": ["cp1"], "kube_node": ["w1"], "rack1": ["w1"]}
+RESULTS = {
+    "host": ["preflight_host", "others_host"],
+    "rdma": ["preflight_rdma", "others_rdma"],
+    "vipu": ["my_vipu", "others_vipu"],
+}
 VIPU = {"changed": False, "host": "vipu", "port": 8090, "address": "10.5.0.20", "version": "1", "source": "json"}
 
 
@@ -19,13 +26,13 @@ def test_members():
 def test_answers_of_the_play():
     hostvars = {
         "cp1": {
-            "__preflight_host": {"changed": False, "host": {"hostname": "cp1"}},
-            "__preflight_rdma": {"rdma": {"links": []}},
-            "__fabric_vipu": {"skipped": True, "skip_reason": "Conditional result was False"},
+            "preflight_host": {"changed": False, "host": {"hostname": "cp1"}},
+            "preflight_rdma": {"rdma": {"links": []}},
+            "my_vipu": {"skipped": True, "skip_reason": "Conditional result was False"},
         },
-        "w1": {"ip": "10.88.0.12", "__preflight_host": {"host": {"hostname": "w1"}}, "__fabric_vipu": VIPU},
+        "w1": {"ip": "10.88.0.12", "preflight_host": {"host": {"hostname": "w1"}}, "my_vipu": VIPU},
     }
-    assert observations(hostvars, GROUPS) == {
+    assert observations(hostvars, GROUPS, RESULTS) == {
         "cp1": {
             "groups": ["kube_control_plane"],
             "address": "",
@@ -47,12 +54,12 @@ def test_hosts_outside_the_limit():
     hostvars = {
         "cp1": {},
         "w1": {
-            "__preflight_host_others": {"results": [{"item": "cp1", "host": {"hostname": "cp1"}}]},
-            "__preflight_rdma_others": {"results": [{"item": {"item": "cp1"}, "rdma": {"links": []}}]},
-            "__fabric_vipu_others": {"results": [{"item": "cp1", **VIPU}]},
+            "others_host": {"results": [{"item": "cp1", "host": {"hostname": "cp1"}}]},
+            "others_rdma": {"results": [{"item": {"item": "cp1"}, "rdma": {"links": []}}]},
+            "others_vipu": {"results": [{"item": "cp1", **VIPU}]},
         },
     }
-    seen = observations(hostvars, GROUPS)
+    seen = observations(hostvars, GROUPS, RESULTS)
     assert seen["cp1"]["host"] == {"hostname": "cp1"}
     assert seen["cp1"]["rdma"] == {"links": []}
     assert seen["cp1"]["vipu"]["address"] == "10.5.0.20"
@@ -63,7 +70,7 @@ def test_hosts_outside_the_limit():
     ("variable", "result", "error"),
     [
         (
-            "__fabric_vipu",
+            "my_vipu",
             {"msg": "all", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."},
             {
                 "source": "vipu",
@@ -74,16 +81,28 @@ def test_hosts_outside_the_limit():
             },
         ),
         (
-            "__fabric_vipu",
+            "my_vipu",
             {"unreachable": True, "msg": "No route to host"},
             {"source": "host", "seen": "No route to host", "where": "vipu_info"},
         ),
     ],
 )
 def test_failures_are_kept_for_the_plan(variable, result, error):
-    seen = observations({"cp1": {variable: result}, "w1": {}}, GROUPS)["cp1"]["errors"]
+    seen = observations({"cp1": {variable: result}, "w1": {}}, GROUPS, RESULTS)["cp1"]["errors"]
     assert len(seen) == 1
     assert error.items() <= seen[0].items()
+
+
+def test_other_variables_are_not_read():
+    hostvars = {"cp1": {"preflight_host": {"host": {"hostname": "cp1"}}, "other": VIPU}, "w1": {}}
+    assert observations(hostvars, GROUPS, {"vipu": ["other"]})["cp1"].keys() == {"groups", "address", "errors", "vipu"}
+
+
+def test_the_clock_is_compared_with_the_controllers(monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1010.0)
+    clock = {"synchronized": True, "asked": 1000.0, "read": 1400.0}
+    hostvars = {"cp1": {"preflight_host": {"host": {"time": clock}}}, "w1": {}}
+    assert observations(hostvars, GROUPS, RESULTS)["cp1"]["host"]["time"] == {**clock, "offset": 390}
 
 
 def test_vipu_addresses():

@@ -11,8 +11,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network import release
 
 
 def resolve(kubernetes="1.35.4", operator="26.4.1", ipu="1.2.0", ipam="auto", cni="calico", managed=True, allow=()):
-    found = Findings(allow)
-    return release_table.resolve(kubernetes, operator, ipu, ipam, cni, found, managed), found.as_list()
+    findings = Findings(allow)
+    request = release_table.ReleaseRequest(kubernetes, operator, ipu, ipam, cni, managed)
+    return release_table.choose_releases(request, findings), findings.as_list()
 
 
 @pytest.mark.parametrize(

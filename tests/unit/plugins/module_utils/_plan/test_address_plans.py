@@ -13,8 +13,15 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec, rails
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import networks as plan_networks
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import check_own_node, choose_links
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.masters import name_masters
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
+    NetworkRules,
+    plan_networks,
+    taken_addresses,
+)
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import (
     allocate_blocks,
@@ -90,9 +97,7 @@ def random_rail(rng: random.Random, rail: int, hosts: t.Dict[str, t.Dict[str, t.
 
 def random_site(rng: random.Random) -> Site:
     names = [f"w{place}" for place in range(rng.choice([1, 2, 3, 5]))]
-    hosts: t.Dict[str, t.Dict[str, t.Any]] = {
-        one: {"roles": ["worker"], "groups": [], "node": one, "rdma": {"links": [], "routes": {}}} for one in names
-    }
+    hosts: t.Dict[str, t.Dict[str, t.Any]] = {one: {"groups": [], "rdma": {"links": [], "routes": {}}} for one in names}
     networks = [random_rail(rng, rail, hosts) for rail in range(rng.choice([1, 2, 2, 3, 4]))]
     vipu = pick(rng, ipaddress.ip_network("10.5.0.0/28"))
     way_out = pick(rng, ipaddress.ip_network("10.5.0.0/28"))
@@ -106,17 +111,26 @@ def random_site(rng: random.Random) -> Site:
 
 
 def plan(site: Site) -> t.Tuple[t.List[t.Dict[str, t.Any]], Findings]:
-    found = Findings()
-    vipu_of = dict.fromkeys(site.hosts, site.vipu)
-    settings = {"require_rdma": True, "pods_per_node": site.pods, "avoid": []}
-    releases = {"ipam": site.ipam, "network_operator": site.release, "features": {"whereabouts_ranges": True}}
-    planned = []
-    for network in network_spec.read_networks(site.networks, found):
-        names = plan_networks.members(network, site.hosts, found)
-        links = plan_networks.find_links(network, names, site.hosts, vipu_of, True, found)
-        planned.append(plan_networks.plan_network(network, links, site.hosts, vipu_of, settings, releases, found))
-    rails.judge_overlaps(planned, found)
-    return planned, found
+    findings = Findings()
+    hosts = {name: PlacedHost(name, seen, ["worker"], name, "") for name, seen in site.hosts.items()}
+    vipu_of = dict.fromkeys(hosts, site.vipu)
+    chosen = choose_links(read_networks(site.networks, findings), hosts, vipu_of, True, findings)
+    for network in chosen:
+        check_own_node(network, vipu_of, findings)
+    rules = NetworkRules(
+        releases={
+            "stack": "network_operator",
+            "ipam": site.ipam,
+            "network_operator": site.release,
+            "features": {"whereabouts_ranges": True},
+        },
+        pods_per_node=site.pods,
+        require_rdma=True,
+        taken=taken_addresses(hosts, vipu_of),
+        avoid=[],
+        cluster_size=len(hosts),
+    )
+    return plan_networks(name_masters(chosen, findings), rules, findings), findings
 
 
 def given_by(site: Site, network: t.Dict[str, t.Any]) -> t.List[t.List[t.List[int]]]:

@@ -11,10 +11,9 @@ import time
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, change, errors, host, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, plan, preflight, site
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -316,7 +315,7 @@ def test_gpus_are_planned_only_where_they_are_wanted(hosts):
 def test_preflight_alone(hosts):
     change(("host", "version"), "11")(hosts)
     hosts["w2"]["rdma"]["links"][1]["link_layer"] = "InfiniBand"
-    checked = planner.build_preflight(SETTINGS, hosts)
+    checked = preflight(hosts)
     assert set(errors(checked)) == {"distribution", "link-layer"}
     assert "Preflight: 3 hosts" in plan_report.as_text(checked, "Preflight")
 

@@ -13,6 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import RDMA_MODULES
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
@@ -52,7 +53,7 @@ def test_nics_of_different_names_get_a_common_one(hosts, network, master):
     assert planned["hosts"]["w2"]["links"][network["name"]]["altname"] == ("" if master == "ens2" else master)
     assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0", "ens2"]}
     named = "ens1f0" if master == "ens2" else "ens1f0, ens2"
-    assert f"{master} is to be a further name of {named}\n" in plan_report.as_text(planned)
+    assert f"{master} becomes an alternative name of {named}\n" in plan_report.as_text(planned)
     # The next plan, when the hosts have it, is the same.
     for name in ("w1", "w2"):
         hosts[name]["rdma"]["links"][1]["altnames"] = [master]
@@ -329,7 +330,10 @@ def gpu_host(root, number):
         tree.nic(netdev, f"mlx5_{rail}", f"0000:{16 * rail + 3:02x}:00.0", mtu=4200, **place)
         addresses[netdev] = [{"address": f"172.16.{10 + rail}.{number}", "prefix": 24}]
     rdma = {"links": host_links.read_links(str(tree), addresses, {}), "gpus": host_links.read_gpus(str(tree.sys))}
-    return {**host(number, ["kube_node"]), "rdma": {**rdma, "routes": {}, "netns_mode": "shared"}}
+    return {
+        **host(number, ["kube_node"]),
+        "rdma": {**rdma, "routes": {}, "netns_mode": "shared", "modules": list(RDMA_MODULES)},
+    }
 
 
 def test_eight_rails_beside_eight_gpus(tmp_path, hosts):

@@ -12,7 +12,8 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import choose_fabric_link
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_select
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import choose_nic
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
 FABRIC = [{"address": "10.5.0.11", "prefix": 24}]
@@ -32,6 +33,12 @@ def links(tree: Tree, **addresses: t.List[t.Dict[str, t.Any]]) -> t.List[host_li
 
 
 VIPU = "10.5.0.20"
+
+
+def choose_fabric_link(links, routes, select, vipu_address="", require_rdma=True, gpus=()):
+    """The choice on a host with these links, routes and GPUs."""
+    rdma = {"links": links, "routes": routes, "gpus": list(gpus)}
+    return choose_nic(rdma, read_select(select), vipu_address, require_rdma)
 
 
 def way(dev: str) -> t.Dict[str, t.Dict[str, str]]:

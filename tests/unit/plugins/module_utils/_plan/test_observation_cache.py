@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, plan
 THEN = "2026-11-21T12:00:00+00:00"
 UNREACHABLE = {
     "source": "host",
-    "what": "The host could not be looked at.",
+    "what": "The host could not be observed.",
     "where": "preflight_info",
     "seen": "no route to host",
     "next_step": "Start it.",
@@ -27,39 +27,42 @@ def down(hosts, name):
 
 def test_planned_as_it_was_seen():
     hosts = site()
-    last = observation_cache.read(json.dumps(observation_cache.keep(hosts, {}, THEN)))
-    planned = plan(observation_cache.recall(down(hosts, "w1"), last), allow=["unobserved"])
+    last = observation_cache.parse_cache(json.dumps(observation_cache.update_cache(hosts, {}, THEN)))
+    planned = plan(observation_cache.recall_hosts(down(hosts, "w1"), last), allow=["unobserved"])
     before = plan(hosts)
     assert {key: planned[key] for key in planned if key != "findings"} == {
         key: before[key] for key in before if key != "findings"
     }
     (finding,) = planned["findings"]
     assert (finding["check"], finding["level"], finding["hosts"]) == ("unobserved", "warning", ["w1"])
-    assert finding["seen"] == f"no route to host (at preflight_info); planned as it was seen at {THEN}"
+    assert finding["seen"] == f"no route to host (at preflight_info); planned from its last observation, of {THEN}"
 
 
 def test_not_seen_is_an_error_and_never_seen_says_what_follows():
     hosts = site()
-    last = observation_cache.keep(hosts, {}, THEN)
-    assert "planned as it was" in errors(plan(observation_cache.recall(down(hosts, "w1"), last)))["unobserved"]["seen"]
-    unknown = errors(plan(observation_cache.recall(down(hosts, "w1"), {})))["unobserved"]["seen"]
+    last = observation_cache.update_cache(hosts, {}, THEN)
+    assert (
+        "planned from its last observation"
+        in errors(plan(observation_cache.recall_hosts(down(hosts, "w1"), last)))["unobserved"]["seen"]
+    )
+    unknown = errors(plan(observation_cache.recall_hosts(down(hosts, "w1"), {})))["unobserved"]["seen"]
     assert unknown.endswith("its addresses are not known, so pods may get them")
 
 
 def test_what_is_kept():
     hosts = site()
-    first = observation_cache.keep(hosts, {}, THEN)
+    first = observation_cache.update_cache(hosts, {}, THEN)
     assert {entry["when"] for entry in first.values()} == {THEN}
-    later = observation_cache.keep({name: down(hosts, "w1")[name] for name in ("cp1", "w1")}, first, "now")
+    later = observation_cache.update_cache({name: down(hosts, "w1")[name] for name in ("cp1", "w1")}, first, "now")
     assert {name: entry["when"] for name, entry in later.items()} == {"cp1": "now", "w1": THEN}
     assert later["w1"] == first["w1"]
 
 
 def test_a_host_that_answers_is_not_recalled():
     hosts = site()
-    assert observation_cache.recall(hosts, observation_cache.keep(hosts, {}, THEN)) == hosts
+    assert observation_cache.recall_hosts(hosts, observation_cache.update_cache(hosts, {}, THEN)) == hosts
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"w1": 1}', '{"w1": {"when": "x"}}'])
 def test_a_file_that_is_something_else(text):
-    assert observation_cache.read(text) == {}
+    assert observation_cache.parse_cache(text) == {}

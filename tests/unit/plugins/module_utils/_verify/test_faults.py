@@ -11,7 +11,6 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import KINDS
@@ -168,7 +167,7 @@ def found_by_plan(fault: Fault) -> t.Set[str]:
     hosts = sites.site()
     for path, value in fault.hosts.items():
         fabrics.put(hosts, path, value)
-    return {finding["check"] for finding in planner.build_plan({**sites.SETTINGS, **fault.settings}, hosts)["findings"]}
+    return {finding["check"] for finding in sites.plan(hosts, **fault.settings)["findings"]}
 
 
 def found_by_verify(fault: Fault) -> t.Set[str]:

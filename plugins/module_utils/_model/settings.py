@@ -1,0 +1,37 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a site decides before the plan: the options of fabric_plan, and what its inventory writes for them."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of a site. The entries of `networks` and `vipu_hosts` are as it wrote them: the plan checks them."""
+
+    artifacts_dir: str  # folder for the files of the plan; empty: none
+    inventory_sources: t.Sequence[str]
+    allow: t.Sequence[str]  # names of checks
+    manage_kubernetes: bool
+    kubernetes_version: str
+    cni: str
+    pod_cidr: str  # one CIDR, or one of each family with a comma between
+    service_cidr: str
+    control_plane_endpoint: str  # host:port; empty: the first control plane
+    ipu: bool
+    ipu_operator_version: str
+    stack: str
+    network_operator_version: str
+    spiderpool_version: str
+    gpu: bool
+    gpu_operator_version: str
+    ipam: str
+    require_rdma: bool
+    pods_per_node: int
+    vipu_hosts: t.Sequence[object]
+    networks: t.Sequence[object]
+    resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts

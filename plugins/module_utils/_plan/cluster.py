@@ -1,0 +1,148 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster around the fabric: its Kubernetes version, API endpoint, and CIDRs of pods and services."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import itertools
+import os
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint, parse_address
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, with_role
+
+API_PORT = 6443
+CidrList = t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterCidrs:
+    """Addresses of pods and services; a variable that can't be read is empty here, and a finding."""
+
+    pods: CidrList
+    services: CidrList
+
+    def has_ipv6_pods(self) -> bool:
+        return any(cidr.version == 6 for cidr in self.pods)
+
+    def as_text(self) -> t.List[str]:
+        return [str(cidr) for cidr in self.pods + self.services]
+
+
+def kubernetes_version(settings: Settings, hosts: Hosts) -> str:
+    """The site's, or of a cluster that is managed elsewhere the one that its first control plane runs."""
+    facts = [hosts[name].facts for name in with_role(hosts, "control_plane")]
+    running = [seen["kubelet"]["version"] for seen in facts if seen and seen["kubelet"]["version"]]
+    return running[0] if running and not settings.manage_kubernetes else settings.kubernetes_version
+
+
+def plan_endpoint(wanted: str, hosts: Hosts, findings: Findings) -> str:
+    """host:port of the API server: the site's, or that of the first control plane."""
+    planes = with_role(hosts, "control_plane")
+    if wanted:
+        try:
+            return join_endpoint(*split_endpoint(wanted, API_PORT))
+        except ValueError:
+            findings.error(
+                "endpoint",
+                [],
+                "fabric_control_plane_endpoint is not an endpoint.",
+                wanted,
+                "Write host:port, for example k8s.example.org:6443.",
+            )
+            return ""
+    address = hosts[planes[0]].address if planes else ""
+    if not address:
+        return ""  # a finding already
+    if len(planes) > 1:
+        findings.warning(
+            "endpoint",
+            [],
+            "With several control planes the endpoint should survive the loss of any of them.",
+            f"fabric_control_plane_endpoint is empty, so it is {address}, the first one's",
+            "Set it to a load balancer or a virtual address before the cluster is built: later it is hard to change.",
+        )
+    return join_endpoint(address, API_PORT)
+
+
+def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterCidrs:
+    """Pods, services and hosts must not share addresses."""
+    cidrs = ClusterCidrs(
+        _parse_cidrs(settings.pod_cidr, "fabric_pod_cidr", findings),
+        _parse_cidrs(settings.service_cidr, "fabric_service_cidr", findings),
+    )
+    for pods, services in itertools.product(cidrs.pods, cidrs.services):
+        if pods.overlaps(services):
+            findings.error(
+                "cidr",
+                [],
+                "fabric_pod_cidr and fabric_service_cidr overlap.",
+                f"{pods} and {services}",
+                "Change one of them.",
+            )
+    named = [("fabric_pod_cidr", cidr) for cidr in cidrs.pods]
+    named += [("fabric_service_cidr", cidr) for cidr in cidrs.services]
+    for host in hosts.values():
+        address = parse_address(host.address)
+        for variable, cidr in named:
+            if address is not None and address in cidr:
+                findings.error(
+                    "cidr",
+                    [host.name],
+                    f"{variable} covers the address of a host.",
+                    f"{address} is in {cidr}",
+                    f"Choose another {variable}.",
+                )
+    return cidrs
+
+
+def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
+    """One CIDR, or two of different families with a comma between."""
+    try:
+        cidrs = [ipaddress.ip_network(part.strip()) for part in text.split(",")]
+        if len({cidr.version for cidr in cidrs}) < len(cidrs):
+            raise ValueError(f"{text} has two of one family")
+        return cidrs
+    except ValueError as error:
+        findings.error(
+            "cidr",
+            [],
+            f"{variable} is not a CIDR.",
+            str(error),
+            "Write a CIDR such as 10.244.0.0/16, or one IPv4 and one IPv6 CIDR with a comma between.",
+        )
+        return []
+
+
+def describe_cluster(settings: Settings, hosts: Hosts, endpoint: str) -> Cluster:
+    return {
+        "pod_cidr": settings.pod_cidr,
+        "service_cidr": settings.service_cidr,
+        "endpoint": endpoint,
+        "control_planes": with_role(hosts, "control_plane"),
+        "workers": with_role(hosts, "worker"),
+        "single_node": len(hosts) == 1,
+    }
+
+
+def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
+    """Ansible parses every file of an inventory directory: a plan or a kubeconfig in it breaks the next run."""
+    folder = settings.artifacts_dir
+    for source in settings.inventory_sources:
+        inside = os.path.commonpath([os.path.abspath(source), os.path.abspath(folder)]) == os.path.abspath(source)
+        if folder and os.path.isabs(source) and inside:
+            findings.error(
+                "artifacts-dir",
+                [],
+                "Files of the plan must not be in the inventory directory: Ansible would read them as inventory.",
+                f"fabric_artifacts_dir is {folder}, an inventory directory is {source}",
+                "Set fabric_artifacts_dir to a folder beside it. Nothing was written.",
+            )
+            return

@@ -1,0 +1,21 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses and host:port as text."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+
+def join_endpoint(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address, None]:
+    """The address, or None where the text is no IP address."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,218 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NIC of every host on every fabric network, and what is wrong with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address, Link
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedLink
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import FAMILIES, NetworkSpec
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import choose_nic
+
+NAMES = 4  # that a finding lists
+# The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.
+PVRDMA = "vmw_pvrdma"
+
+_parse_cidr = functools.lru_cache(maxsize=256)(ipaddress.ip_network)
+
+
+@dataclasses.dataclass(frozen=True)
+class HostLink:
+    """The NIC of a host on a fabric network."""
+
+    host: PlacedHost
+    nic: Link
+    addresses: t.List[Address]  # one of each family of the network, in its order
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkLinks:
+    """A fabric network and the NICs of its hosts. A host whose NIC is unclear is left out, and is a finding."""
+
+    network: NetworkSpec
+    links: t.Dict[str, HostLink]  # by inventory name
+    master: str = ""  # the name by which macvlans find the NIC on every host; empty without NICs
+
+    def hosts_with(self, matches: t.Callable[[Link], bool]) -> t.List[str]:
+        return [name for name, link in self.links.items() if matches(link.nic)]
+
+    def mtu(self) -> int:
+        """The least of all NICs, in bytes; 0 without NICs."""
+        return min((link.nic["mtu"] for link in self.links.values()), default=0)
+
+
+def choose_links(
+    networks: t.Sequence[NetworkSpec],
+    hosts: Hosts,
+    vipu_of: t.Mapping[str, str],
+    require_rdma: bool,
+    findings: Findings,
+) -> t.List[NetworkLinks]:
+    """For each network one NIC on each of its hosts. Hosts that were never observed are a finding already."""
+    chosen = []
+    for network in networks:
+        links = {}
+        for host in _members(network, hosts, findings):
+            link = _choose_link(network, host, vipu_of.get(host.name, ""), require_rdma, findings)
+            if link:
+                links[host.name] = link
+        chosen.append(NetworkLinks(network, links))
+    return chosen
+
+
+def planned_link(link: HostLink, master: str) -> PlannedLink:
+    """What the plan keeps. The altname stays in it when the NIC has it already: the next plan is the same."""
+    nic = link.nic
+    return {
+        "netdev": nic["netdev"],
+        "altname": "" if nic["netdev"] == master else master,
+        "pci": nic["pci"],
+        "mac": nic["mac"],
+        "driver": nic["driver"],
+        "kind": nic["kind"],
+        "lower": nic["lower"],
+        "rdma_netdevs": nic["rdma_netdevs"],
+        "device": nic["device"],
+        "mtu": nic["mtu"],
+        "address": link.addresses[0]["address"],
+        "prefix": link.addresses[0]["prefix"],
+        "addresses": link.addresses,
+    }
+
+
+def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[PlacedHost]:
+    """The hosts whose pods use this network: all that run pods, or those that it names (hosts or groups)."""
+    able = [host for host in hosts.values() if {"worker", "ipu"} & set(host.roles)]
+    if not network.hosts:
+        return able
+    wanted = set(network.hosts)
+    known = set(hosts).union(*(host.groups for host in hosts.values()))
+    for name in sorted(wanted - known):
+        findings.error("networks", [], f"Network {network.name} names an unknown host or group.", name, "Correct it.")
+    return [host for host in able if wanted & {host.name, *host.groups}]
+
+
+def _choose_link(
+    network: NetworkSpec, host: PlacedHost, vipu_address: str, require_rdma: bool, findings: Findings
+) -> t.Optional[HostLink]:
+    if not host.rdma:
+        return None
+    try:
+        nic = choose_nic(host.rdma, network.select, vipu_address, require_rdma)
+    except FabricError as error:
+        check = "link-layer" if "InfiniBand" in error.seen else "fabric-nic"
+        seen = f"{error.seen} ({error.where})"
+        findings.error(check, [host.name], f"{network.name}: {error.what}", seen, error.next_step)
+        return None
+    if not nic["up"] or (require_rdma and nic["state"] not in ("", "ACTIVE")):
+        findings.error(
+            "fabric-nic",
+            [host.name],
+            "The fabric NIC must be up.",
+            f"{nic['netdev']} is {nic['state'] if nic['up'] else 'down'}",
+            f"Check the cable and the switch port, then `ip link set {nic['netdev']} up`.",
+        )
+    addresses = _choose_addresses(network, nic)
+    if not addresses:
+        listed = " ".join(entry["address"] for entry in nic["addresses"])
+        families = f" of {' and of '.join(network.families)}" if network.families else ""
+        findings.error(
+            "fabric-nic",
+            [host.name],
+            f"{network.name}: the fabric NIC needs an address{families}, from which the plan takes the subnet.",
+            f"{nic['netdev']} has {listed or 'none'}",
+            f"Give {nic['netdev']} an address on the fabric.",
+        )
+        return None
+    return HostLink(host, nic, addresses)
+
+
+def _choose_addresses(network: NetworkSpec, nic: Link) -> t.List[Address]:
+    """The NIC's address of each family of the network: inside a selected subnet if there is one of that family.
+
+    A network that names no family has one: IPv4 where the NIC has it, else IPv6.
+    """
+    subnets = [_parse_cidr(subnet) for subnet in network.select.subnet]
+    first: t.Dict[int, Address] = {}
+    for entry in nic["addresses"]:
+        address = ipaddress.ip_address(entry["address"])
+        allowed = [cidr for cidr in subnets if cidr.version == address.version] if network.families else subnets
+        if not address.is_link_local and (not allowed or any(address in cidr for cidr in allowed)):
+            first.setdefault(address.version, {"address": entry["address"], "prefix": entry["prefix"]})
+    wanted = [FAMILIES[family] for family in network.families] or sorted(first)[:1]
+    return [first[version] for version in wanted] if set(wanted) <= set(first) else []
+
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+
+def check_mtu(chosen: NetworkLinks, findings: Findings) -> None:
+    name, wanted, least = chosen.network.name, chosen.network.mtu, chosen.mtu()
+    by_mtu: t.Dict[int, t.List[str]] = {}
+    for host, link in chosen.links.items():
+        by_mtu.setdefault(link.nic["mtu"], []).append(host)
+    seen = "; ".join(f"{mtu}: {shorten_list(by_mtu[mtu], NAMES)}" for mtu in sorted(by_mtu))
+    if by_mtu and wanted > least:
+        findings.error(
+            "fabric-mtu",
+            by_mtu[least],
+            f"{name}: a pod's MTU can't exceed the NIC's.",
+            f"mtu is {wanted}, the NICs have {seen}",
+            f"Set mtu to {least} or 0, or raise the NICs' MTU.",
+        )
+    elif len(by_mtu) > 1:
+        findings.warning(
+            "fabric-mtu",
+            chosen.links,
+            f"{name}: NICs have different MTUs; pods get the least.",
+            seen,
+            "Set one MTU on all NICs and switch ports of the fabric.",
+        )
+
+
+def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
+    """PVRDMA reaches PVRDMA only, and a virtual switch drops addresses that it does not know."""
+    virtual = chosen.hosts_with(lambda nic: nic["driver"] == PVRDMA)
+    others = chosen.hosts_with(lambda nic: nic["driver"] != PVRDMA)
+    if virtual and others:
+        findings.error(
+            "pvrdma",
+            virtual,
+            f"{chosen.network.name}: PVRDMA works with other PVRDMA only.",
+            f"{shorten_list(others, NAMES)} of this network {'have' if len(others) > 1 else 'has'} another driver",
+            "Plan a network of its own for the virtual machines (key hosts).",
+        )
+    elif virtual:
+        findings.warning(
+            "pvrdma",
+            virtual,
+            f"{chosen.network.name}: pods on a macvlan have MAC addresses that the virtual switch does not know.",
+            f"the driver is {PVRDMA}",
+            "Let the port group accept forged transmits and learn MAC addresses; then see what verify says.",
+        )
+
+
+def check_own_node(chosen: NetworkLinks, vipu_of: t.Mapping[str, str], findings: Findings) -> None:
+    """A pod never reaches its own node over macvlan."""
+    special = {**dict.fromkeys(vipu_of.values(), "V-IPU")}
+    special.update(dict.fromkeys(chosen.network.gateways.values(), "the gateway"))
+    for name, link in chosen.links.items():
+        for address in sorted({entry["address"] for entry in link.addresses} & set(special)):
+            findings.error(
+                "on-master",
+                [name],
+                f"{chosen.network.name}: a pod can't reach its own node over macvlan, so pods here won't reach "
+                f"{special[address]}.",
+                f"{special[address]} has the address {address} of {link.nic['netdev']} on this host",
+                "Move it to a machine that runs no pods of this network, or remove the host from it (key hosts).",
+            )

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each host's part in the cluster, from its groups, and what is wrong with these groups."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, RdmaFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Role
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedHost:
+    """A host of the inventory, with its roles, the name of its node and its address."""
+
+    name: str  # in the inventory
+    observation: Observation
+    roles: t.List[Role]
+    node: str
+    address: str  # may be empty
+
+    @property
+    def facts(self) -> t.Optional[HostFacts]:
+        return self.observation.get("host") or None
+
+    @property
+    def rdma(self) -> t.Optional[RdmaFacts]:
+        return self.observation.get("rdma") or None
+
+    @property
+    def groups(self) -> t.List[str]:
+        return self.observation["groups"]
+
+
+Hosts = t.Mapping[str, PlacedHost]
+
+
+def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, PlacedHost]:
+    """A single host is everything; IPU hosts are those of ipu_node, or every worker where that group is missing."""
+    single = len(observations) == 1
+    has_ipu_group = any("ipu_node" in observation["groups"] for observation in observations.values())
+    placed = {}
+    for name, observation in observations.items():
+        groups, facts = observation["groups"], observation.get("host")
+        worker = "kube_node" in groups or single
+        roles: t.Dict[Role, bool] = {
+            "control_plane": "kube_control_plane" in groups,
+            "worker": worker,
+            "ipu": "ipu_node" in groups or (not has_ipu_group and worker),
+        }
+        placed[name] = PlacedHost(
+            name=name,
+            observation=observation,
+            roles=[role for role, has in roles.items() if has],
+            node=((facts["hostname"] if facts else "") or name).lower(),
+            address=observation.get("address") or (facts["default_address"] if facts else ""),
+        )
+    return placed
+
+
+def with_role(hosts: Hosts, role: Role) -> t.List[str]:
+    return [name for name, host in hosts.items() if role in host.roles]
+
+
+def check_inventory(hosts: Hosts, managed: bool, findings: Findings) -> None:
+    planes, workers = with_role(hosts, "control_plane"), with_role(hosts, "worker")
+    if not planes:
+        findings.error(
+            "inventory",
+            [],
+            "A cluster needs a control plane.",
+            f"{len(hosts)} hosts, none in kube_control_plane",
+            "Put a host into kube_control_plane.",
+        )
+    elif not workers:
+        findings.error(
+            "inventory",
+            [],
+            "A cluster needs hosts that run pods.",
+            "kube_node is empty, and there is more than one control plane",
+            "Put the workers into kube_node; put control planes that also run pods into both groups.",
+        )
+    if managed and planes and len(planes) % 2 == 0:
+        findings.warning(
+            "control-plane-count",
+            planes,
+            "An even number of control planes tolerates no more failures than one less.",
+            f"{len(planes)} in kube_control_plane",
+            "Use 1, 3 or 5.",
+        )
+    strays = [name for name, host in hosts.items() if not {"control_plane", "worker"} & set(host.roles)]
+    if strays:
+        findings.error(
+            "inventory",
+            strays,
+            "A host of ipu_node must be a node of the cluster.",
+            "it is in neither kube_control_plane nor kube_node",
+            "Put it into kube_node.",
+        )
+    etcd = {name for name, host in hosts.items() if "etcd" in host.groups}
+    if managed and etcd and etcd != set(planes):
+        findings.warning(
+            "etcd-group",
+            sorted(etcd ^ set(planes)),
+            "etcd runs on every control plane, and nowhere else.",
+            "group etcd names other hosts than kube_control_plane",
+            "Name the same hosts in both groups.",
+        )

@@ -1,0 +1,90 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RDMA resources: which NICs the shared device plugin offers under which name, and to how many pods."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import PVRDMA, NetworkLinks
+
+GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
+
+
+def plan_resources(networks: t.Sequence[PlannedNetwork]) -> t.List[RdmaResource]:
+    """One resource for each name, of all NICs of its networks.
+
+    The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
+    """
+    netdevs = _netdevs_by_resource(networks)
+    drivers: t.Dict[str, t.Set[str]] = {}
+    for network in networks:
+        drivers.setdefault(network["resource"], set()).update(network["rdma_drivers"])
+    sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
+    families = max((len(network["subnets"]) for network in networks), default=1)
+    return [
+        {
+            "resourceName": name.split("/", 1)[1],
+            "resourcePrefix": "rdma",
+            "rdmaHcaMax": _pods_of_a_port(families) // max(sharing[netdev] for netdev in own),
+            # The PCI function of PVRDMA has no netdev: only its driver finds it.
+            "selectors": {"drivers": [PVRDMA]} if drivers[name] == {PVRDMA} else {"ifNames": sorted(own)},
+        }
+        for name, own in netdevs.items()
+        if own
+    ]
+
+
+def check_resources(
+    chosen: t.Sequence[NetworkLinks],
+    networks: t.Sequence[PlannedNetwork],
+    resources: t.Sequence[RdmaResource],
+    pods_per_node: int,
+    findings: Findings,
+) -> None:
+    """The device plugin knows NICs by name alone, and by the same names on every host."""
+    resource_of = {network["name"]: network["resource"] for network in networks}
+    for resource, netdevs in _netdevs_by_resource(networks).items():
+        own: t.Dict[str, t.Set[str]] = {}  # by host
+        rdma: t.Dict[str, t.Set[str]] = {}  # all that the host has
+        for links in (one.links for one in chosen if resource_of[one.network.name] == resource):
+            for name, link in links.items():
+                own.setdefault(name, set()).update(link.nic["rdma_netdevs"])
+                rdma[name] = {nic["netdev"] for nic in (link.host.rdma or {"links": []})["links"] if nic["device"]}
+        for name in own:
+            for netdev in sorted((netdevs - own[name]) & rdma[name]):
+                findings.warning(
+                    "rdma-resource",
+                    [name],
+                    f"{resource} should select the NICs of its own networks only.",
+                    f"{netdev} belongs to it on other hosts, and is the name of another NIC here: pods get both",
+                    "Give the NICs the same names on all hosts (systemd .link files by MAC or path).",
+                )
+    for planned in resources:
+        if planned["rdmaHcaMax"] < pods_per_node:
+            findings.warning(
+                "rdma-resource",
+                [],
+                f"rdma/{planned['resourceName']} should serve all pods of a host.",
+                f"fabric_pods_per_node is {pods_per_node}, the GID table has room for {planned['rdmaHcaMax']}",
+                "Pods beyond that stay pending if they ask for it. Plan fewer pods, or fewer networks on one NIC.",
+            )
+
+
+def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.Set[str]]:
+    """The NICs of each resource's networks, on whatever host."""
+    names: t.Dict[str, t.Set[str]] = {}
+    for network in networks:
+        if network["rdma"]:
+            names.setdefault(network["resource"], set()).update(network["rdma_netdevs"])
+    return names
+
+
+def _pods_of_a_port(families: int) -> int:
+    """How many macvlans a port has GIDs for: each takes two for its link-local address and two for every other one."""
+    return GIDS // (2 * (1 + max(families, 1))) - 1

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan on the controller: its options, and its files, which are written whole and never in check mode."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import types
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleError
+from ansible_collections.ipu.fabric.plugins.action import fabric_plan
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_files import keep_plan, write_file
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, site
+
+PLAN = {"schema": 1, "hosts": {}, "findings": []}
+DEFAULTS = Path(__file__).parents[4] / "roles/fabric/defaults/main.yml"
+
+
+def run(check_mode=False, **arguments):
+    """What the action returns; it needs no connection, so there is none."""
+    task = types.SimpleNamespace(
+        args=arguments, check_mode=check_mode, async_val=0, action="ipu.fabric.fabric_plan", no_log=False, diff=False
+    )
+    shell = types.SimpleNamespace(tmpdir=None)
+    connection = types.SimpleNamespace(_shell=shell, has_pipelining=False)
+    action = fabric_plan.ActionModule(task, connection, None, None, None, None)
+    return action.run(task_vars={})
+
+
+def test_a_plan_and_its_files(tmp_path):
+    result = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "rdma-net"}])
+    assert (result["changed"], result["errors"]) == (True, 0)
+    assert result["text"].startswith("Plan: 3 hosts")
+    assert json.loads((tmp_path / "artifacts/plan.json").read_text()) == result["plan"]
+    again = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "rdma-net"}])
+    assert not again["changed"]
+
+
+def test_check_mode_returns_the_plan_and_writes_nothing(tmp_path):
+    result = run(check_mode=True, hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "a"}])
+    assert result["changed"]
+    assert result["plan"]["networks"][0]["name"] == "a"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_that_is_down_is_planned_from_the_last_run(tmp_path):
+    first = run(hosts=site(), artifacts_dir=str(tmp_path), networks=[{"name": "a"}])
+    hosts = copy.deepcopy(site())
+    hosts["w1"] = {"groups": hosts["w1"]["groups"], "address": "", "errors": []}
+    result = run(hosts=hosts, artifacts_dir=str(tmp_path), networks=[{"name": "a"}])
+    assert (result["changed"], result["errors"]) == (False, 1)
+    assert result["plan"]["hosts"] == first["plan"]["hosts"]
+
+
+def test_preflight_writes_no_files(tmp_path):
+    result = run(scope="preflight", hosts=site(), artifacts_dir=str(tmp_path), networks=[{"name": "a"}])
+    assert (result["changed"], set(result["plan"])) == (False, {"schema", "hosts", "findings"})
+    assert result["text"].startswith("Preflight: 3 hosts")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_in_the_inventory_are_not_written(tmp_path):
+    result = run(hosts=site(), artifacts_dir=str(tmp_path), inventory_sources=[str(tmp_path)], networks=[{"name": "a"}])
+    assert [item["check"] for item in result["plan"]["findings"] if item["level"] == "error"] == ["artifacts-dir"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_way_is_a_failure_that_says_what_to_do(tmp_path):
+    (tmp_path / "artifacts").write_text("")
+    result = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"))
+    assert result["failed"]
+    assert "fabric_artifacts_dir" in result["next_step"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"hosts": {}, "scope": "all"}, {"hosts": {}, "pods_per_node": "many"}, {"hosts": {}, "pods": 8}]
+)
+def test_wrong_options_are_refused(arguments):
+    with pytest.raises(AnsibleError):
+        run(**arguments)
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setattr(fabric_plan, "LIBRARIES", ("netaddr", "no_such_library"))
+    result = run(hosts={})
+    assert result["failed"]
+    assert "no_such_library" in result["msg"]
+
+
+def test_options_are_the_settings_with_the_defaults_of_the_role():
+    """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
+    options = {name: spec.get("default") for name, spec in fabric_plan.ARGUMENT_SPEC.items()}
+    assert set(options) - {"hosts", "scope"} == set(SETTINGS) - {"resolved"}
+    role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
+    own = {"hosts", "scope", "artifacts_dir", "inventory_sources", "networks"}
+    assert {name: options[name] for name in set(options) - own} == {
+        name: role[f"fabric_{name}"] for name in set(options) - own
+    }
+
+
+def test_written_once(tmp_path):
+    folder = tmp_path / "site" / "artifacts"
+    folder.parent.mkdir()
+    first = keep_plan(str(folder), PLAN, {}, check_mode=False)
+    assert first["changed"]
+    assert first["diff"] == {"before": None, "after": {"schema": 1, "hosts": {}}}
+    assert json.loads((folder / "plan.json").read_text()) == PLAN
+    assert json.loads((folder / "observations.json").read_text()) == {}
+    assert "<html" in (folder / "plan.html").read_text()
+    assert os.stat(folder / "plan.json").st_mode & 0o777 == 0o644
+    assert not keep_plan(str(folder), PLAN, {}, check_mode=False)["changed"]
+
+
+def test_findings_alone_are_no_change(tmp_path):
+    folder = tmp_path / "artifacts"
+    keep_plan(str(folder), PLAN, {}, check_mode=False)
+    finding = {"level": "warning", "check": "swap", "hosts": [], "what": "Swap is on.", "seen": "", "next": ""}
+    assert not keep_plan(str(folder), {**PLAN, "findings": [finding]}, {}, check_mode=False)["changed"]
+    assert "Swap is on." in (folder / "plan.html").read_text()
+
+
+def test_what_is_no_plan_is_replaced(tmp_path):
+    (tmp_path / "plan.json").write_text("[]")
+    assert keep_plan(str(tmp_path), PLAN, {}, check_mode=False)["changed"]
+
+
+def test_check_mode_writes_nothing(tmp_path):
+    folder = tmp_path / "artifacts"
+    assert keep_plan(str(folder), PLAN, {}, check_mode=True)["changed"]
+    assert not folder.exists()
+
+
+def test_a_file_in_the_way(tmp_path):
+    (tmp_path / "artifacts").write_text("")
+    with pytest.raises(FabricError, match="fabric_artifacts_dir"):
+        keep_plan(str(tmp_path / "artifacts"), PLAN, {}, check_mode=False)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    (tmp_path / "plan.json").write_text("old")
+    monkeypatch.setattr(os, "replace", lambda *_paths: (_ for _ in ()).throw(OSError("no space")))
+    with pytest.raises(OSError, match="no space"):
+        write_file(str(tmp_path / "plan.json"), "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("plan.json", "old")]
+
+
+def test_resolve_vipu(monkeypatch):
+    monkeypatch.setattr(
+        fabric_plan.socket, "getaddrinfo", lambda name, *_rest, **_more: [(0, 0, 0, "", ("10.5.0.20", 0))]
+    )
+    assert fabric_plan.resolve_vipu(["vipu:8090", "10.5.0.21", {"host": "b"}, "a b"]) == {
+        "vipu": "10.5.0.20",
+        "b": "10.5.0.20",
+    }
