@@ -16,7 +16,7 @@ GROUPS = ("kube_control_plane", "kube_node", "ipu_node", "etcd")
 MEMBERS = GROUPS[:3]
 # Result of which task, under which of its keys, becomes which part of an observation.
 PARTS = {
-    "__preflight_host": ("host", "preflight_info"),
+    "__preflight_host": ("host", "host_info"),
     "__preflight_rdma": ("rdma", "rdma_info"),
     "__fabric_vipu": ("vipu", "vipu_info"),
 }

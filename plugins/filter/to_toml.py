@@ -49,7 +49,7 @@ def value(item: t.Any, where: str) -> str:
         return "[" + ", ".join(value(part, where) for part in item) + "]"
     if isinstance(item, (str, bool, int, float)):
         return json.dumps(item, ensure_ascii=False)
-    raise AnsibleFilterError(f"to_toml: {where} is a {type(item).__name__}, which TOML can't say.")
+    raise AnsibleFilterError(f"to_toml: {where} is a {type(item).__name__}, which TOML can't express.")
 
 
 def table(mapping: t.Mapping[t.Any, t.Any], path: t.Tuple[str, ...] = ()) -> t.List[str]:

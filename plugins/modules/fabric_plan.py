@@ -25,7 +25,7 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.preflight_info) as V(host), of
+      - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.host_info) as V(host), of
         M(ipu.fabric.rdma_info) as V(rdma), of M(ipu.fabric.vipu_info) as V(vipu), and V(errors).
       - The filter P(ipu.fabric.observations#filter) makes it.
     type: dict
@@ -229,8 +229,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common import result
-from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._host import vipu as vipu_cli
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build as planner
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import observation_cache, vipu_controllers
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
@@ -302,7 +302,7 @@ def keep(module: AnsibleModule, plan: t.Dict[str, t.Any], seen: t.Mapping[str, t
         "plan.html": plan_report.as_html(plan),
         SEEN: json.dumps(seen) + "\n",
     }
-    before = {name: host_facts.read(os.path.join(folder, name)) for name in files}
+    before = {name: read_text(os.path.join(folder, name)) for name in files}
     if not module.check_mode:
         try:
             os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -320,7 +320,7 @@ def make(module: AnsibleModule) -> t.Dict[str, t.Any]:
     settings = {**module.params, "resolved": resolve_vipu(module.params["vipu_hosts"])}
     hosts = settings.pop("hosts")
     folder = settings["artifacts_dir"]
-    last = observation_cache.read(host_facts.read(os.path.join(folder, SEEN)) if folder else "")
+    last = observation_cache.read(read_text(os.path.join(folder, SEEN)) if folder else "")
     if settings["scope"] == "preflight":
         plan, title, kept = planner.build_preflight(settings, hosts), "Preflight", {"changed": False}
     else:

@@ -12,10 +12,11 @@ import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import Link, bottom
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import bottom
 
 Rules = t.Mapping[str, t.List[str]]  # name, pci, driver or subnet: any of these patterns
 Gpu = t.Mapping[str, t.Any]
+Link = t.Dict[str, t.Any]
 
 
 def _describe(link: Link) -> str:

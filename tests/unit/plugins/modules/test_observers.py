@@ -13,8 +13,8 @@ import pytest
 import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import observe
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import vipu_info as ask_vipu
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import find_controller
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import plan_subnet
 from ansible_collections.ipu.fabric.plugins.modules import rdma_info, rdma_subnet, vipu_info
 
@@ -82,14 +82,14 @@ def test_rdma_info(run, monkeypatch):
     """On whatever machine this runs: the shape is as documented."""
     link = dict.fromkeys(documented(rdma_info)["rdma"]["contains"]["links"]["contains"])
     seen = {"links": [link], "gpus": [], "netns_mode": "", "memlock": {}, "modules": [], "rdma_subsystem": False}
-    monkeypatch.setattr(rdma_info, "observe", lambda routes_to: {**seen, "routes": dict.fromkeys(routes_to)})
+    monkeypatch.setattr(rdma_info, "read_rdma", lambda routes_to: {**seen, "routes": dict.fromkeys(routes_to)})
     result = run(rdma_info, routes_to=["10.5.0.20"])
     assert set(result["rdma"]) == set(documented(rdma_info)["rdma"]["contains"])
     assert result["rdma"]["routes"] == {"10.5.0.20": None}
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [(rdma_subnet, plan_subnet), (vipu_info, ask_vipu), (rdma_info, observe)]
+    ("module", "function"), [(rdma_subnet, plan_subnet), (vipu_info, find_controller), (rdma_info, read_rdma)]
 )
 def test_defaults_of_options_are_those_of_the_function(module, function):
     """The plan calls the function, people the module: both must mean the same."""
