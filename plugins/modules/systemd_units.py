@@ -13,7 +13,7 @@ description:
   - Writes several small files in one call, reloads systemd where a unit file changed, and enables, starts or restarts
     units.
   - A unit is restarted only when it has been running since before one of its files was written. So nothing has to be
-    remembered between tasks: when a run is interrupted before the restart, the next one restarts it.
+    remembered between tasks. When a run is interrupted before the restart, the next one restarts it.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
