@@ -133,7 +133,7 @@ def parse_madison(text: str) -> t.Dict[str, t.List[str]]:
     return offers
 
 
-def missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.Dict[str, str]:
+def find_missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.Dict[str, str]:
     """Of the asked packages those that are not there at their version."""
 
     def installed(name: str, version: str) -> bool:
@@ -325,7 +325,7 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         packages = apt.status()
 
     sources = {name: ensure_repository(module, name, repository) for name, repository in repositories.items()}
-    wanted = missing(packages, asked)
+    wanted = find_missing(packages, asked)
     loose = [name for name in held if name not in packages or packages[name]["selection"] != "hold"]
     before = {name: versions_and_hold(packages.get(name)) for name in asked}
     if module.check_mode:

@@ -63,20 +63,11 @@ class Metadata(t.TypedDict):
     name: str
 
 
-class Status(t.TypedDict, total=False):
-    """The part of a pod's status that is read."""
-
-    conditions: t.List[Condition]
-
-
-class _NamedPod(t.TypedDict):
-    metadata: Metadata
-
-
-class Pod(_NamedPod, total=False):
+class Pod(t.TypedDict, total=False):
     """The parts of a pod that are read."""
 
-    status: Status
+    metadata: Metadata
+    status: t.Dict[str, t.List[Condition]]  # of which `conditions` is read
 
 
 class PodList(t.TypedDict):

@@ -38,38 +38,15 @@ DEFAULT_LINK_FILES = ("/usr/lib/systemd/network/99-default.link", "/lib/systemd/
 ENABLED = f"/etc/systemd/system/multi-user.target.wants/{plans.QOS_UNIT}.service"
 
 
-class _IpLink(t.TypedDict):
+class IpLink(t.TypedDict, total=False):
+    """A device in the JSON of `ip link`."""
+
     ifname: str
     ifindex: int
     mtu: int
-
-
-class IpLink(_IpLink, total=False):
-    """A device in the JSON of `ip link`."""
-
     altnames: t.List[str]
     permaddr: str
     address: str
-
-
-class ComparedNic(t.TypedDict):
-    """What of a NIC can change; fields as in NicState."""
-
-    altnames: t.List[str]
-    mtu: int
-    roce_mode: t.Dict[str, str]
-    qos: plans.Qos
-    ecn: t.Optional[t.List[int]]
-
-
-class Compared(t.TypedDict):
-    """What of a host is compared, and shown as the difference."""
-
-    modules: t.List[str]
-    netns_mode: str
-    links: t.Dict[str, ComparedNic]
-    ports: t.Dict[str, t.Dict[str, str]]
-    qos_at_boot: bool
 
 
 def execute(*argv: str) -> Done:
@@ -218,24 +195,21 @@ def read_state(settings: plans.Settings) -> plans.Seen:
 # ---- changing -----------------------------------------------------------------------------------------------------
 
 
-def compared_nic(nic: plans.NicState) -> ComparedNic:
-    return {
-        "altnames": nic["altnames"],
-        "mtu": nic["mtu"],
-        "roce_mode": nic["roce_mode"],
-        "qos": nic["qos"],
-        "ecn": nic["ecn"],
+def compared(state: plans.HostState, qos_at_boot: bool) -> t.Dict[str, object]:
+    """What of a host can change, as it is shown as the difference."""
+    links = {
+        name: {
+            "altnames": nic["altnames"],
+            "mtu": nic["mtu"],
+            "roce_mode": nic["roce_mode"],
+            "qos": nic["qos"],
+            "ecn": nic["ecn"],
+        }
+        for name, nic in state["links"].items()
     }
-
-
-def compared(state: plans.HostState, qos_at_boot: bool) -> Compared:
-    return {
-        "modules": state["modules"],
-        "netns_mode": state["netns_mode"],
-        "links": {name: compared_nic(nic) for name, nic in state["links"].items()},
-        "ports": {pci: port["types"] for pci, port in state["ports"].items()},
-        "qos_at_boot": qos_at_boot,
-    }
+    ports = {pci: port["types"] for pci, port in state["ports"].items()}
+    modules, netns_mode = state["modules"], state["netns_mode"]
+    return {"modules": modules, "netns_mode": netns_mode, "links": links, "ports": ports, "qos_at_boot": qos_at_boot}
 
 
 def write_files(module: AnsibleModule, plan: plans.HostPlan, before: Files) -> None:
@@ -278,12 +252,13 @@ def prepare_host(module: AnsibleModule) -> t.Dict[str, object]:
     seen = read_state(settings)
     plan = plans.plan_host(settings, seen)
     files_before: Files = {path: read_file(path) for path in plan.files}
-    before = compared(seen, os.path.exists(ENABLED))
+    qos_at_boot = os.path.exists(ENABLED)
+    before = compared(seen, qos_at_boot)
     reboot = list(plan.reboot)
     if not module.check_mode:
         write_files(module, plan, files_before)
         reboot += change_host(module, plan, seen)
-    after = compared(plan.after, bool(plan.boot) or before["qos_at_boot"])
+    after = compared(plan.after, bool(plan.boot) or qos_at_boot)
     for text in [*plan.notes, *(f"A reboot is needed: {reason}" for reason in reboot)]:
         module.warn(text)
     result = outcome(

@@ -52,13 +52,10 @@ class FileOption(t.TypedDict):
     units: t.List[str]  # that read the file when they start
 
 
-class _UnitName(t.TypedDict):
-    name: str
-
-
-class UnitOption(_UnitName, total=False):
+class UnitOption(t.TypedDict, total=False):
     """An item of the option `units`; true where left out."""
 
+    name: str
     enabled: bool
     started: bool
 

@@ -23,14 +23,11 @@ PORT = 2379
 SECONDS = 30
 
 
-class _Member(t.TypedDict):
-    ID: int
-    peerURLs: t.List[str]
-
-
-class Member(_Member, total=False):
+class Member(t.TypedDict, total=False):
     """A member as etcdctl prints it."""
 
+    ID: int
+    peerURLs: t.List[str]
     name: str  # missing or empty while it has not started
 
 

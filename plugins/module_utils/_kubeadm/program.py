@@ -100,22 +100,13 @@ class Kubeadm:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")
 
     def preflight(self, command: str, config: str) -> None:
-        self.run(
-            command,
-            "phase",
-            "preflight",
-            f"--config={config}",
-            next_step="Nothing was changed. Fix what it reports, or add it to kubernetes_ignore_preflight_errors.",
-        )
+        next_step = "Nothing was changed. Fix what it reports, or add it to kubernetes_ignore_preflight_errors."
+        self.run(command, "phase", "preflight", f"--config={config}", next_step=next_step)
 
     def bootstrap(self, command: str, config: str) -> None:
         """kubeadm init or kubeadm join."""
-        self.run(
-            command,
-            f"--config={config}",
-            "--skip-phases=preflight",
-            next_step="Fix what kubeadm reports (journalctl -u kubelet says more). Then run again: it starts over.",
-        )
+        next_step = "Fix what kubeadm reports (journalctl -u kubelet says more). Then run again: it starts over."
+        self.run(command, f"--config={config}", "--skip-phases=preflight", next_step=next_step)
 
     def reset(self) -> None:
         self.run("reset", "--force", next_step="Reset the host by hand with kubeadm reset, then run again.")

@@ -24,6 +24,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+NEXT_STEP = "See that the control plane is healthy."
+
 
 class Discovery(t.TypedDict):
     """How a host finds and trusts the cluster. Secret."""
@@ -62,14 +64,7 @@ def upload_certificates(kubeadm: Kubeadm, version: str) -> str:
         {"apiVersion": API_VERSION, "kind": "ClusterConfiguration", "kubernetesVersion": f"v{version}"},
     ]
     with config_file(documents) as config:
-        kubeadm.run(
-            "init",
-            "phase",
-            "upload-certs",
-            "--upload-certs",
-            f"--config={config}",
-            next_step="See that the control plane is healthy.",
-        )
+        kubeadm.run("init", "phase", "upload-certs", "--upload-certs", f"--config={config}", next_step=NEXT_STEP)
     return key
 
 
@@ -87,12 +82,6 @@ def create_token(module: AnsibleModule) -> t.Dict[str, object]:
                 "Set up the first control plane first: run without --limit, or with this host in it.",
             )
         kubeadm = Kubeadm(module, lock)
-        output = kubeadm.run(
-            "token",
-            "create",
-            f"--ttl={params['ttl']}",
-            "--print-join-command",
-            next_step="See that the control plane is healthy.",
-        )
+        output = kubeadm.run("token", "create", f"--ttl={params['ttl']}", "--print-join-command", next_step=NEXT_STEP)
         key = upload_certificates(kubeadm, params["version"]) if params["certificates"] else ""
     return {"changed": True, "discovery": parse_join_command(output, key)}

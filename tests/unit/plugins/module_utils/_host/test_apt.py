@@ -137,7 +137,7 @@ def test_parse_status():
     ],
 )
 def test_missing(packages, expected):
-    assert apt.missing(packages, {"kubelet": "1.35.4"}) == expected
+    assert apt.find_missing(packages, {"kubelet": "1.35.4"}) == expected
 
 
 MADISON = """\
