@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A mapping as TOML."""
+"""Writes a mapping as TOML."""
 
 from __future__ import annotations
 
@@ -38,38 +38,41 @@ _value:
 """
 
 
-def key(name: t.Any) -> str:
+def format_key(name: object) -> str:
     """A key, quoted unless it is a bare word."""
     return str(name) if re.fullmatch(r"[A-Za-z0-9_-]+", str(name)) else json.dumps(str(name), ensure_ascii=False)
 
 
-def value(item: t.Any, where: str) -> str:
+def format_value(item: object, where: str) -> str:
     """A value. TOML's strings, numbers and booleans are written as JSON's."""
     if isinstance(item, (list, tuple)):
-        return "[" + ", ".join(value(part, where) for part in item) + "]"
+        return "[" + ", ".join(format_value(part, where) for part in item) + "]"
     if isinstance(item, (str, bool, int, float)):
         return json.dumps(item, ensure_ascii=False)
-    raise AnsibleFilterError(f"to_toml: {where} is a {type(item).__name__}, which TOML can't say.")
+    raise AnsibleFilterError(f"to_toml: {where} is a {type(item).__name__}, which TOML can't express.")
 
 
-def table(mapping: t.Mapping[t.Any, t.Any], path: t.Tuple[str, ...] = ()) -> t.List[str]:
-    """The lines of a table, and those of the tables in it behind."""
+def format_table(mapping: t.Mapping[str, object], path: t.Tuple[str, ...] = ()) -> t.List[str]:
+    """The lines of a table, and after them those of the tables in it."""
     own = {name: item for name, item in mapping.items() if not isinstance(item, t.Mapping)}
     inner = {name: item for name, item in mapping.items() if isinstance(item, t.Mapping)}
-    lines = [f"{key(name)} = {value(item, '.'.join((*path, key(name))))}" for name, item in sorted(own.items())]
+    lines = [
+        f"{format_key(name)} = {format_value(item, '.'.join((*path, format_key(name))))}"
+        for name, item in sorted(own.items())
+    ]
     if path and (lines or not inner):
         lines.insert(0, f"\n[{'.'.join(path)}]")
     for name, item in sorted(inner.items()):
-        lines += table(item, (*path, key(name)))
+        lines += format_table(item, (*path, format_key(name)))
     return lines
 
 
-def to_toml(mapping: t.Any) -> str:
+def to_toml(mapping: object) -> str:
     if not isinstance(mapping, t.Mapping):
         raise AnsibleFilterError(f"to_toml takes a mapping, not a {type(mapping).__name__}.")
-    return "\n".join(table(mapping)).lstrip("\n") + "\n"
+    return "\n".join(format_table(mapping)).lstrip("\n") + "\n"
 
 
 class FilterModule:
-    def filters(self) -> t.Dict[str, t.Callable[..., str]]:
+    def filters(self) -> t.Dict[str, t.Callable[[object], str]]:
         return {"to_toml": to_toml}

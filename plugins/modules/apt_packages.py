@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apt_packages
-short_description: Install packages at a version from repositories of their own, and hold them
+short_description: Install packages at a version from their own repositories, and hold them
 version_added: 0.1.0
 description:
-  - Has repositories with their keys, packages at the version asked for, and their hold, in one call.
+  - Adds repositories with their keys, installs packages at the version asked for, and holds them, in one call.
   - Needs nothing on the host but apt, dpkg and Python. Recommended packages are left out.
   - Waits for other programs that hold the locks of apt, and finishes an installation that was interrupted.
-  - Asks the network for nothing when all is there already, and in check mode.
+  - Uses no network when everything is present already, and in check mode.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -22,15 +22,15 @@ extends_documentation_fragment:
 options:
   repositories:
     description:
-      - Repositories to have, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
-        C(/etc/apt/keyrings/NAME.gpg).
+      - Repositories, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
+        C(/etc/apt/keyrings/NAME.asc), or C(NAME.gpg) when it is served in binary form.
       - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
         C(key_url) (armored or binary; empty when the host's own keyrings know the key) and C(key_sha256) (the digest
         that the served key must have; empty takes any).
     type: dict
     default: {}
   packages:
-    description: Packages to have.
+    description: Packages to install.
     type: list
     elements: dict
     default: []
@@ -79,7 +79,7 @@ versions:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import run
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import apply_packages
 
 PACKAGE_OPTIONS = {
     "name": {"type": "str", "required": True},
@@ -95,7 +95,7 @@ def main() -> None:
             "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
             "lock_timeout": {"type": "int", "default": 300},
         },
-        run,
+        apply_packages,
     )
 
 

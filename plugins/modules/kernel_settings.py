@@ -7,10 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kernel_settings
-short_description: Have kernel modules, sysctls and no swap, now and after a reboot
+short_description: Load kernel modules, set sysctls and disable swap, now and after a reboot
 version_added: 0.1.0
 description:
-  - Loads modules, sets sysctls and turns swap off in one call, and writes what makes it last.
+  - Loads modules, sets sysctls and turns swap off in one call, and writes the files that keep it so.
   - A module that is built in, or whose feature the kernel already has (in a container), counts as loaded.
   - Swap lines of C(/etc/fstab) become comments; a copy of the file is kept beside it.
 author:
@@ -24,7 +24,7 @@ options:
     type: str
     required: true
   modules:
-    description: Kernel modules to have.
+    description: Kernel modules to load.
     type: list
     elements: str
     default: []
@@ -33,7 +33,7 @@ options:
     type: dict
     default: {}
   disable_swap:
-    description: Have no swap.
+    description: Turn swap off.
     type: bool
     default: false
 """
@@ -52,7 +52,7 @@ RETURN = r"""
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import run
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import apply_kernel_settings
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def main() -> None:
             "sysctl": {"type": "dict", "default": {}},
             "disable_swap": {"type": "bool", "default": False},
         },
-        run,
+        apply_kernel_settings,
     )
 
 

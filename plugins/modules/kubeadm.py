@@ -7,26 +7,34 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubeadm
-short_description: Make a host the first control plane, or have it join a cluster
+short_description: Initialise a cluster, join hosts to it, create join tokens
 version_added: 0.1.0
 description:
-  - Runs C(kubeadm init) or C(kubeadm join), once. A host that is a member is never touched.
-  - A mark is left on the host while kubeadm works. Where one is found, an earlier run was interrupted. A first control
-    plane whose API answers is then finished; a host that never became a member is reset and made again.
-  - A host with parts of a node but without that mark may be somebody's, and is an error.
-  - A kubeadm that a killed run left at work is waited for.
+  - Runs C(kubeadm init) or C(kubeadm join), once. A host that is a member is never changed.
+  - A marker file is on the host while kubeadm runs. Where one is found, an earlier run was interrupted. A first control
+    plane whose API answers is then finished; a host that never became a member is reset, and kubeadm runs again.
+  - A host with parts of a node but without that marker may belong to somebody, and is an error.
+  - A kubeadm that is still running after its run was killed is waited for.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
+attributes:
+  diff_mode:
+    support: partial
+    details: V(token) has no difference to show.
+  idempotent:
+    support: partial
+    details: Each V(token) is a new one. Create one only when a host is about to join.
 options:
-  state:
+  command:
     description:
-      - V(init) makes the first control plane, V(join) has the host join.
-      - V(images) only pulls O(images) with containerd's C(ctr), so that what comes later finds them there.
+      - V(init) makes the host the first control plane, V(join) joins it to a cluster.
+      - V(images) only pulls O(images) with containerd's C(ctr), so that a later V(init) or V(join) finds them.
+      - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
     type: str
-    choices: [init, join, images]
+    choices: [init, join, images, token]
     required: true
   node_name:
     description: Name of the node. Empty is the host name in lower case.
@@ -44,7 +52,7 @@ options:
     elements: dict
     default: []
   discovery:
-    description: How a host finds and trusts the cluster; what M(ipu.fabric.kubeadm_token) returns.
+    description: How a host finds and trusts the cluster, as O(command=token) returns it in RV(discovery).
     type: dict
     suboptions:
       endpoint:
@@ -65,10 +73,23 @@ options:
         type: str
         default: ""
   images:
-    description: Images to pull for O(state=images).
+    description: Images to pull for O(command=images).
     type: list
     elements: str
     default: []
+  ttl:
+    description: How long a token is valid, as Go writes durations.
+    type: str
+    default: 30m0s
+  certificates:
+    description:
+      - With O(command=token) upload the control plane's certificates too, for control planes that join.
+      - They stay two hours, sealed.
+    type: bool
+    default: false
+  version:
+    description: Kubernetes version of the cluster, for O(command=token).
+    type: str
   lock_timeout:
     description: Seconds to wait for another kubeadm.
     type: int
@@ -78,16 +99,25 @@ options:
 EXAMPLES = r"""
 - name: Initialise the first control plane
   ipu.fabric.kubeadm:
-    state: init
+    command: init
     control_plane: true
     documents:
       - apiVersion: kubeadm.k8s.io/v1beta4
         kind: ClusterConfiguration
         kubernetesVersion: v1.35.4
 
+- name: Create a token on the first control plane
+  ipu.fabric.kubeadm:
+    command: token
+    version: 1.35.4
+  delegate_to: "{{ groups['kube_control_plane'][0] }}"
+  run_once: true
+  no_log: true
+  register: result
+
 - name: Join a worker
   ipu.fabric.kubeadm:
-    state: join
+    command: join
     documents:
       - apiVersion: kubeadm.k8s.io/v1beta4
         kind: JoinConfiguration
@@ -98,13 +128,40 @@ RETURN = r"""
 action:
   description: V(nothing), V(start), V(settle), V(continue) or V(restart).
   type: str
-  returned: for O(state=init) and O(state=join)
+  returned: for O(command=init) and O(command=join)
   sample: nothing
+discovery:
+  description: What O(discovery) takes. All empty in check mode.
+  type: dict
+  returned: for O(command=token)
+  contains:
+    endpoint:
+      description: Address and port of the API server.
+      type: str
+    token:
+      description: The token.
+      type: str
+    ca_hashes:
+      description: Pins of the certificate authority.
+      type: list
+      elements: str
+    certificate_key:
+      description: Key of the uploaded certificates; empty without O(certificates).
+      type: str
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import pull_images
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import create_token
 
+COMMANDS = {
+    "init": lambda module: Init(module).apply(),
+    "join": lambda module: Join(module).apply(),
+    "images": pull_images,
+    "token": create_token,
+}
 DISCOVERY_OPTIONS = {
     "endpoint": {"type": "str", "required": True},
     "token": {"type": "str", "required": True, "no_log": True},
@@ -116,16 +173,19 @@ DISCOVERY_OPTIONS = {
 def main() -> None:
     run_module(
         {
-            "state": {"type": "str", "choices": ["init", "join", "images"], "required": True},
+            "command": {"type": "str", "choices": ["init", "join", "images", "token"], "required": True},
             "node_name": {"type": "str", "default": ""},
             "control_plane": {"type": "bool", "default": False},
             "documents": {"type": "list", "elements": "dict", "default": []},
             "discovery": {"type": "dict", "options": DISCOVERY_OPTIONS},
             "images": {"type": "list", "elements": "str", "default": []},
+            "ttl": {"type": "str", "default": "30m0s"},
+            "certificates": {"type": "bool", "default": False},
+            "version": {"type": "str"},
             "lock_timeout": {"type": "int", "default": 600},
         },
-        run,
-        required_if=[("state", "join", ["discovery"])],
+        lambda module: COMMANDS[module.params["command"]](module),
+        required_if=[("command", "join", ["discovery"]), ("command", "token", ["version"])],
     )
 
 

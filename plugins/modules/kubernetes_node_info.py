@@ -7,10 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubernetes_node_info
-short_description: Say what a host is to its Kubernetes cluster
+short_description: Return what a host is to its Kubernetes cluster
 version_added: 0.1.0
 description:
-  - Gathers in one call what the role C(kubernetes) decides by.
+  - Returns in one call what the role C(kubernetes) decides by.
   - The API is asked about this host only, with the kubelet's own credentials.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -23,7 +23,7 @@ options:
     type: str
     default: ""
   control_plane:
-    description: Whether the host is to be a control plane.
+    description: Whether the host should be a control plane.
     type: bool
     default: false
   address:
@@ -41,7 +41,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Look at the node
+- name: Read the state of the node
   ipu.fabric.kubernetes_node_info:
     version: 1.35.4
   register: result
@@ -49,7 +49,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node:
-  description: What was found.
+  description: The state of the node.
   type: dict
   returned: success
   contains:
@@ -114,7 +114,7 @@ node:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import observe
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.node_info import read_node_info
 
 
 def main() -> None:
@@ -126,7 +126,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "image_repository": {"type": "str", "default": ""},
         },
-        observe,
+        read_node_info,
     )
 
 

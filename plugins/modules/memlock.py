@@ -12,10 +12,10 @@ version_added: 0.1.0
 description:
   - Gives the container runtimes that are installed a locked-memory limit by systemd drop-ins. RDMA needs it for users
     other than root.
-  - Docker's C(daemon.json) gets a default ulimit as well. Everything else in it is kept, and so is a copy of the old.
-  - A runtime is restarted only when it has been running since before its limit was set. Then the pods of the node are
-    waited for.
-  - Containers that were started before keep their old limit until they are started anew.
+  - Docker's C(daemon.json) gets a default ulimit as well. Everything else in it is kept, and the old file is backed up.
+  - A runtime is restarted only when it has been running since before its limit was set. Then it waits for the
+    pods of the node.
+  - Containers that were started before keep their old limit until they are restarted.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -48,12 +48,13 @@ options:
 EXAMPLES = r"""
 - name: Allow containers to lock memory
   ipu.fabric.memlock:
+    limit: infinity
   throttle: 1
 """
 
 RETURN = r"""
 stale:
-  description: Runtimes that ran with an old limit when the module looked.
+  description: Runtimes that ran with an old limit when the module started.
   type: list
   elements: str
   returned: success
@@ -67,7 +68,7 @@ units:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.memlock import run
+from ansible_collections.ipu.fabric.plugins.module_utils._host.memlock import set_memlock
 
 RUNTIMES = ["containerd", "docker", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "crio"]
 
@@ -81,7 +82,7 @@ def main() -> None:
             "node_name": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 180},
         },
-        run,
+        set_memlock,
     )
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_host
-short_description: Make a host's fabric NICs ready for RDMA in pods
+short_description: Prepare a host's fabric NICs for RDMA in pods
 version_added: 0.1.0
 description:
   - In one call, for now and for each boot, kernel modules, the RDMA network namespace mode, further names and MTU of
     the fabric NICs, RoCE v2, PFC, trust and ECN, and the link type of ports.
   - A further name is kept by a systemd C(.link) file. Only one such file applies to a NIC, so it has all settings of
     the one that applied before.
-  - Never reboots. What only a reboot brings is in RV(reboot), and a warning.
+  - Never reboots. What needs a reboot is in RV(reboot), and a warning.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 requirements:
@@ -32,11 +32,11 @@ options:
     elements: dict
     default: []
   rdma:
-    description: Whether the NICs shall have RDMA. Without it only names and MTU count.
+    description: Whether the NICs get RDMA. Without it only names and MTU are set.
     type: bool
     default: true
   modules:
-    description: Kernel modules to have. Those of the NICs' drivers are added.
+    description: Kernel modules to load. Those of the NICs' drivers are added.
     type: list
     elements: str
     default: [ib_uverbs, ib_umad, rdma_cm, rdma_ucm]
@@ -62,7 +62,7 @@ options:
         type: list
         elements: int
   link_type:
-    description: What the ports at the V(pci) of O(links) shall be, from the next boot on. Left out, nobody asks.
+    description: Link type of the ports at the V(pci) of O(links), from the next boot on. Left out, it is not read.
     type: str
     choices: [ethernet, infiniband]
 seealso:
@@ -70,7 +70,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Make the fabric NICs ready
+- name: Prepare the fabric NICs for RDMA
   ipu.fabric.rdma_host:
     links: "{{ fabric_plan.hosts[inventory_hostname].links.values() | list }}"
     mtu: 9000
@@ -82,13 +82,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reboot:
-  description: Why the host has to be started anew. Empty when it has not.
+  description: Why the host has to be rebooted. Empty when it has not.
   type: list
   elements: str
   returned: success
-  sample: ["0000:81:00.0 runs as InfiniBand until the host is started anew."]
+  sample: ["0000:81:00.0 runs as InfiniBand until the host is rebooted."]
 notes:
-  description: What was asked for and can't be had on this host.
+  description: Settings that are not possible on this host.
   type: list
   elements: str
   returned: success
@@ -96,7 +96,7 @@ notes:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.rdma_apply import run
+from ansible_collections.ipu.fabric.plugins.module_utils._host.rdma_apply import prepare_host
 
 QOS_OPTIONS = {
     "pfc": {"type": "list", "elements": "int"},
@@ -119,7 +119,7 @@ def main() -> None:
             "qos": {"type": "dict", "default": {}, "options": QOS_OPTIONS},
             "link_type": {"type": "str", "choices": ["ethernet", "infiniband"]},
         },
-        run,
+        prepare_host,
     )
 
 

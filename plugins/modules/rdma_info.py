@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_info
-short_description: Look at the RDMA links of a host
+short_description: Return the RDMA links of a host
 version_added: 0.1.0
 description:
   - Returns the network devices that a fabric may use, with RDMA, addresses, and what lies below bonds and VLANs.
@@ -32,7 +32,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at the RDMA links and the way to V-IPU
+- name: Read the RDMA links and the route to V-IPU
   ipu.fabric.rdma_info:
     routes_to: ["{{ vipu.address }}"]
   register: host
@@ -40,7 +40,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 rdma:
-  description: What was seen.
+  description: The RDMA facts of the host.
   returned: success
   type: dict
   contains:
@@ -73,7 +73,7 @@ rdma:
           type: str
           sample: "0000:81:00.0"
         path:
-          description: Where the PCI function hangs in sysfs, from the host bridge on; empty for devices without one.
+          description: Path of the PCI function in sysfs, from the host bridge on; empty for devices without one.
           type: str
           sample: pci0000:80/0000:80:01.0/0000:81:00.0
         numa_node:
@@ -155,13 +155,13 @@ rdma:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import observe
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
 
 
 def main() -> None:
     run_module(
         {"routes_to": {"type": "list", "elements": "str", "default": []}},
-        lambda module: {"rdma": observe(module.params["routes_to"])},
+        lambda module: {"rdma": read_rdma(module.params["routes_to"])},
     )
 
 

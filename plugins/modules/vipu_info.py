@@ -91,7 +91,7 @@ source:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import vipu_info
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import find_controller
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
             "config": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 30},
         },
-        lambda module: vipu_info(**module.params),
+        lambda module: {**find_controller(**module.params)},
     )
 
 

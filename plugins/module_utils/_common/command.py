@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a program of the host, and never wait for it for ever."""
+"""Run a program, but never wait forever for it."""
 
 from __future__ import annotations
 
@@ -56,13 +56,19 @@ def run_program(argv: t.Sequence[str], timeout: float = 30) -> Done:
         return _kill(process, expired)
 
 
+def output_of(*argv: str, timeout: float = 30) -> str:
+    """What a program prints, without spaces around it; empty when it is missing, fails or does not end in time."""
+    done = run_program(argv, timeout)
+    return done.out.strip() if done.rc == 0 else ""
+
+
 def _kill(process: subprocess.Popen[bytes], expired: subprocess.TimeoutExpired) -> Done:
-    # The leader and all its children may have ended in this moment.
+    # The leader and all its children may just have ended.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
         out, err = process.communicate(timeout=1)
         return Done(None, _text(out), _text(err))
     except subprocess.TimeoutExpired:
-        # A child that left the session still holds the pipes: give up what it might say.
+        # A child that left the session still holds the pipes: take what came so far.
         return Done(None, _text(expired.stdout), _text(expired.stderr))

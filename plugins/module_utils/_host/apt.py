@@ -1,11 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Repositories with their keys, and packages at a version, held."""
+"""apt repositories with their keys, and packages at a version, held."""
 
 from __future__ import annotations
 
-import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -15,7 +15,7 @@ import typing as t
 
 from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -23,40 +23,61 @@ if t.TYPE_CHECKING:
 SOURCES = "/etc/apt/sources.list.d"
 KEYRINGS = "/etc/apt/keyrings"
 UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
-ARMOR = re.compile(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(.*?)-----END PGP PUBLIC KEY BLOCK-----", re.S)
+ARMOR = re.compile(rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n.+?^-----END PGP PUBLIC KEY BLOCK-----", re.M | re.S)
 APT = ["apt-get", "-q", "-y"]
 OLD_CONFIGURATION = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
 ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C"}
 
-Package = t.Dict[str, str]
+
+class Package(t.TypedDict):
+    """A package as dpkg knows it."""
+
+    selection: str  # what dpkg is to do with it: install, hold, deinstall or purge
+    state: str  # such as installed or half-configured
+    version: str
 
 
-def dearmor(key: bytes) -> bytes:
-    """The binary form of an OpenPGP key; binary keys pass as they are. Several armored blocks become one keyring."""
-    blocks = ARMOR.findall(key)
-    if not blocks:
-        return key
-    result = b""
-    for block in blocks:
-        # Headers end at the first empty line; the line that starts with = is a checksum.
-        lines = block.replace(b"\r", b"").split(b"\n\n", 1)[-1].split(b"\n")
-        result += base64.b64decode(b"".join(line for line in lines if not line.startswith(b"=")))
-    return result
+class VersionAndHold(t.TypedDict):
+    """What of a package can change."""
+
+    version: str  # empty when it is not installed
+    held: bool
+
+
+class Repository(t.TypedDict):
+    """A repository as the option `repositories` describes it."""
+
+    uri: str
+    suite: str
+    components: str  # with spaces between
+    key_url: str  # empty when the host's own keyrings have the key
+    key_sha256: str  # of the served key; empty takes any
 
 
 def looks_like_key(key: bytes) -> bool:
-    """Whether the first byte starts an OpenPGP public key packet (tag 6, old or new format)."""
-    return bool(key) and (key[0] & 0xFC == 0x98 or key[0] == 0xC6)
+    """Whether this is armored, or the first byte starts an OpenPGP public key packet (tag 6, old or new format)."""
+    return bool(ARMOR.search(key)) or (bool(key) and (key[0] & 0xFC == 0x98 or key[0] == 0xC6))
 
 
-def sources_text(repository: t.Dict[str, str], keyring: str, digest: str) -> str:
+def keyring_files(name: str, key: bytes) -> t.Dict[str, bytes]:
+    """The keyrings of a repository, by path. apt takes the form from the extension.
+
+    Each armored block gets a file of its own, without CR and words before it: not every release of apt reads those.
+    """
+    blocks = [block.replace(b"\r", b"") + b"\n" for block in ARMOR.findall(key)]
+    names = [name, *(f"{name}-{number}" for number in range(2, len(blocks) + 1))]
+    armored = {f"{KEYRINGS}/{name}.asc": block for name, block in zip(names, blocks)}
+    return armored or {f"{KEYRINGS}/{name}.gpg": key}
+
+
+def sources_text(repository: Repository, keyrings: t.Iterable[str], digest: str) -> str:
     """A deb822 source. Its first line remembers which key was taken: another URL or digest brings another key."""
     fields = [
         ("Types", "deb"),
         ("URIs", repository["uri"]),
         ("Suites", repository["suite"]),
         ("Components", repository["components"]),
-        ("Signed-By", keyring if repository["key_url"] else ""),
+        ("Signed-By", " ".join(keyrings) if repository["key_url"] else ""),
     ]
     head = f"# Key: {repository['key_url']} sha256:{digest}\n" if repository["key_url"] else ""
     return head + "".join(f"{name}: {value}\n" for name, value in fields if value)
@@ -66,6 +87,21 @@ def key_digest(sources: str, url: str) -> str:
     """The digest of the key that a sources file was written with, if that came from the same URL."""
     match = re.match(r"# Key: (\S+) sha256:([0-9a-f]{64})$", sources.split("\n", 1)[0])
     return match.group(2) if match and match.group(1) == url else ""
+
+
+def listed_keyrings(sources: str) -> t.List[str]:
+    """The keyrings that a sources file of ours names."""
+    match = re.search(r"^Signed-By: (.*)$", sources, re.MULTILINE)
+    return match.group(1).split() if match and sources.startswith("# Key: ") else []
+
+
+def is_current(path: str, digest: str) -> bool:
+    """Whether a keyring is there in the form that it is written in now: as .gpg only a key that is served so."""
+    if not path.endswith(".gpg"):
+        return os.path.exists(path)
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as keyring:
+        return hashlib.sha256(keyring.read()).hexdigest() == digest
+    return False
 
 
 def satisfies(version: str, asked: str) -> bool:
@@ -80,7 +116,7 @@ def satisfies(version: str, asked: str) -> bool:
 
 def parse_status(text: str) -> t.Dict[str, Package]:
     """Packages by name from dpkg-query, with what dpkg wants of each, its state and its version."""
-    packages = {}
+    packages: t.Dict[str, Package] = {}
     for line in text.splitlines():
         name, selection, state, version = line.split("\t")
         packages[name] = {"selection": selection, "state": state, "version": version}
@@ -97,14 +133,14 @@ def parse_madison(text: str) -> t.Dict[str, t.List[str]]:
     return offers
 
 
-def missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.Dict[str, str]:
+def find_missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.Dict[str, str]:
     """Of the asked packages those that are not there at their version."""
 
-    def there(name: str, version: str) -> bool:
-        package = packages.get(name, {"state": "", "version": ""})
-        return package["state"] == "installed" and satisfies(package["version"], version)
+    def installed(name: str, version: str) -> bool:
+        package = packages.get(name)
+        return bool(package and package["state"] == "installed" and satisfies(package["version"], version))
 
-    return {name: version for name, version in asked.items() if not there(name, version)}
+    return {name: version for name, version in asked.items() if not installed(name, version)}
 
 
 def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict[str, str]:
@@ -152,7 +188,7 @@ class Apt:
             "\n".join((err.strip() or out.strip()).splitlines()[-15:]),
             "Another program holds the lock: wait for it, or end it."
             if is_busy(err)
-            else "Mend what apt says, then run again.",
+            else "Fix what apt reports, then run again.",
         )
 
     def get(self, *arguments: str, what: str) -> str:
@@ -172,7 +208,7 @@ class Apt:
         self.run(
             ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"], "Could not finish an interrupted dpkg."
         )
-        self.get("install", "--fix-broken", "--no-install-recommends", what="Could not mend half-installed packages.")
+        self.get("install", "--fix-broken", "--no-install-recommends", what="Could not repair half-installed packages.")
         return True
 
     def update(self, names: t.Iterable[str] = ()) -> None:
@@ -206,81 +242,97 @@ class Apt:
 
 
 def fetch_key(url: str, sha256: str) -> t.Tuple[bytes, str]:
-    """A key in binary form, and the digest of what was served."""
+    """A key as it was served, and its digest."""
     try:
-        served = open_url(url, timeout=30).read()
+        key: bytes = open_url(url, timeout=30).read()
     except Exception as error:  # open_url raises whatever its transport does
         raise FabricError(
             "Could not fetch a repository key.", url, str(error), "Make the URL reachable, or set another."
         ) from error
-    digest = hashlib.sha256(served).hexdigest()
+    digest = hashlib.sha256(key).hexdigest()
     if sha256 and digest != sha256.lower():
         raise FabricError(
             "A repository key is not the expected one.", url, f"sha256 {digest}", f"Expected {sha256}: find out why."
         )
-    key = dearmor(served)
     if not looks_like_key(key):
-        raise FabricError("What was served is no OpenPGP key.", url, repr(served[:60]), "Correct the URL of the key.")
+        raise FabricError("What was served is no OpenPGP key.", url, repr(key[:60]), "Correct the URL of the key.")
     return key, digest
 
 
-def read_text(path: str) -> str:
-    if not os.path.exists(path):
-        return ""
-    with open(path, encoding="utf-8") as handle:
-        return handle.read()
-
-
-def as_repository(name: str, given: t.Any) -> t.Dict[str, str]:
+def as_repository(name: str, given: object) -> Repository:
     """A repository with its defaults, or the error that says which key is wrong."""
-    defaults = {"uri": "", "suite": "/", "components": "", "key_url": "", "key_sha256": ""}
-    wrong = sorted(set(given) - set(defaults)) if isinstance(given, dict) else ["it is no mapping"]
-    if wrong or not given.get("uri"):
+    defaults: Repository = {"uri": "", "suite": "/", "components": "", "key_url": "", "key_sha256": ""}
+    values = {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+    wrong = sorted(set(values) - set(defaults)) if isinstance(given, dict) else ["it is no mapping"]
+    if wrong or not values.get("uri"):
         raise FabricError(
-            f"The repository {name} is not described well.",
+            f"The repository {name} is not described correctly.",
             "repositories",
             "unknown: " + ", ".join(wrong) if wrong else "no uri",
             "Give it uri and, as needed, " + ", ".join(list(defaults)[1:]) + ".",
         )
-    return {**defaults, **{key: str(value) for key, value in given.items()}}
+    return {
+        "uri": values["uri"],
+        "suite": values.get("suite", defaults["suite"]),
+        "components": values.get("components", ""),
+        "key_url": values.get("key_url", ""),
+        "key_sha256": values.get("key_sha256", ""),
+    }
 
 
-def ensure_repository(module: AnsibleModule, name: str, repository: t.Dict[str, str]) -> t.Tuple[str, str]:
-    """The sources file before and after; the key comes only when it is not there, or another one is asked for."""
-    path, keyring = f"{SOURCES}/{name}.sources", f"{KEYRINGS}/{name}.gpg"
+def ensure_repository(module: AnsibleModule, name: str, repository: Repository) -> t.Tuple[str, str]:
+    """The sources file before and after; the key is fetched only when it is missing, or another one is asked for."""
+    path = f"{SOURCES}/{name}.sources"
     before = read_text(path)
-    digest = key_digest(before, repository["key_url"]) if os.path.exists(keyring) else ""
-    fresh = bool(digest) and repository["key_sha256"].lower() in ("", digest)
-    if repository["key_url"] and not fresh:
+    old = keyrings = listed_keyrings(before)
+    digest = key_digest(before, repository["key_url"])
+    fresh = bool(digest and old) and all(is_current(keyring, digest) for keyring in old)
+    if repository["key_url"] and not (fresh and repository["key_sha256"].lower() in ("", digest)):
         if module.check_mode:
-            return before, sources_text(repository, keyring, repository["key_sha256"] or "of the key that is fetched")
+            digest = repository["key_sha256"] or "of the key that is fetched"
+            return before, sources_text(repository, [f"{KEYRINGS}/{name}.asc"], digest)
         key, digest = fetch_key(repository["key_url"], repository["key_sha256"])
-        write_file(module, keyring, key.decode("utf-8", "surrogateescape"))
-    after = sources_text(repository, keyring, digest)
-    if after != before and not module.check_mode:
-        write_file(module, path, after)
+        files = keyring_files(name, key)
+        for keyring, content in files.items():
+            write_file(module, keyring, content.decode("utf-8", "surrogateescape"))
+        keyrings = list(files)
+    after = sources_text(repository, keyrings, digest)
+    if not module.check_mode:
+        if after != before:
+            write_file(module, path, after)
+        for keyring in set(old) - set(listed_keyrings(after)):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(keyring)
     return before, after
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def versions_and_hold(package: t.Optional[Package]) -> VersionAndHold:
+    if not package or package["state"] in ("not-installed", "config-files"):
+        return {"version": "", "held": False}
+    return {"version": package["version"], "held": package["selection"] == "hold"}
+
+
+def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.apt_packages)."""
     params = module.params
-    asked = {item["name"]: item["version"] for item in params["packages"]}
+    asked: t.Dict[str, str] = {item["name"]: item["version"] for item in params["packages"]}
     held = [item["name"] for item in params["packages"] if item["hold"]]
     repositories = {name: as_repository(name, given) for name, given in params["repositories"].items()}
     apt = Apt(module, params["lock_timeout"])
     packages = apt.status()
-    mended = not module.check_mode and apt.finish_interrupted(packages)
-    if mended:
+    repaired = not module.check_mode and apt.finish_interrupted(packages)
+    if repaired:
         packages = apt.status()
 
     sources = {name: ensure_repository(module, name, repository) for name, repository in repositories.items()}
-    wanted = missing(packages, asked)
-    loose = [name for name in held if packages.get(name, {}).get("selection") != "hold"]
+    wanted = find_missing(packages, asked)
+    loose = [name for name in held if name not in packages or packages[name]["selection"] != "hold"]
     before = {name: versions_and_hold(packages.get(name)) for name in asked}
     if module.check_mode:
         after = {
-            name: {"version": wanted.get(name, before[name]["version"]), "held": name in held or before[name]["held"]}
+            name: VersionAndHold(
+                version=wanted.get(name, before[name]["version"]), held=name in held or before[name]["held"]
+            )
             for name in asked
         }
     else:
@@ -295,10 +347,4 @@ def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
         {"sources": {name: pair[1] for name, pair in sources.items()}, "packages": after},
         versions={name: state["version"] for name, state in after.items()},
     )
-    return {**result, "changed": result["changed"] or mended or bool(wanted)}
-
-
-def versions_and_hold(package: t.Optional[Package]) -> t.Dict[str, t.Any]:
-    if not package or package["state"] in ("not-installed", "config-files"):
-        return {"version": "", "held": False}
-    return {"version": package["version"], "held": package["selection"] == "hold"}
+    return {**result, "changed": result["changed"] or repaired or bool(wanted)}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host says about itself, read from files where it can be: no package is needed, nothing is changed."""
+"""Facts of a host, read from files where possible: needs no package, and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import platform
 import re
 import shutil
 import socket
-import subprocess
 import threading
 import time
 import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
 
 # Other distributions of Kubernetes, by a path that only they have.
 OTHER_KUBERNETES = {
@@ -24,39 +27,29 @@ OTHER_KUBERNETES = {
     "microk8s": "var/snap/microk8s",
     "k0s": "var/lib/k0s",
 }
-# What shows that a kernel has a module although /lib/modules does not tell (in a container, or built in).
+# Signs that a kernel has a module which /lib/modules does not show (in a container, or built in).
 _MODULE_SIGNS = {
     "br_netfilter": "proc/sys/net/bridge",
     "nf_conntrack": "proc/sys/net/netfilter/nf_conntrack_max",
 }
-_PATIENCE = 5.0
+SECONDS = 5.0  # for a program or a name server to answer
 
 
-def read(path: str) -> str:
-    """The text of a file, or nothing."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+class Questions(t.NamedTuple):
+    """Options of host_info: what is asked of a host."""
 
-
-def run(command: t.Sequence[str]) -> str:
-    """What a command prints, or nothing."""
-    if shutil.which(command[0]) is None:
-        return ""
-    try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_PATIENCE, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace")
+    ports: t.Sequence[int]  # that should be free
+    modules: t.Sequence[str]  # of the kernel
+    paths: t.Sequence[str]  # whose free space counts
+    names: t.Sequence[str]  # that should resolve
+    controller_time: float  # seconds since 1970; 0 leaves clocks out
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
+    """The variables of /etc/os-release that are not empty."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    return {key: value.strip().strip("\"'") for key, value in pairs}
+    values = {key: value.strip().strip("\"'") for key, value in pairs}
+    return {key: value for key, value in values.items() if value}
 
 
 def parse_memory_mb(meminfo: str) -> int:
@@ -66,7 +59,7 @@ def parse_memory_mb(meminfo: str) -> int:
 
 def parse_swaps(text: str) -> t.List[str]:
     """The devices and files of /proc/swaps, without its heading."""
-    return [line.split()[0] for line in text.splitlines()[1:] if line.split()]
+    return [line.split()[0].replace("\\040", " ") for line in text.splitlines()[1:] if line.strip()]
 
 
 def parse_listening(table: str) -> t.Dict[int, str]:
@@ -101,35 +94,35 @@ def _socket_owners(root: str, inodes: t.Dict[str, int]) -> t.Dict[int, str]:
         folder = os.path.join(root, "proc", pid, "fd")
         try:
             numbers = os.listdir(folder)
-        except OSError:  # gone meanwhile, or not ours to see
+        except OSError:  # ended meanwhile, or of another user
             continue
         for number in numbers:
             with contextlib.suppress(OSError):  # closed meanwhile; the others are still its own
                 link = os.readlink(os.path.join(folder, number))
                 if link.startswith("socket:[") and link[8:-1] in inodes:
-                    owners[inodes[link[8:-1]]] = read(os.path.join(root, "proc", pid, "comm")).strip()
+                    owners[inodes[link[8:-1]]] = read_text(os.path.join(root, "proc", pid, "comm")).strip()
     return owners
 
 
-def busy_ports(root: str, wanted: t.Iterable[int]) -> t.List[t.Dict[str, t.Any]]:
-    listening = parse_listening(read(os.path.join(root, "proc/net/tcp6")))
-    listening.update(parse_listening(read(os.path.join(root, "proc/net/tcp"))))
+def busy_ports(root: str, wanted: t.Iterable[int]) -> t.List[BusyPort]:
+    listening = parse_listening(read_text(os.path.join(root, "proc/net/tcp6")))
+    listening.update(parse_listening(read_text(os.path.join(root, "proc/net/tcp"))))
     busy = sorted(set(wanted) & set(listening))
     owners = _socket_owners(root, {listening[port]: port for port in busy}) if busy else {}
     return [{"port": port, "process": owners.get(port, "")} for port in busy]
 
 
-def macs(root: str) -> t.List[str]:
+def list_macs(root: str) -> t.List[str]:
     """Of real NICs and of the one with the default route: bridges, tunnels and pods' ends may repeat."""
     folder = os.path.join(root, "sys/class/net")
-    default = parse_default_device(read(os.path.join(root, "proc/net/route")))
+    default = parse_default_device(read_text(os.path.join(root, "proc/net/route")))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     real = [name for name in names if name == default or os.path.exists(os.path.join(folder, name, "device"))]
-    found = {read(os.path.join(folder, name, "address")).strip() for name in real}
+    found = {read_text(os.path.join(folder, name, "address")).strip() for name in real}
     return sorted(mac for mac in found if mac.strip("0:"))
 
 
-def cgroup(root: str) -> str:
+def cgroup_version(root: str) -> str:
     base = os.path.join(root, "sys/fs/cgroup")
     if os.path.exists(os.path.join(base, "cgroup.controllers")):
         return "v2"
@@ -137,19 +130,19 @@ def cgroup(root: str) -> str:
 
 
 def module_available(root: str, release: str, name: str) -> t.Optional[bool]:
-    """Whether the kernel has this module, loaded, built in or to be loaded; None where nothing tells."""
+    """Whether the kernel has this module, loaded, built in or to be loaded; None where nothing shows it."""
     signs = [os.path.join("sys/module", name), _MODULE_SIGNS.get(name, "")]
     if any(sign and os.path.exists(os.path.join(root, sign)) for sign in signs):
         return True
-    if re.search(rf"^(nodev)?\t{re.escape(name)}$", read(os.path.join(root, "proc/filesystems")), re.MULTILINE):
+    if re.search(rf"^(nodev)?\t{re.escape(name)}$", read_text(os.path.join(root, "proc/filesystems")), re.MULTILINE):
         return True
-    if any(line.split(" ", 1)[0] == name for line in read(os.path.join(root, "proc/modules")).splitlines()):
+    if any(line.split(" ", 1)[0] == name for line in read_text(os.path.join(root, "proc/modules")).splitlines()):
         return True
     folder = os.path.join(root, "lib/modules", release)
     if not os.path.isdir(folder):
         return None
     pattern = re.compile(rf"/{re.escape(name).replace('_', '[-_]')}\.ko")
-    return any(pattern.search(read(os.path.join(folder, file))) for file in ("modules.dep", "modules.builtin"))
+    return any(pattern.search(read_text(os.path.join(folder, file))) for file in ("modules.dep", "modules.builtin"))
 
 
 def free_mb(root: str, path: str) -> int:
@@ -173,40 +166,40 @@ def resolve_names(names: t.Iterable[str]) -> t.Dict[str, bool]:
     asked = {name: threading.Thread(target=_resolves, args=(name, answers), daemon=True) for name in set(names) if name}
     for question in asked.values():
         question.start()
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + SECONDS
     for question in asked.values():
         question.join(max(0.0, end - time.monotonic()))
     return {name: answers.get(name, False) for name in sorted(asked)}
 
 
 def default_address() -> str:
-    """The address with which this host would leave by its default route; nothing is sent."""
+    """The address that the default route goes out from; nothing is sent."""
     for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            try:
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.connect((target, 9))
                 return str(probe.getsockname()[0])
-            except OSError:
-                continue
+        except OSError:
+            continue
     return ""
 
 
-def kubelet(root: str) -> t.Dict[str, t.Any]:
+def read_kubelet(root: str) -> Kubelet:
     """Which cluster this host belongs to: the API server and a digest of the CA, both empty if to none."""
     etc = os.path.join(root, "etc/kubernetes")
-    authority = read(os.path.join(etc, "pki/ca.crt"))
-    version = run(["kubelet", "--version"])
+    authority = read_text(os.path.join(etc, "pki/ca.crt"))
+    version = output_of("kubelet", "--version", timeout=SECONDS)
     return {
         "present": bool(version),
         "version": version.replace("Kubernetes", "").strip(),
-        "server": parse_server(read(os.path.join(etc, "kubelet.conf"))),
+        "server": parse_server(read_text(os.path.join(etc, "kubelet.conf"))),
         "cluster": hashlib.sha256(authority.encode()).hexdigest()[:16] if authority else "",
     }
 
 
-def clock(controller_time: float) -> t.Dict[str, t.Any]:
-    """Whether the clock is kept right, what the controller's said when it asked, and what this one says."""
-    shown = run(["timedatectl", "show", "--property=NTPSynchronized", "--value"]).strip()
+def read_clock(controller_time: float) -> Clock:
+    """Whether the clock is synchronized, what the controller's said when it asked, and what this one says."""
+    shown = output_of("timedatectl", "show", "--property=NTPSynchronized", "--value", timeout=SECONDS)
     return {"synchronized": {"yes": True, "no": False}.get(shown), "asked": controller_time, "read": time.time()}
 
 
@@ -221,37 +214,30 @@ def clock_offset(asked: float, read: float, arrived: float) -> int:
     return round(max(read - arrived, 0) + min(read - asked, 0))
 
 
-def gather(
-    ports: t.Sequence[int],
-    modules: t.Sequence[str],
-    paths: t.Sequence[str],
-    names: t.Sequence[str],
-    controller_time: float = 0.0,
-    root: str = "/",
-) -> t.Dict[str, t.Any]:
-    """All of it, as the result of preflight_info."""
-    clock_now = clock(controller_time)  # first: whatever follows takes time
-    system = parse_os_release(read(os.path.join(root, "etc/os-release")))
+def read_host(questions: Questions, root: str = "/") -> HostFacts:
+    """All of it, as the result of host_info."""
+    clock = read_clock(questions.controller_time)  # first: whatever follows takes time
+    system = parse_os_release(read_text(os.path.join(root, "etc/os-release")))
     kernel = platform.release()
     return {
         "hostname": socket.gethostname(),
-        "machine_id": read(os.path.join(root, "etc/machine-id")).strip(),
-        "macs": macs(root),
+        "machine_id": read_text(os.path.join(root, "etc/machine-id")).strip(),
+        "macs": list_macs(root),
         "distribution": system.get("ID", ""),
         "release": system.get("VERSION_CODENAME", ""),
         "version": system.get("VERSION_ID", ""),
         "architecture": platform.machine(),
         "kernel": kernel,
         "cpus": os.cpu_count() or 0,
-        "memory_mb": parse_memory_mb(read(os.path.join(root, "proc/meminfo"))),
-        "disk_mb": {path: free_mb(root, path) for path in paths},
-        "swap": parse_swaps(read(os.path.join(root, "proc/swaps"))),
-        "ports_busy": busy_ports(root, ports),
-        "cgroup": cgroup(root),
-        "modules": {name: module_available(root, kernel, name) for name in modules},
-        "time": clock_now,
-        "dns": resolve_names(names),
-        "kubelet": kubelet(root),
+        "memory_mb": parse_memory_mb(read_text(os.path.join(root, "proc/meminfo"))),
+        "disk_mb": {path: free_mb(root, path) for path in questions.paths},
+        "swap": parse_swaps(read_text(os.path.join(root, "proc/swaps"))),
+        "ports_busy": busy_ports(root, questions.ports),
+        "cgroup": cgroup_version(root),
+        "modules": {name: module_available(root, kernel, name) for name in questions.modules},
+        "time": clock,
+        "dns": resolve_names(questions.names),
+        "kubelet": read_kubelet(root),
         "other_kubernetes": sorted(
             name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
         ),

@@ -1,7 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules, sysctls and swap: what runs now, and what the next boot brings."""
+"""Kernel modules, sysctls and swap: what runs now, and what the next boot brings.
+
+Not ansible.posix and community.general: here a host takes one call, check mode is true on a bare host, and the standard
+library is enough.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,15 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import file_diffs, read_file, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import parse_swaps
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    File,
+    Files,
+    file_diffs,
+    read_file,
+    read_text,
+    write_file,
+)
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -25,6 +37,23 @@ EVIDENCE = {
 }
 
 
+class Settings(t.TypedDict):
+    """Options of kernel_settings."""
+
+    name: str
+    modules: t.List[str]
+    sysctl: t.Dict[str, str]
+    disable_swap: bool
+
+
+class KernelState(t.TypedDict):
+    """What of a running kernel can change."""
+
+    modules: t.List[str]
+    sysctl: t.Dict[str, t.Optional[str]]  # None where the kernel has no such key
+    swap: t.List[str]
+
+
 def modules_text(names: t.Sequence[str]) -> str:
     return "".join(f"{name}\n" for name in names)
 
@@ -34,7 +63,7 @@ def sysctl_text(values: t.Dict[str, str]) -> str:
 
 
 def fstab_without_swap(text: str) -> str:
-    """The table with every swap line turned into a comment."""
+    """The table with every line of a swap made a comment."""
 
     def line_without(line: str) -> str:
         fields = line.split()
@@ -44,39 +73,31 @@ def fstab_without_swap(text: str) -> str:
     return "\n".join(line_without(line) for line in text.split("\n"))
 
 
-def parse_swaps(text: str) -> t.List[str]:
-    """Active swap devices from /proc/swaps."""
-    return [line.split()[0].replace("\\040", " ") for line in text.splitlines()[1:] if line.strip()]
-
-
 def sysctl_path(key: str) -> str:
     """Where a key lives. In keys dots part names, and a slash stands for a dot inside of one (an interface eth0.5)."""
     return "/proc/sys/" + key.translate(str.maketrans("./", "/."))
 
 
-def normal(value: str) -> str:
+def normal_value(value: str) -> str:
     return " ".join(value.split())
 
 
-def is_there(name: str, root: str = "") -> bool:
+def has_module(name: str, root: str = "") -> bool:
     """Whether the kernel has what a module brings, loaded or built in."""
     if os.path.isdir(f"{root}/sys/module/{name.replace('-', '_')}"):
         return True
     path, pattern = EVIDENCE.get(name, ("", None))
     if not path or not os.path.exists(root + path):
         return False
-    if pattern is None:
-        return True
-    with open(root + path, encoding="utf-8") as handle:
-        return bool(re.search(pattern, handle.read(), re.M))
+    return pattern is None or bool(re.search(pattern, read_text(root + path), re.MULTILINE))
 
 
-def load(module: AnsibleModule, name: str) -> None:
+def load_module(module: AnsibleModule, name: str) -> None:
     modprobe = module.get_bin_path("modprobe")
     if modprobe:
         code, out, err = module.run_command([modprobe, name])
         seen = (err or out).strip()
-        if code == 0 or is_there(name):
+        if code == 0 or has_module(name):
             return
     else:
         seen = "no modprobe on this host (package kmod)"
@@ -91,7 +112,7 @@ def load(module: AnsibleModule, name: str) -> None:
 def read_sysctl(key: str) -> t.Optional[str]:
     try:
         with open(sysctl_path(key), encoding="utf-8") as handle:
-            return normal(handle.read())
+            return normal_value(handle.read())
     except OSError:
         return None
 
@@ -110,61 +131,56 @@ def set_sysctl(key: str, value: str) -> None:
 
 
 def active_swaps() -> t.List[str]:
-    if not os.path.exists("/proc/swaps"):
-        return []
-    with open("/proc/swaps", encoding="utf-8") as handle:
-        return parse_swaps(handle.read())
+    return parse_swaps(read_text("/proc/swaps"))
 
 
-def wanted_files(
-    params: t.Dict[str, t.Any], fstab: t.Optional[t.Dict[str, str]]
-) -> t.Dict[str, t.Optional[t.Dict[str, str]]]:
-    name = params["name"]
-    files: t.Dict[str, t.Optional[t.Dict[str, str]]] = {}
-    if params["modules"]:
-        files[f"/etc/modules-load.d/{name}.conf"] = {"content": modules_text(params["modules"]), "mode": "0644"}
-    if params["sysctl"]:
+def wanted_files(settings: Settings, fstab: t.Optional[File]) -> t.Dict[str, File]:
+    name = settings["name"]
+    files: t.Dict[str, File] = {}
+    if settings["modules"]:
+        files[f"/etc/modules-load.d/{name}.conf"] = {"content": modules_text(settings["modules"]), "mode": "0644"}
+    if settings["sysctl"]:
         # 99-z sorts behind what distributions ship under 99-.
-        files[f"/etc/sysctl.d/99-z-{name}.conf"] = {"content": sysctl_text(params["sysctl"]), "mode": "0644"}
-    if params["disable_swap"] and fstab:
+        files[f"/etc/sysctl.d/99-z-{name}.conf"] = {"content": sysctl_text(settings["sysctl"]), "mode": "0644"}
+    if settings["disable_swap"] and fstab:
         files[FSTAB] = {"content": fstab_without_swap(fstab["content"]), "mode": fstab["mode"]}
     return files
 
 
-def apply(
-    module: AnsibleModule, files: t.Dict[str, t.Any], now: t.Dict[str, t.Any], wanted: t.Dict[str, t.Any]
-) -> None:
+def change_kernel(module: AnsibleModule, files: t.Mapping[str, File], before: KernelState, settings: Settings) -> None:
     for path, file in files.items():
         write_file(module, path, file["content"], file["mode"], backup=path == FSTAB)
-    for name in wanted["modules"]:
-        if name not in now["modules"]:
-            load(module, name)
-    for key, value in wanted["sysctl"].items():
+    for name in settings["modules"]:
+        if name not in before["modules"]:
+            load_module(module, name)
+    for key, value in settings["sysctl"].items():
         if read_sysctl(key) != value:
             set_sysctl(key, value)
-    for device in now["swap"]:
-        if device not in wanted["swap"]:
+    if settings["disable_swap"]:
+        for device in before["swap"]:
             module.run_command(["swapoff", device], check_rc=True)
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def apply_kernel_settings(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.kernel_settings)."""
-    params = module.params
-    params["sysctl"] = {key: normal(str(value)) for key, value in params["sysctl"].items()}
-    after_files = wanted_files(params, read_file(FSTAB))
-    before_files = {path: read_file(path) for path in after_files}
-    before = {
-        "modules": [name for name in params["modules"] if is_there(name)],
-        "sysctl": {key: read_sysctl(key) for key in params["sysctl"]},
+    sysctl = {key: normal_value(str(value)) for key, value in module.params["sysctl"].items()}
+    given: Settings = module.params
+    settings: Settings = {**given, "sysctl": sysctl}
+    wanted = wanted_files(settings, read_file(FSTAB))
+    files_before: Files = {path: read_file(path) for path in wanted}
+    files_after: Files = {**wanted}
+    before: KernelState = {
+        "modules": [name for name in settings["modules"] if has_module(name)],
+        "sysctl": {key: read_sysctl(key) for key in sysctl},
         "swap": active_swaps(),
     }
-    after = {
-        "modules": params["modules"],
-        "sysctl": params["sysctl"],
-        "swap": [] if params["disable_swap"] else before["swap"],
+    after: KernelState = {
+        "modules": settings["modules"],
+        "sysctl": {**sysctl},
+        "swap": [] if settings["disable_swap"] else before["swap"],
     }
-    changed_files = {path: file for path, file in after_files.items() if before_files[path] != file}
+    changed = {path: file for path, file in wanted.items() if files_before[path] != file}
     if not module.check_mode:
-        apply(module, changed_files, before, after)
-    result = outcome({"files": before_files, "now": before}, {"files": after_files, "now": after})
-    return {**result, "diff": [*file_diffs(before_files, after_files), {"before": before, "after": after}]}
+        change_kernel(module, changed, before, settings)
+    result = outcome({"files": files_before, "kernel": before}, {"files": files_after, "kernel": after})
+    return {**result, "diff": [*file_diffs(files_before, files_after), {"before": before, "after": after}]}

@@ -6,46 +6,109 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common import limits
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
-    Unit,
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    File,
+    Files,
     file_diffs,
     read_file,
-    show,
+    write_file,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
+    Unit,
+    show_units,
     stale_units,
     systemctl,
-    write_file,
 )
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 DAEMON = "/etc/docker/daemon.json"
-SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
-# How the kubelet of each kind of cluster talks to its API server: kubeconfig, kubectl.
+# Kubeconfig of the kubelet, and the kubectl that goes with it, of each distribution of Kubernetes.
 KUBELETS = (
     ("/etc/kubernetes/kubelet.conf", ["kubectl"]),
     ("/var/lib/rancher/k3s/agent/kubelet.kubeconfig", ["k3s", "kubectl"]),
     ("/var/lib/rancher/rke2/agent/kubelet.kubeconfig", ["/var/lib/rancher/rke2/bin/kubectl"]),
 )
 
-Json = t.Dict[str, t.Any]
+
+class Settings(t.TypedDict):
+    """Options of memlock."""
+
+    limit: str
+    units: t.List[str]
+    restart: bool
+    node_name: str
+    timeout: int  # seconds
+
+
+class Condition(t.TypedDict):
+    """A condition of a pod."""
+
+    type: str
+    status: str
+
+
+class Metadata(t.TypedDict):
+    """Which pod it is."""
+
+    namespace: str
+    name: str
+
+
+class Pod(t.TypedDict, total=False):
+    """The parts of a pod that are read."""
+
+    metadata: Metadata
+    status: t.Dict[str, t.List[Condition]]  # of which `conditions` is read
+
+
+class PodList(t.TypedDict):
+    """What the API answers about pods."""
+
+    items: t.List[Pod]
+
+
+class Ulimit(t.TypedDict):
+    """A default ulimit in Docker's settings."""
+
+    Name: str
+    Hard: int
+    Soft: int
+
+
+# Docker's settings; whatever else is in them is kept.
+DaemonSettings = t.TypedDict("DaemonSettings", {"default-ulimits": t.Dict[str, Ulimit]}, total=False)
+
+
+class NodePods(t.NamedTuple):
+    """Pods of this node, by namespace and name."""
+
+    all: t.Set[str]
+    ready: t.Set[str]
 
 
 def limit_bytes(limit: str) -> t.Optional[int]:
-    """A limit as systemd writes it in bytes; None is no limit."""
-    if limit == "infinity":
-        return None
-    number, factor = (limit[:-1], SUFFIXES[limit[-1]]) if limit[-1:] in SUFFIXES else (limit, 1)
-    if not number.isdigit():
+    """A limit as systemd takes it, in bytes; None is no limit."""
+    try:
+        if limit in limits.UNLIMITED and limit != "infinity":
+            raise ValueError(f"{limit!r} is not systemd's word")
+        size = limits.limit_bytes(limit)
+    except ValueError as error:
         raise FabricError(
-            "The limit is not one.", "memlock_limit", limit, "Set infinity, or bytes such as 67108864 or 64M."
-        )
-    return int(number) * factor
+            "The limit of locked memory is not valid.",
+            "memlock_limit",
+            limit,
+            "Set infinity, or bytes such as 67108864 or 64M.",
+        ) from error
+    return None if size == math.inf else int(size)
 
 
 def shown_limit(limit: t.Optional[int]) -> str:
@@ -65,7 +128,7 @@ def drop_in_text(limit: str) -> str:
 def merge_daemon(text: str, limit: t.Optional[int]) -> str:
     """Docker's daemon.json with the default limit, everything else kept; unchanged text when it says so already."""
     try:
-        settings = json.loads(text) if text.strip() else {}
+        settings: DaemonSettings = json.loads(text) if text.strip() else {}
     except ValueError as error:
         raise FabricError(
             "Docker's configuration is not valid JSON.",
@@ -78,17 +141,17 @@ def merge_daemon(text: str, limit: t.Optional[int]) -> str:
             "Docker's configuration is not a JSON object.", DAEMON, text[:60], "Correct the file, then run again."
         )
     value = -1 if limit is None else limit
-    wanted = {"Name": "memlock", "Hard": value, "Soft": value}
+    wanted: Ulimit = {"Name": "memlock", "Hard": value, "Soft": value}
     ulimits = settings.get("default-ulimits") or {}
     if ulimits.get("memlock") == wanted:
         return text
     return json.dumps({**settings, "default-ulimits": {**ulimits, "memlock": wanted}}, indent=2) + "\n"
 
 
-def wanted_files(units: t.Dict[str, Unit], limit: str) -> t.Tuple[t.Dict[str, t.Any], t.Dict[str, t.List[str]]]:
+def wanted_files(units: t.Dict[str, Unit], limit: str) -> t.Tuple[t.Dict[str, File], t.Dict[str, t.List[str]]]:
     """Files to write, and which of them each unit reads. A unit that has the limit from elsewhere needs no drop-in."""
     size = limit_bytes(limit)
-    files: t.Dict[str, t.Any] = {}
+    files: t.Dict[str, File] = {}
     readers: t.Dict[str, t.List[str]] = {}
     for name, unit in units.items():
         path = drop_in_path(name)
@@ -96,104 +159,96 @@ def wanted_files(units: t.Dict[str, Unit], limit: str) -> t.Tuple[t.Dict[str, t.
             files[path] = {"content": drop_in_text(limit), "mode": "0644"}
             readers[name] = [path]
     if "docker" in units:
-        current = read_file(DAEMON) or {"content": "", "mode": "0644"}
-        files[DAEMON] = {**current, "content": merge_daemon(current["content"], size)}
+        current = read_file(DAEMON) or File(content="", mode="0644")
+        files[DAEMON] = {"content": merge_daemon(current["content"], size), "mode": current["mode"]}
         readers.setdefault("docker", []).append(DAEMON)
     return files, readers
 
 
-def ready_pods(answer: Json) -> t.Set[str]:
-    """Pods that are ready, by namespace and name, from a PodList."""
+def pod_name(pod: Pod) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
-    def ready(pod: Json) -> bool:
+
+def ready_pods(answer: PodList) -> t.Set[str]:
+    """Pods that are ready, by namespace and name."""
+
+    def is_ready(pod: Pod) -> bool:
         conditions = pod.get("status", {}).get("conditions", [])
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    return {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in answer["items"] if ready(pod)}
+    return {pod_name(pod) for pod in answer["items"] if is_ready(pod)}
 
 
-def pods_here(module: AnsibleModule) -> t.Optional[t.Tuple[t.Set[str], t.Set[str]]]:
-    """All pods of this node, and those that are ready; None when there is no kubelet, or no answer."""
+def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
+    """The pods of this node; None when there is no kubelet, or no answer."""
     for config, kubectl in KUBELETS:
         path = module.get_bin_path(kubectl[0])
         if not path or not os.path.exists(config):
             continue
-        name = os.uname().nodename.lower()
-        argv = [
-            path,
-            *kubectl[1:],
-            "--kubeconfig",
-            config,
-            "--request-timeout",
-            "10s",
-            "get",
-            "pods",
-            "-A",
-            "-o",
-            "json",
-        ]
-        code, out, _err = module.run_command(
-            [*argv, "--field-selector", f"spec.nodeName={module.params['node_name'] or name}"]
-        )
-        if code == 0:
-            answer = json.loads(out)
-            return {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in answer["items"]}, ready_pods(
-                answer
-            )
-        return None
+        node = module.params["node_name"] or os.uname().nodename.lower()
+        argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
+        argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
+        code, out, _err = module.run_command(argv)
+        if code != 0:
+            return None
+        answer: PodList = json.loads(out)
+        return NodePods({pod_name(pod) for pod in answer["items"]}, ready_pods(answer))
     return None
 
 
 def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
-    """Wait until the pods that were ready are so again. Those that are gone meanwhile don't count."""
+    """Wait until the pods that were ready are so again. Those that were deleted meanwhile don't count."""
     give_up = time.monotonic() + module.params["timeout"]
-    lacking: t.Set[str] = expected
-    while lacking:
-        seen = pods_here(module)
-        if seen is not None:
-            lacking = (expected & seen[0]) - seen[1]
-        if not lacking:
+    missing: t.Set[str] = expected
+    while missing:
+        pods = node_pods(module)
+        if pods is not None:
+            missing = (expected & pods.all) - pods.ready
+        if not missing:
             return
         if time.monotonic() > give_up:
             raise FabricError(
-                "Pods did not come back after the container runtime was restarted.",
+                "Pods did not become ready again after the container runtime was restarted.",
                 os.uname().nodename,
-                "not ready: " + ", ".join(sorted(lacking)),
-                "Look at them with kubectl describe pod. The hosts that come after this one were not touched.",
+                "not ready: " + ", ".join(sorted(missing)),
+                "See why with kubectl describe pod. Hosts after this one were not changed.",
             )
         time.sleep(2)
 
 
-def take_over(module: AnsibleModule, units: t.Dict[str, Unit], names: t.Sequence[str]) -> None:
-    """Restart runtimes, and see their pods come back."""
-    pods = pods_here(module)
+def restart_runtimes(module: AnsibleModule, units: t.Dict[str, Unit], names: t.Sequence[str]) -> None:
+    """Restart runtimes, and wait for the pods that were ready."""
+    pods = node_pods(module)
     if any(units[name].get("NeedDaemonReload") == "yes" for name in names):
         systemctl(module, "daemon-reload")
     systemctl(module, "restart", *names)
     if pods:
-        wait_for_pods(module, pods[1])
+        wait_for_pods(module, pods.ready)
 
 
-def run(module: AnsibleModule) -> Json:
+def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.memlock)."""
-    params = module.params
-    limit_bytes(params["limit"])
-    units = {name: unit for name, unit in show(module, params["units"]).items() if unit["LoadState"] == "loaded"}
-    files_after, readers = wanted_files(units, params["limit"])
-    files_before = {path: read_file(path) for path in files_after}
-    changed = {path: file for path, file in files_after.items() if file != files_before[path]}
+    settings: Settings = module.params
+    limit_bytes(settings["limit"])  # before anything else: it may be wrong
+    units = {
+        name: unit for name, unit in show_units(module, settings["units"]).items() if unit["LoadState"] == "loaded"
+    }
+    wanted, readers = wanted_files(units, settings["limit"])
+    files_before: Files = {path: read_file(path) for path in wanted}
+    files_after: Files = {**wanted}
+    changed = {path: file for path, file in wanted.items() if file != files_before[path]}
     if changed and not module.check_mode:
         for path, file in changed.items():
             write_file(module, path, file["content"], file["mode"], backup=path == DAEMON)
         systemctl(module, "daemon-reload")
-        units = show(module, sorted(units))
+        units = show_units(module, sorted(units))
 
     old = stale_units(units, readers)
     running = [name for name, unit in units.items() if unit["ActiveState"] == "active"]
     stale = [name for name in running if old[name] or any(path in changed for path in readers.get(name, []))]
-    restart = stale if params["restart"] else []
+    restart = stale if settings["restart"] else []
     if restart and not module.check_mode:
-        take_over(module, units, restart)
+        restart_runtimes(module, units, restart)
     left = [] if restart else stale
     result = outcome(
         {"files": files_before, "stale": stale}, {"files": files_after, "stale": left}, stale=stale, units=sorted(units)

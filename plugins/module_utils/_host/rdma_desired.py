@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host needs so that its fabric NICs carry RDMA for pods: a plan out of what was asked and what was seen. Pure.
+"""What a host needs so that its fabric NICs carry RDMA for pods, from its settings and its state. Pure.
 
-`Seen` is what _rdma_host_apply.py reads from a host; `HostPlan` is what it then does.
+rdma_apply.py reads the `Seen` of a host, and carries out its `HostPlan`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import modules_text
-
-Facts = t.Dict[str, t.Any]
-Files = t.Dict[str, t.Optional[t.Dict[str, str]]]
 
 MODULES_FILE = "/etc/modules-load.d/rdma-host.conf"
 NETNS_FILE = "/etc/modprobe.d/zz-rdma-host.conf"  # modprobe takes the last of several values
@@ -42,19 +40,94 @@ DEFAULT_LINK = (
 )
 
 
+class Nic(t.TypedDict, total=False):
+    """A fabric NIC as the plan names it, an item of the option `links`; other keys are not read."""
+
+    netdev: t.Optional[str]
+    altname: t.Optional[str]  # a further name that it gets
+    pci: t.Optional[str]
+    rdma_netdevs: t.Optional[t.List[str]]  # the devices at the bottom of a bond or VLAN
+
+
+class QosSettings(t.TypedDict, total=False):
+    """The option `qos`; what is left out or None stays as it is."""
+
+    pfc: t.Optional[t.List[int]]  # priorities, 0 to 7
+    trust: t.Optional[str]  # dscp or pcp
+    ecn: t.Optional[t.List[int]]  # priorities, 0 to 7
+
+
+class Settings(t.TypedDict):
+    """Options of rdma_host."""
+
+    links: t.List[Nic]
+    rdma: bool
+    modules: t.List[str]
+    mtu: int  # bytes; 0 leaves it
+    qos: QosSettings
+    link_type: t.Optional[str]  # ethernet or infiniband
+
+
+class Qos(t.TypedDict):
+    """Priorities with PFC, and what the NIC takes a packet's priority from, empty where the driver does not say."""
+
+    pfc: t.List[int]
+    trust: str
+
+
+class NicState(t.TypedDict):
+    """What a NIC is, or becomes."""
+
+    mtu: int  # bytes
+    altnames: t.List[str]
+    permanent_mac: str  # empty where the NIC has none of its own
+    driver: str
+    link_file: str  # the .link file that applies without ours
+    link_settings: t.List[str]  # lines of its section [Link]
+    roce_mode: t.Dict[str, str]  # by device/port
+    qos_tool: str  # path of mlnx_qos or dcb; empty when neither answers for this NIC
+    qos: Qos
+    ecn: t.Optional[t.List[int]]  # priorities with ECN; None where the driver has no such settings
+
+
+class PortState(t.TypedDict):
+    """The link type of a NIC's ports."""
+
+    tool: str  # path of mlxconfig or mstconfig; empty without either
+    types: t.Dict[str, str]  # ETH or IB at the next boot, by P1, P2
+    link_layer: str  # as it runs now: Ethernet or InfiniBand
+
+
+class HostState(t.TypedDict):
+    """What of a host can change."""
+
+    modules: t.List[str]
+    netns_mode: str  # shared or exclusive; empty when the kernel has no RDMA
+    links: t.Dict[str, NicState]  # by netdev
+    ports: t.Dict[str, PortState]  # by PCI address
+
+
+class Seen(HostState):
+    """A host's state, and the netdev that each of its names belongs to."""
+
+    owners: t.Dict[str, str]
+
+
+Command = t.List[str]
+
+
 class HostPlan(t.NamedTuple):
-    """after: the state that is wanted; commands: what leads there, besides modules and files; boot: what each boot
-    has to do again; notes: what was asked for and can't be had; reboot: why the host has to be started anew."""
+    """What becomes of a host."""
 
-    after: Facts
+    after: HostState
     files: Files
-    commands: t.List[t.List[str]]
-    boot: t.List[t.List[str]]
-    notes: t.List[str]
-    reboot: t.List[str]
+    commands: t.List[Command]  # that lead there, besides modules and files
+    boot: t.List[Command]  # that each boot has to repeat
+    notes: t.List[str]  # what was asked for and is not possible
+    reboot: t.List[str]  # why the host has to be rebooted
 
 
-# ---- what programs and files say ------------------------------------------------------------------------------------
+# ---- output of programs and files -----------------------------------------------------------------------------------
 
 
 def link_section(text: str) -> t.List[str]:
@@ -69,12 +142,12 @@ def link_section(text: str) -> t.List[str]:
 
 
 def based_on(text: str) -> str:
-    """The file that one of ours stands for; empty when the text is none of ours."""
+    """The file that one of ours replaces; empty when the text is not ours."""
     found = re.search(r"^# In place of (\S+)$", text, re.MULTILINE)
     return found.group(1) if found else ""
 
 
-def parse_mlnx_qos(text: str) -> Facts:
+def parse_mlnx_qos(text: str) -> Qos:
     """Priorities with PFC, and what the NIC takes the priority from (dscp or pcp), from `mlnx_qos -i DEV`."""
     trust = re.search(r"^Priority trust state:\s*(\w+)", text, re.MULTILINE)
     enabled = re.search(r"^PFC configuration:\s*\n\s*priority[ \t\d]+\n\s*enabled([ \t01]+)$", text, re.MULTILINE)
@@ -82,7 +155,7 @@ def parse_mlnx_qos(text: str) -> Facts:
     return {"pfc": [index for index, flag in enumerate(flags) if flag == "1"], "trust": trust.group(1) if trust else ""}
 
 
-def parse_dcb(pfc: str, trust: str) -> Facts:
+def parse_dcb(pfc: str, trust: str) -> Qos:
     """The same from `dcb pfc show dev DEV prio-pfc` and `dcb apptrust show dev DEV`; the latter may know nothing."""
     found = re.search(r"^order:?\s+(.*)$", trust, re.MULTILINE)
     order = (found.group(1) if found else "").split()
@@ -104,23 +177,22 @@ def port_of(pci: str, types: t.Mapping[str, str]) -> str:
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 
-def netdevs(links: t.Sequence[Facts]) -> t.List[str]:
+def netdevs(links: t.Sequence[Nic]) -> t.List[str]:
     """The netdevs of links, what lies below a bond or VLAN first."""
     names = [name for link in links for name in (*(link.get("rdma_netdevs") or ()), link.get("netdev") or "")]
     return list(dict.fromkeys(filter(None, names)))
 
 
-def ports_of(links: t.Sequence[Facts]) -> t.List[str]:
+def ports_of(links: t.Sequence[Nic]) -> t.List[str]:
     """The netdevs that are NICs: bonds and VLANs have no queues of their own."""
-    return list(
-        dict.fromkeys(name for link in links for name in link.get("rdma_netdevs") or [link.get("netdev")] if name)
-    )
+    names = [name for link in links for name in link.get("rdma_netdevs") or [link.get("netdev") or ""]]
+    return list(dict.fromkeys(filter(None, names)))
 
 
-def altnames(links: t.Sequence[Facts]) -> t.Dict[str, str]:
-    """The further name of each netdev that shall have one."""
-    found = {link["netdev"]: link["altname"] for link in links if link.get("netdev") and link.get("altname")}
-    return {netdev: name for netdev, name in found.items() if name != netdev}
+def altnames(links: t.Sequence[Nic]) -> t.Dict[str, str]:
+    """The further name of each netdev that gets one."""
+    pairs = ((link.get("netdev"), link.get("altname")) for link in links)
+    return {netdev: name for netdev, name in pairs if netdev and name and name != netdev}
 
 
 def link_path(netdev: str) -> str:
@@ -128,7 +200,7 @@ def link_path(netdev: str) -> str:
     return f"/etc/systemd/network/00-fabric-{netdev}.link"
 
 
-def link_text(netdev: str, seen: Facts, altname: str, mtu: int) -> str:
+def link_text(netdev: str, seen: NicState, altname: str, mtu: int) -> str:
     """A .link file for one NIC. It replaces the one that applied so far, so it has all the settings of that one."""
     permanent = seen["permanent_mac"]
     match = f"PermanentMACAddress={permanent}" if permanent else f"OriginalName={netdev}"
@@ -146,36 +218,38 @@ def link_text(netdev: str, seen: Facts, altname: str, mtu: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def refuse_names(wanted: t.Mapping[str, str], owners: t.Mapping[str, str]) -> None:
+def check_names(wanted: t.Mapping[str, str], owners: t.Mapping[str, str]) -> None:
     for netdev, name in wanted.items():
         owner = owners.get(name, netdev)
         if owner != netdev:
             raise FabricError(
-                f"{netdev} shall get the further name {name}.",
+                f"{netdev} can't get the further name {name}.",
                 netdev,
                 f"{owner} has it",
                 f"ip link property del dev {owner} altname {name}, or choose another name.",
             )
 
 
-def refuse_missing(names: t.Sequence[str], owners: t.Mapping[str, str]) -> None:
-    there = sorted(set(owners.values()))
-    missing = [name for name in names if name not in there]
+def check_present(names: t.Sequence[str], owners: t.Mapping[str, str]) -> None:
+    present = sorted(set(owners.values()))
+    missing = [name for name in names if name not in present]
     if missing:
         raise FabricError(
-            "The fabric NICs of this host were looked for.",
+            "Fabric NICs of this host are missing.",
             ", ".join(missing),
-            f"the host has {', '.join(there) or 'no NIC'}",
-            "Run the plan again: it finds the NICs anew.",
+            f"the host has {', '.join(present) or 'no NIC'}",
+            "Run the plan again, so that it sees the NICs of today.",
         )
 
 
 # ---- QoS ------------------------------------------------------------------------------------------------------------
 
 
-def qos_commands(netdev: str, want: Facts, seen: Facts) -> t.Tuple[t.List[t.List[str]], t.List[str]]:
+def qos_commands(netdev: str, want: QosSettings, seen: NicState) -> t.Tuple[t.List[Command], t.List[str]]:
     """Commands that set PFC and trust with the tool that this NIC has, and what can't be set."""
-    tool, notes, commands = seen["qos_tool"], [], []
+    tool = seen["qos_tool"]
+    notes: t.List[str] = []
+    commands: t.List[Command] = []
     pfc, trust = want.get("pfc"), want.get("trust")
     if not tool:
         return [], [f"{netdev}: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
@@ -186,13 +260,13 @@ def qos_commands(netdev: str, want: Facts, seen: Facts) -> t.Tuple[t.List[t.List
     if pfc is not None:
         commands.append([tool, "pfc", "set", "dev", netdev, "prio-pfc", "all:off", *(f"{n}:on" for n in pfc)])
     if trust and not seen["qos"]["trust"]:
-        notes.append(f"{netdev}: trust stays as it is, its driver lets dcb not set it; mlnx_qos may.")
+        notes.append(f"{netdev}: trust stays as it is, its driver does not let dcb set it; try mlnx_qos.")
     elif trust:
         commands.append([tool, "apptrust", "set", "dev", netdev, "order", trust])
     return commands, notes
 
 
-def ecn_commands(netdev: str, priorities: t.Sequence[int]) -> t.List[t.List[str]]:
+def ecn_commands(netdev: str, priorities: t.Sequence[int]) -> t.List[Command]:
     """Both ways: a NIC notices congestion (np), and reacts to it (rp)."""
     commands = []
     for value in (1, 0):
@@ -203,62 +277,63 @@ def ecn_commands(netdev: str, priorities: t.Sequence[int]) -> t.List[t.List[str]
 
 
 def plan_qos(
-    names: t.Sequence[str], want: Facts, links: Facts, after: Facts
-) -> t.Tuple[t.List[t.List[str]], t.List[str]]:
+    names: t.Sequence[str], want: QosSettings, links: t.Dict[str, NicState], after: t.Dict[str, NicState]
+) -> t.Tuple[t.List[Command], t.List[str]]:
     """Commands of all NICs, whether needed now or at the next boot; `after` gets what they bring."""
-    boot: t.List[t.List[str]] = []
+    boot: t.List[Command] = []
     notes: t.List[str] = []
+    pfc, trust, ecn = want.get("pfc"), want.get("trust"), want.get("ecn")
     for name in names:
-        if want.get("pfc") is not None or want.get("trust"):
+        if pfc is not None or trust:
             commands, missing = qos_commands(name, want, links[name])
             boot += commands
             notes += missing
-            can = bool(links[name]["qos_tool"])
-            qos = after[name]["qos"]
-            qos["pfc"] = want["pfc"] if can and want.get("pfc") is not None else qos["pfc"]
-            qos["trust"] = want["trust"] if can and want.get("trust") and not missing else qos["trust"]
-        if want.get("ecn") is not None and links[name]["ecn"] is None:
+            if links[name]["qos_tool"]:
+                qos = after[name]["qos"]
+                qos["pfc"] = pfc if pfc is not None else qos["pfc"]
+                qos["trust"] = trust if trust and not missing else qos["trust"]
+        if ecn is not None and links[name]["ecn"] is None:
             notes.append(f"{name}: ECN stays as it is, its driver has no settings for it.")
-        elif want.get("ecn") is not None:
-            boot += ecn_commands(name, want["ecn"])
-            after[name]["ecn"] = want["ecn"]
+        elif ecn is not None:
+            boot += ecn_commands(name, ecn)
+            after[name]["ecn"] = ecn
     return boot, notes
 
 
-def unit_word(word: str) -> str:
+def quote_word(word: str) -> str:
     return f'"{word}"' if " " in word else word
 
 
 def qos_unit(commands: t.Sequence[t.Sequence[str]]) -> str:
-    """A service that does it again at each boot: neither tool keeps anything."""
+    """A service that repeats the commands at each boot: neither tool keeps its settings."""
     lines = ["[Unit]", "Description=PFC, trust and ECN of fabric NICs (ipu.fabric.rdma_host)"]
     lines += ["After=network.target openibd.service", "", "[Service]", "Type=oneshot", "RemainAfterExit=yes"]
-    lines += ["ExecStart=" + " ".join(unit_word(word) for word in command) for command in commands]
+    lines += ["ExecStart=" + " ".join(quote_word(word) for word in command) for command in commands]
     return "\n".join([*lines, "", "[Install]", "WantedBy=multi-user.target", ""])
 
 
 # ---- the plan -------------------------------------------------------------------------------------------------------
 
 
-def wanted_modules(params: Facts, seen: Facts) -> t.List[str]:
+def wanted_modules(settings: Settings, links: t.Mapping[str, NicState]) -> t.List[str]:
     """What was asked for, and the RDMA driver of each fabric NIC."""
-    if not params["rdma"]:
+    if not settings["rdma"]:
         return []
-    drivers = {seen["links"][name]["driver"] for name in netdevs(params["links"]) if name in seen["links"]}
+    drivers = {links[name]["driver"] for name in netdevs(settings["links"]) if name in links}
     return list(
-        dict.fromkeys([*params["modules"], *sorted(RDMA_DRIVERS[name] for name in drivers & set(RDMA_DRIVERS))])
+        dict.fromkeys([*settings["modules"], *sorted(RDMA_DRIVERS[name] for name in drivers & set(RDMA_DRIVERS))])
     )
 
 
-def plan_links(params: Facts, seen: Facts, after: Facts) -> t.Tuple[Files, t.List[t.List[str]]]:
+def plan_links(settings: Settings, seen: Seen, after: HostState) -> t.Tuple[Files, t.List[Command]]:
     """Further names and MTU: the files that keep them, and the commands that set them now."""
-    names, wanted = netdevs(params["links"]), altnames(params["links"])
-    refuse_missing(names, seen["owners"])
-    refuse_names(wanted, seen["owners"])
+    names, wanted = netdevs(settings["links"]), altnames(settings["links"])
+    check_present(names, seen["owners"])
+    check_names(wanted, seen["owners"])
     files: Files = {}
-    commands: t.List[t.List[str]] = []
+    commands: t.List[Command] = []
     for name in names:
-        link, altname, mtu = seen["links"][name], wanted.get(name, ""), params["mtu"]
+        link, altname, mtu = seen["links"][name], wanted.get(name, ""), settings["mtu"]
         if altname or mtu:
             files[link_path(name)] = {"content": link_text(name, link, altname, mtu), "mode": "0644"}
         if altname and altname not in link["altnames"]:
@@ -270,13 +345,13 @@ def plan_links(params: Facts, seen: Facts, after: Facts) -> t.Tuple[Files, t.Lis
     return files, commands
 
 
-def plan_link_type(params: Facts, seen: Facts, after: Facts) -> t.Tuple[t.List[t.List[str]], t.List[str], t.List[str]]:
-    """Commands, notes and reasons to reboot that make the ports what they shall be."""
+def plan_link_type(link_type: str, seen: Seen, after: HostState) -> t.Tuple[t.List[Command], t.List[str], t.List[str]]:
+    """Commands, notes and reasons to reboot that give the ports their link type."""
     commands, notes, reboot = [], [], []
-    name, number, layer = LINK_TYPES[params["link_type"]]
+    name, number, layer = LINK_TYPES[link_type]
     for pci, port in seen["ports"].items():
         if not port["tool"]:
-            notes.append(f"{pci}: LINK_TYPE is not looked at, there is neither mlxconfig nor mstconfig.")
+            notes.append(f"{pci}: LINK_TYPE is unknown, there is neither mlxconfig nor mstconfig.")
             continue
         if not port["types"]:
             notes.append(f"{pci}: {port['tool']} shows no LINK_TYPE, so the port can't change it.")
@@ -286,35 +361,34 @@ def plan_link_type(params: Facts, seen: Facts, after: Facts) -> t.Tuple[t.List[t
             commands.append([port["tool"], "-d", pci, "-y", "set", f"LINK_TYPE_{which}={number}"])
             after["ports"][pci]["types"] = {**port["types"], which: name}
         if port["link_layer"] and port["link_layer"] != layer:
-            reboot.append(f"{pci} runs as {port['link_layer']} until the host is started anew.")
+            reboot.append(f"{pci} runs as {port['link_layer']} until the host is rebooted.")
     return commands, notes, reboot
 
 
-def plan_host(params: Facts, seen: Facts) -> HostPlan:
-    """params: options of the module rdma_host; seen: see _rdma_host_apply.look()."""
-    after: Facts = {
+def plan_host(settings: Settings, seen: Seen) -> HostPlan:
+    after: HostState = {
         "modules": list(seen["modules"]),
         "netns_mode": seen["netns_mode"],
-        "links": {name: {**link, "qos": dict(link["qos"])} for name, link in seen["links"].items()},
-        "ports": {pci: dict(port) for pci, port in seen["ports"].items()},
+        "links": {name: {**link, "qos": {**link["qos"]}} for name, link in seen["links"].items()},
+        "ports": {pci: {**port} for pci, port in seen["ports"].items()},
     }
-    files, commands = plan_links(params, seen, after)
-    if not params["rdma"]:
+    files, commands = plan_links(settings, seen, after)
+    if not settings["rdma"]:
         return HostPlan(after, files, commands, [], [], [])
-    after["modules"] = wanted_modules(params, seen)
+    after["modules"] = wanted_modules(settings, seen["links"])
     if after["modules"]:
         files[MODULES_FILE] = {"content": modules_text(after["modules"]), "mode": "0644"}
     files[NETNS_FILE] = {"content": "options ib_core netns_mode=1\n", "mode": "0644"}
     if seen["netns_mode"] == "exclusive":
         commands.append(["rdma", "system", "set", "netns", "shared"])
         after["netns_mode"] = "shared"
-    for name in netdevs(params["links"]):
+    for name in netdevs(settings["links"]):
         after["links"][name]["roce_mode"] = dict.fromkeys(seen["links"][name]["roce_mode"], ROCE_V2)
-    boot, notes = plan_qos(ports_of(params["links"]), params["qos"], seen["links"], after["links"])
+    boot, notes = plan_qos(ports_of(settings["links"]), settings["qos"], seen["links"], after["links"])
     if boot:
         files[QOS_FILE] = {"content": qos_unit(boot), "mode": "0644"}
     reboot: t.List[str] = []
-    if params["link_type"]:
-        changes, missing, reboot = plan_link_type(params, seen, after)
+    if settings["link_type"]:
+        changes, missing, reboot = plan_link_type(settings["link_type"], seen, after)
         commands, notes = commands + changes, notes + missing
     return HostPlan(after, files, commands, boot, notes, reboot)

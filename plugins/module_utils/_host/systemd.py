@@ -1,10 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files, and the systemd units that read them.
+"""systemd units, and the files that they read.
 
-A unit is stale when its main process started before one of its files was written. This needs no memory of an earlier
-task, so that a run that was killed between writing a file and restarting the unit is made good by the next one.
+A unit is stale when its main process started before one of its files was written. Nothing has to be remembered between
+tasks: when a run is killed between writing a file and restarting the unit, the next one restarts it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,13 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    File,
+    Files,
+    file_diffs,
+    read_file,
+    write_file,
+)
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -23,8 +30,34 @@ PROPERTIES = (
 )
 SYSTEMD_DIRECTORIES = ("/etc/systemd/", "/run/systemd/")
 
-Unit = t.Dict[str, str]
-Files = t.Dict[str, t.Optional[t.Dict[str, str]]]
+Unit = t.Dict[str, str]  # PROPERTIES by name, as systemctl prints them
+
+
+class UnitState(t.TypedDict):
+    """What of a unit can change. A stale one runs with old files."""
+
+    enabled: bool
+    started: bool
+    stale: bool
+
+
+class FileOption(t.TypedDict):
+    """An item of the option `files`."""
+
+    path: str
+    content: t.Optional[str]
+    mode: str
+    state: str  # present or absent
+    backup: bool
+    units: t.List[str]  # that read the file when they start
+
+
+class UnitOption(t.TypedDict, total=False):
+    """An item of the option `units`; true where left out."""
+
+    name: str
+    enabled: bool
+    started: bool
 
 
 def parse_show(text: str) -> t.Dict[str, Unit]:
@@ -41,7 +74,7 @@ def is_stale(unit: Unit, file_times: t.Iterable[float], now: float, monotonic: f
     return unit.get("NeedDaemonReload") == "yes" or any(written > started for written in file_times)
 
 
-def unit_state(unit: Unit, stale: bool) -> t.Dict[str, bool]:
+def unit_state(unit: Unit, stale: bool) -> UnitState:
     return {
         "enabled": unit.get("UnitFileState") in ("enabled", "enabled-runtime", "static", "indirect", "generated"),
         "started": unit.get("ActiveState") in ("active", "activating", "reloading"),
@@ -49,16 +82,16 @@ def unit_state(unit: Unit, stale: bool) -> t.Dict[str, bool]:
     }
 
 
-def wanted_state(seen: t.Dict[str, bool], want: t.Dict[str, t.Any]) -> t.Dict[str, bool]:
-    """What a unit becomes: it is enabled and started where that is asked, and never left stale."""
+def wanted_state(seen: UnitState, option: UnitOption) -> UnitState:
+    """What a unit becomes: enabled and started where that is asked for, and never left stale."""
     return {
-        "enabled": seen["enabled"] or bool(want.get("enabled", True)),
-        "started": seen["started"] or bool(want.get("started", True)),
+        "enabled": seen["enabled"] or option.get("enabled", True),
+        "started": seen["started"] or option.get("started", True),
         "stale": False,
     }
 
 
-def steps(seen: t.Dict[str, bool], wanted: t.Dict[str, bool]) -> t.List[str]:
+def list_verbs(seen: UnitState, wanted: UnitState) -> t.List[str]:
     """The systemctl verbs that lead from one state to the other."""
     verbs = ["enable"] if wanted["enabled"] and not seen["enabled"] else []
     if seen["stale"]:
@@ -66,7 +99,7 @@ def steps(seen: t.Dict[str, bool], wanted: t.Dict[str, bool]) -> t.List[str]:
     return verbs + (["start"] if wanted["started"] and not seen["started"] else [])
 
 
-def show(module: AnsibleModule, names: t.Sequence[str]) -> t.Dict[str, Unit]:
+def show_units(module: AnsibleModule, names: t.Sequence[str]) -> t.Dict[str, Unit]:
     """Properties of units; one that does not exist has LoadState not-found. Empty where systemd does not run."""
     if not names or not os.path.isdir("/run/systemd/system"):
         return {}
@@ -85,34 +118,6 @@ def stale_units(units: t.Dict[str, Unit], readers: t.Mapping[str, t.Sequence[str
     return result
 
 
-def read_file(path: str) -> t.Optional[t.Dict[str, str]]:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
-            return {"content": handle.read(), "mode": format(os.fstat(handle.fileno()).st_mode & 0o7777, "04o")}
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise FabricError(
-            "Could not read a file.", path, str(error), "Make it a readable file, or remove it."
-        ) from error
-
-
-def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644", backup: bool = False) -> None:
-    """Put a file in place at once, so that nobody ever reads a half of it."""
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    if backup and os.path.exists(path):
-        module.backup_local(path)
-    part = f"{path}.part"
-    # The mode holds from the first byte on: some of these files carry credentials.
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, int(mode, 8))
-    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
-        os.fchmod(out.fileno(), int(mode, 8))
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(part, path)
-
-
 def systemctl(module: AnsibleModule, verb: str, *units: str) -> None:
     code, out, err = module.run_command(["systemctl", verb] + [f"{unit}.service" for unit in units])
     if code == 0:
@@ -124,35 +129,20 @@ def systemctl(module: AnsibleModule, verb: str, *units: str) -> None:
         f"systemctl {verb} failed.",
         " ".join(units) or "systemd",
         "\n".join(filter(None, [err.strip() or out.strip()] + [text.strip() for text in journal])),
-        "Mend what the journal names, then run again.",
+        "Fix what the journal reports, then run again.",
     )
 
 
-def present_files(params: t.Dict[str, t.Any]) -> t.Tuple[Files, Files]:
+def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
     """The files as they are, and as they are wanted."""
-    before = {item["path"]: read_file(item["path"]) for item in params["files"]}
-    after: Files = {}
-    for item in params["files"]:
-        absent = item["state"] == "absent"
-        after[item["path"]] = None if absent else {"content": item["content"] or "", "mode": item["mode"]}
-    return before, after
+
+    def wanted(item: FileOption) -> t.Optional[File]:
+        return None if item["state"] == "absent" else {"content": item["content"] or "", "mode": item["mode"]}
+
+    return {item["path"]: read_file(item["path"]) for item in items}, {item["path"]: wanted(item) for item in items}
 
 
-def file_diffs(before: Files, after: Files) -> t.List[t.Dict[str, str]]:
-    """One diff a changed file, as a person reads it."""
-    return [
-        {
-            "before_header": path,
-            "after_header": path,
-            "before": (before[path] or {}).get("content", ""),
-            "after": (after[path] or {}).get("content", ""),
-        }
-        for path in after
-        if before[path] != after[path]
-    ]
-
-
-def apply_files(module: AnsibleModule, items: t.Sequence[t.Dict[str, t.Any]], before: Files, after: Files) -> None:
+def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Files, after: Files) -> None:
     changed = [item for item in items if before[item["path"]] != after[item["path"]]]
     for item in changed:
         wanted = after[item["path"]]
@@ -164,30 +154,36 @@ def apply_files(module: AnsibleModule, items: t.Sequence[t.Dict[str, t.Any]], be
         systemctl(module, "daemon-reload")
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """The body of M(ipu.fabric.unit_files)."""
-    params = module.params
+def map_readers(items: t.Sequence[FileOption]) -> t.Dict[str, t.List[str]]:
+    """The files that each unit reads, by the unit's name."""
     readers: t.Dict[str, t.List[str]] = {}
-    for item in params["files"]:
+    for item in items:
         for unit in item["units"]:
             readers.setdefault(unit, []).append(item["path"])
-    wants = {unit["name"]: unit for unit in params["units"]}
-    files_before, files_after = present_files(params)
+    return readers
+
+
+def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.systemd_units)."""
+    items: t.List[FileOption] = module.params["files"]
+    options: t.Dict[str, UnitOption] = {unit["name"]: unit for unit in module.params["units"]}
+    readers = map_readers(items)
+    files_before, files_after = plan_files(items)
     touched = {
         unit for unit, paths in readers.items() if any(files_before[path] != files_after[path] for path in paths)
     }
     if not module.check_mode:
-        apply_files(module, params["files"], files_before, files_after)
+        apply_files(module, items, files_before, files_after)
 
-    shown = show(module, sorted(wants))
+    shown = show_units(module, sorted(options))
     stale = stale_units(shown, readers)
     before, after, restarted = {}, {}, []
-    for name, want in wants.items():
+    for name, option in options.items():
         seen = unit_state(shown.get(name, {}), stale.get(name, False))
         # In check mode the file was not written: the unit is as stale as it would be.
         seen["stale"] = seen["stale"] or (name in touched and seen["started"])
-        before[name], after[name] = seen, wanted_state(seen, want)
-        verbs = steps(seen, after[name])
+        before[name], after[name] = seen, wanted_state(seen, option)
+        verbs = list_verbs(seen, after[name])
         if "restart" in verbs:
             restarted.append(name)
         if not module.check_mode:

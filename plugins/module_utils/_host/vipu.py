@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask the vipu command where its controller is.
+"""Where the V-IPU controller is, from the vipu command.
 
 Exit codes and messages of vipu are undocumented: whatever is not an answer is a failure that quotes what was seen.
 """
@@ -18,6 +18,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
 
 DEFAULT_PORT = 8090
 SITE_CONFIG = "/etc/vipu/vipu-cli.hcl"
@@ -82,15 +83,14 @@ def redact(text: str, secrets: t.Iterable[str] = ()) -> str:
     return KEY.sub(r"\1********", text)
 
 
-def quote(done: Done, secrets: t.Iterable[str] = (), most: int = 400) -> str:
-    """What a run of vipu showed, short enough for a message."""
-    how = "no end within the time-out" if done.rc is None else f"rc {done.rc}"
-    parts = [how]
+def quote(done: Done, secrets: t.Iterable[str] = (), limit: int = 400) -> str:
+    """What vipu printed and how it ended, short enough for a message."""
+    parts = ["no end within the time-out" if done.rc is None else f"rc {done.rc}"]
     for name, text in (("stdout", done.out), ("stderr", done.err)):
         shown = redact(text, secrets).strip()
         if shown:
-            parts.append(f"{name} {shown if len(shown) <= most else '...' + shown[-most:]!r}")
-    return ", ".join(parts)
+            parts.append(f"{name} {shown if len(shown) <= limit else '...' + shown[-limit:]!r}")
+    return ", ".join(parts if len(parts) > 1 else [*parts, "no output"])
 
 
 def reachable(addresses: t.Iterable[str]) -> str:
@@ -126,7 +126,7 @@ def _command(executable: str, api_host: str, api_port: t.Optional[int], config: 
 
 def _check_input(executable: str, config: str, timeout: float) -> None:
     if timeout <= 0:
-        raise FabricError("A time-out in seconds was expected.", "timeout", str(timeout), "Give a number above 0.")
+        raise FabricError("The time-out in seconds must be positive.", "timeout", str(timeout), "Set a number above 0.")
     if not find_program(executable):
         raise FabricError(
             "The vipu command tells where the V-IPU controller is.",
@@ -136,14 +136,14 @@ def _check_input(executable: str, config: str, timeout: float) -> None:
         )
     if config and not os.access(config, os.R_OK):
         raise FabricError(
-            "A configuration file of vipu was named.",
+            "The configuration file for vipu must be readable.",
             config,
             "it cannot be read",
             "Correct `config`, or leave it out for /etc/vipu/vipu-cli.hcl.",
         )
 
 
-def _ask(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answer:
+def _query(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answer:
     """Ask for JSON first, then for text; both within one time-out."""
     deadline = time.monotonic() + timeout
     done = run_program([*command, "--showjson"], timeout)
@@ -178,43 +178,48 @@ def _resolve(host: str, port: int, where: str) -> str:
             "The V-IPU controller's host name must resolve on this host.",
             where,
             f"{host}: {error}",
-            "Mend DNS or /etc/hosts, or set `api_host` to the controller's address.",
+            "Fix DNS or /etc/hosts, or set `api_host` to the controller's address.",
         ) from error
     address = reachable(found)
     if not address:
         raise FabricError(
             "The V-IPU controller needs an address that other hosts and pods can reach.",
             where,
-            f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which each host takes for itself",
+            f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which is each host itself",
             "Set `api_host`, or api-host in the vipu configuration, to the controller's address on the network.",
         )
     return address
 
 
-def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str]) -> t.Dict[str, t.Any]:
+def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str]) -> VipuFacts:
     where = " ".join(command)
-    answer = _ask(command, timeout, secrets)
+    answer = _query(command, timeout, secrets)
     try:
         host, port = split_endpoint(answer.endpoint, port)
     except ValueError as error:
         raise FabricError(
-            "The V-IPU controller's address was expected as host:port.",
+            "The V-IPU controller's address must be host:port.",
             where,
             f"host {answer.endpoint} ({error})",
-            "Mend api-host in the vipu configuration, or set `api_host`.",
+            "Correct api-host in the vipu configuration, or set `api_host`.",
         ) from error
-    found = {"host": host, "port": port, "address": _resolve(host, port, where)}
-    return {**found, "version": answer.version, "source": answer.source}
+    return {
+        "host": host,
+        "port": port,
+        "address": _resolve(host, port, where),
+        "version": answer.version,
+        "source": answer.source,
+    }
 
 
-def vipu_info(
+def find_controller(
     *,
     executable: str = "vipu",
     api_host: str = "",
     api_port: t.Optional[int] = None,
     config: str = "",
     timeout: float = 30,
-) -> t.Dict[str, t.Any]:
+) -> VipuFacts:
     """Where the V-IPU controller is. See the module vipu_info."""
     _check_input(executable, config, timeout)
     secrets = _secrets(config)

@@ -33,7 +33,6 @@ class Link(t.TypedDict):
     mtu: int  # bytes
     mac: str
     lower: t.List[str]  # members of a bond or bridge, or the device below a VLAN
-    master: str  # the bond or bridge that this device is a member of
     rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
     addresses: t.List[Address]  # lasting global ones
 
@@ -73,13 +72,16 @@ class BusyPort(t.TypedDict):
     process: str
 
 
-class Clock(t.TypedDict):
-    """The clocks of host and controller, in seconds since 1970."""
-
+class _Clock(t.TypedDict):
     synchronized: t.Optional[bool]  # None where nothing tells
     asked: float  # the controller's, when the host was asked
     read: float  # the host's, when it answered
-    offset: int  # seconds that the host is ahead; 0 where both may be right
+
+
+class Clock(_Clock, total=False):
+    """The clocks of host and controller, in seconds since 1970."""
+
+    offset: int  # seconds that the host is ahead; 0 where both may be right; the controller adds it
 
 
 class Kubelet(t.TypedDict):

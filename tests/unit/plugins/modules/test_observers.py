@@ -1,22 +1,33 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules that look and compute, from their options to their JSON."""
+"""The modules that read and compute, from their options to their JSON, which is as documented."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
+import socket
 import typing as t
 
 import pytest
 import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import observe
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import vipu_info as ask_vipu
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import find_controller
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import SubnetRequest
-from ansible_collections.ipu.fabric.plugins.modules import rdma_info, rdma_subnet, vipu_info
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.modules import (
+    host_info,
+    kubernetes_node_info,
+    rdma_info,
+    rdma_subnet,
+    vipu_info,
+)
+from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
 NODES = [
     {"name": "w1", "address": "10.5.0.11", "prefix": 24, "mtu": 9000},
@@ -36,6 +47,58 @@ def run(capsys) -> t.Callable[..., t.Dict[str, t.Any]]:
 
 def documented(module) -> t.Dict[str, t.Any]:
     return yaml.safe_load(module.RETURN)
+
+
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict}
+
+
+def shape(value: t.Any) -> t.Any:
+    """The keys of a sample or of a result, and the types of what they hold."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    return [shape(item) for item in value[:1]] if isinstance(value, list) else type(value)
+
+
+def check_documented(described: t.Dict[str, t.Any], value: t.Any, where: str) -> None:
+    """That a returned value has the documented type and keys, at every depth, or those of the sample."""
+    assert type(value) is TYPES[described["type"]], where
+    items = value if isinstance(value, list) else [value]
+    for item in items:
+        if isinstance(value, list):
+            assert type(item) is TYPES[described["elements"]], where
+        if "contains" in described:
+            assert set(item) == set(described["contains"]), where
+            for key, inner in described["contains"].items():
+                check_documented(inner, item[key], f"{where}.{key}")
+        elif isinstance(item, dict) and isinstance(value, list):
+            assert shape(item) == shape(described["sample"][0]), where
+        elif isinstance(item, dict) and "sample" in described:
+            sample = next(iter(described["sample"].values()))
+            assert [shape(inner) for inner in item.values()] == [shape(sample)] * len(item), where
+
+
+def check_result(module, result: t.Dict[str, t.Any]) -> None:
+    for key, described in documented(module).items():
+        check_documented(described, result[key], key)
+    assert not result.get("changed")
+
+
+@pytest.mark.parametrize(
+    ("described", "value"),
+    [
+        ({"type": "str"}, 1),
+        ({"type": "int"}, True),
+        ({"type": "list", "elements": "str"}, [1]),
+        ({"type": "dict", "contains": {"a": {"type": "int"}}}, {}),
+        ({"type": "dict", "contains": {"a": {"type": "int"}}}, {"a": 1, "b": 1}),
+        ({"type": "dict", "contains": {"a": {"type": "int"}}}, {"a": "1"}),
+        ({"type": "list", "elements": "dict", "sample": [{"a": 1}]}, [{"b": 1}]),
+        ({"type": "dict", "sample": {"10.5.0.20": {"dev": "eth1"}}}, {"10.5.0.21": {"dev": None}}),
+    ],
+)
+def test_what_is_not_as_documented(described, value):
+    with pytest.raises(AssertionError):
+        check_documented(described, value, "value")
 
 
 def test_rdma_subnet(run):
@@ -75,21 +138,59 @@ def test_vipu_info(run, tmp_path):
         "version": "1.18.0",
         "source": "json",
     }
-    assert not result.get("changed")
+    check_result(vipu_info, result)
 
 
-def test_rdma_info(run, monkeypatch):
-    """On whatever machine this runs: the shape is as documented."""
-    link = dict.fromkeys(documented(rdma_info)["rdma"]["contains"]["links"]["contains"])
-    seen = {"links": [link], "gpus": [], "netns_mode": "", "memlock": {}, "modules": [], "rdma_subsystem": False}
-    monkeypatch.setattr(rdma_info, "observe", lambda routes_to: {**seen, "routes": dict.fromkeys(routes_to)})
+def test_rdma_info(run, tmp_path, monkeypatch):
+    """A host with a NIC, a VLAN on it, a GPU and a container runtime."""
+    tree = Tree(tmp_path)
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.vlan("ens1f0np0.100", "ens1f0np0")
+    tree.gpu("0000:82:00.0")
+    tree.write("proc/modules", "ib_core 1 0 - Live 0x0")
+    addresses = [{"local": "10.5.0.11", "prefixlen": 24, "scope": "global"}]
+    outputs = {
+        "addr": json.dumps([{"ifname": "ens1f0np0", "addr_info": addresses, "altnames": ["enp129s0f0np0"]}]),
+        "route": '[{"dev": "ens1f0np0", "prefsrc": "10.5.0.11"}]',
+        "system": '[{"netns": "shared"}]',
+        "show": "Id=containerd.service\nLoadState=loaded\nLimitMEMLOCK=infinity\n",
+    }
+
+    def answer(argv: t.Sequence[str]) -> Done:
+        return Done(0, next(text for word, text in outputs.items() if word in argv))
+
+    monkeypatch.setattr(rdma_info, "read_rdma", functools.partial(read_rdma, root=str(tree), run=answer))
     result = run(rdma_info, routes_to=["10.5.0.20"])
-    assert set(result["rdma"]) == set(documented(rdma_info)["rdma"]["contains"])
-    assert result["rdma"]["routes"] == {"10.5.0.20": None}
+    check_result(rdma_info, result)
+    rdma = result["rdma"]
+    assert [link["netdev"] for link in rdma["links"]] == ["ens1f0np0", "ens1f0np0.100"]
+    assert [rdma["links"][0]["addresses"], rdma["links"][0]["altnames"]] == [
+        [{"address": "10.5.0.11", "prefix": 24}],
+        ["enp129s0f0np0"],
+    ]
+    assert all(rdma.values()), "a part without an entry is not compared"
+
+
+def test_host_info(run):
+    """Of the machine that this runs on, with a port that is busy."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = run(host_info, ports=[port], names=["localhost"], controller_time=1)
+    check_result(host_info, result)
+    assert [busy["port"] for busy in result["host"]["ports_busy"]] == [port]
+    assert set(result["host"]["time"]) == {"synchronized", "asked", "read"}
+    assert set(result["host"]["kubelet"]) == {"present", "version", "server", "cluster"}
+
+
+def test_kubernetes_node_info(run, monkeypatch):
+    monkeypatch.setattr(paths, "TRACES", ())
+    result = run(kubernetes_node_info, node_name="w1", address="192.0.2.11", version="1.35.4")
+    check_result(kubernetes_node_info, result)
+    assert (result["node"]["name"], result["node"]["address"]) == ("w1", "192.0.2.11")
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [(rdma_subnet, SubnetRequest), (vipu_info, ask_vipu), (rdma_info, observe)]
+    ("module", "function"), [(rdma_subnet, SubnetRequest), (vipu_info, find_controller), (rdma_info, read_rdma)]
 )
 def test_defaults_of_options_are_those_of_the_function(module, function):
     """The plan calls the function, people the module: both must mean the same."""

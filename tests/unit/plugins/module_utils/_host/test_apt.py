@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -21,22 +22,36 @@ def armor(key, newline=b"\n", headers=b""):
     return begin + newline + headers + newline + body + newline + b"=Ab1z" + newline + end + newline
 
 
+PLAIN = armor(KEY)
+VERSION = b"Version: GnuPG v2.0.15 (GNU/Linux)\n"
+
+
 @pytest.mark.parametrize(
     ("served", "expected"),
     [
-        (KEY, KEY),
-        (armor(KEY), KEY),
-        (armor(KEY, headers=b"Version: GnuPG v2.0.15 (GNU/Linux)\n"), KEY),
-        (armor(KEY, newline=b"\r\n"), KEY),
-        (b"some words before\n" + armor(KEY) + armor(KEY[::-1]), KEY + KEY[::-1]),
+        (KEY, {"x.gpg": KEY}),
+        (PLAIN, {"x.asc": PLAIN}),
+        (armor(KEY, headers=VERSION), {"x.asc": armor(KEY, headers=VERSION)}),
+        (armor(KEY, newline=b"\r\n"), {"x.asc": PLAIN}),
+        (b"some words before\n" + PLAIN + armor(KEY[::-1]), {"x.asc": PLAIN, "x-2.asc": armor(KEY[::-1])}),
     ],
 )
-def test_dearmor(served, expected):
-    assert apt.dearmor(served) == expected
+def test_keyring_files(served, expected):
+    assert apt.keyring_files("x", served) == {f"/etc/apt/keyrings/{name}": key for name, key in expected.items()}
 
 
 @pytest.mark.parametrize(
-    ("key", "expected"), [(KEY, True), (b"\x98\x01", True), (b"\xc6\x01", True), (b"", False), (b"<html>", False)]
+    ("key", "expected"),
+    [
+        (KEY, True),
+        (b"\x98\x01", True),
+        (b"\xc6\x01", True),
+        (b"", False),
+        (b"<html>", False),
+        (PLAIN, True),
+        (PLAIN[:-20], False),  # cut off
+        (PLAIN.replace(b"PUBLIC", b"PRIVATE"), False),
+    ],
 )
 def test_looks_like_key(key, expected):
     assert apt.looks_like_key(key) is expected
@@ -74,16 +89,16 @@ DIGEST = "ab" * 32
 
 
 def test_sources_text_of_a_suite():
-    assert apt.sources_text(REPOSITORY, "/etc/apt/keyrings/x.gpg", DIGEST) == (
+    assert apt.sources_text(REPOSITORY, ["/etc/apt/keyrings/x.asc", "/etc/apt/keyrings/x-2.asc"], DIGEST) == (
         f"# Key: https://example.org/key sha256:{DIGEST}\n"
         "Types: deb\nURIs: https://example.org/deb\nSuites: bookworm\nComponents: stable\n"
-        "Signed-By: /etc/apt/keyrings/x.gpg\n"
+        "Signed-By: /etc/apt/keyrings/x.asc /etc/apt/keyrings/x-2.asc\n"
     )
 
 
 def test_sources_text_of_a_flat_repository_that_the_host_trusts():
     flat = {**REPOSITORY, "suite": "/", "components": "", "key_url": ""}
-    text = apt.sources_text(flat, "/etc/apt/keyrings/x.gpg", "")
+    text = apt.sources_text(flat, [], "")
     assert text == "Types: deb\nURIs: https://example.org/deb\nSuites: /\n"
 
 
@@ -123,7 +138,7 @@ def test_parse_status():
     ],
 )
 def test_missing(packages, expected):
-    assert apt.missing(packages, {"kubelet": "1.35.4"}) == expected
+    assert apt.find_missing(packages, {"kubelet": "1.35.4"}) == expected
 
 
 MADISON = """\
@@ -195,8 +210,8 @@ def test_fetch_key(monkeypatch):
     served = armor(KEY)
     digest = hashlib.sha256(served).hexdigest()
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(served))
-    assert apt.fetch_key("https://example.org/key", digest.upper()) == (KEY, digest)
-    assert apt.fetch_key("https://example.org/key", "") == (KEY, digest)
+    assert apt.fetch_key("https://example.org/key", digest.upper()) == (served, digest)
+    assert apt.fetch_key("https://example.org/key", "") == (served, digest)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +233,80 @@ def test_fetch_key_unreachable(monkeypatch):
         apt.fetch_key("https://example.org/key", "")
 
 
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """Directories of apt, and a server that has one key; `fetched` counts how often it was asked."""
+    monkeypatch.setattr(apt, "SOURCES", str(tmp_path / "sources"))
+    monkeypatch.setattr(apt, "KEYRINGS", str(tmp_path / "keyrings"))
+    server = types.SimpleNamespace(key=PLAIN, fetched=0, keyrings=tmp_path / "keyrings", sources=tmp_path / "sources")
+
+    def open_url(url, timeout):
+        server.fetched += 1
+        return Served(server.key)
+
+    monkeypatch.setattr(apt, "open_url", open_url)
+    return server
+
+
+def install_as_before(host, served):
+    """What releases wrote that made every key binary."""
+    host.keyrings.mkdir()
+    host.sources.mkdir()
+    (host.keyrings / "x.gpg").write_bytes(KEY)
+    digest = hashlib.sha256(served).hexdigest()
+    (host.sources / "x.sources").write_text(apt.sources_text(REPOSITORY, [f"{apt.KEYRINGS}/x.gpg"], digest))
+
+
+def keyrings(host):
+    return sorted(path.name for path in host.keyrings.iterdir())
+
+
+@pytest.mark.parametrize(("served", "names"), [(PLAIN, ["x.asc"]), (KEY, ["x.gpg"])])
+def test_a_key_is_fetched_once(host, served, names):
+    host.key = served
+    before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
+    assert before == ""
+    assert after == (host.sources / "x.sources").read_text()
+    assert f"Signed-By: {apt.KEYRINGS}/{names[0]}\n" in after
+    assert (keyrings(host), (host.keyrings / names[0]).read_bytes()) == (names, served)
+    assert apt.ensure_repository(Module(), "x", REPOSITORY) == (after, after)
+    assert host.fetched == 1
+
+
+def test_a_keyring_that_was_made_binary_is_replaced(host):
+    install_as_before(host, PLAIN)
+    before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
+    assert "x.gpg" in before
+    assert f"Signed-By: {apt.KEYRINGS}/x.asc\n" in after
+    assert keyrings(host) == ["x.asc"]
+    assert apt.ensure_repository(Module(), "x", REPOSITORY) == (after, after)
+    assert host.fetched == 1
+
+
+def test_a_keyring_that_was_served_binary_stays(host):
+    install_as_before(host, KEY)
+    before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
+    assert (before == after, keyrings(host), host.fetched) == (True, ["x.gpg"], 0)
+
+
+def test_a_keyring_in_check_mode(host):
+    install_as_before(host, PLAIN)
+    before, after = apt.ensure_repository(Module(check_mode=True), "x", REPOSITORY)
+    assert before != after
+    assert (keyrings(host), host.fetched) == (["x.gpg"], 0)
+    assert (host.sources / "x.sources").read_text() == before
+
+
+def test_a_keyring_that_is_missing_or_of_another_digest_is_fetched(host):
+    apt.ensure_repository(Module(), "x", REPOSITORY)
+    (host.keyrings / "x.asc").unlink()
+    apt.ensure_repository(Module(), "x", REPOSITORY)
+    assert (keyrings(host), host.fetched) == (["x.asc"], 2)
+    with pytest.raises(FabricError, match="not the expected one"):
+        apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_sha256": "0" * 64})
+    assert host.fetched == 3
+
+
 def test_a_lock_is_waited_for(monkeypatch):
     monkeypatch.setattr(apt.time, "sleep", lambda seconds: None)
     module = Module((100, "", "E: Could not get lock /var/lib/apt/lists/lock"), (0, "done", ""))
@@ -226,7 +315,7 @@ def test_a_lock_is_waited_for(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("err", "next_step"), [("E: Could not get lock x", "holds the lock"), ("E: broken packages", "what apt says")]
+    ("err", "next_step"), [("E: Could not get lock x", "holds the lock"), ("E: broken packages", "what apt reports")]
 )
 def test_a_failure_says_what_to_do(err, next_step):
     module = Module((100, "", err))

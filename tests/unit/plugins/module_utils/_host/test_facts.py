@@ -21,6 +21,8 @@ TCP = (
     "   1: 0100007F:2379 0100007F:1234 01 00000000:00000000 00:00000000 00000000     0        0 4243 1 0 100 0 0 10 0\n"
 )
 
+QUESTIONS = host_facts.Questions([6443, 2379], ["overlay", "macvlan"], ["/var/lib/none"], ["localhost"], 0)
+
 
 @pytest.fixture
 def root(tmp_path: pathlib.Path) -> pathlib.Path:
@@ -53,8 +55,8 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def test_gather(root):
-    seen = host_facts.gather([6443, 2379], ["overlay", "macvlan"], ["/var/lib/none"], ["localhost"], root=str(root))
+def test_read_host(root):
+    seen = host_facts.read_host(QUESTIONS, root=str(root))
     assert (seen["distribution"], seen["version"], seen["release"]) == ("debian", "12", "bookworm")
     assert seen["machine_id"] == "3d1219c7"
     assert seen["memory_mb"] == 7976
@@ -116,7 +118,7 @@ def test_module_available(root, release, name, there):
 @pytest.mark.parametrize(("folder", "kind"), [("unified", "hybrid"), ("memory", "v1"), ("cgroup.controllers", "v2")])
 def test_cgroup(tmp_path, folder, kind):
     (tmp_path / "sys/fs/cgroup" / folder).mkdir(parents=True)
-    assert host_facts.cgroup(str(tmp_path)) == kind
+    assert host_facts.cgroup_version(str(tmp_path)) == kind
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,6 @@ def test_parse_server(text, server):
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(host_facts, "_PATIENCE", 0.05)
+    monkeypatch.setattr(host_facts, "SECONDS", 0.05)
     monkeypatch.setattr(host_facts.socket, "getaddrinfo", lambda name, port: host_facts.time.sleep(2))
     assert host_facts.resolve_names(["slow.example", ""]) == {"slow.example": False}

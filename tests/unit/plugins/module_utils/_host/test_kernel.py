@@ -8,7 +8,7 @@ import functools
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import kernel
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts, kernel
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 FSTAB = """\
@@ -43,7 +43,7 @@ def test_fstab_without_swap():
     ],
 )
 def test_parse_swaps(text, expected):
-    assert kernel.parse_swaps(text) == expected
+    assert facts.parse_swaps(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,33 +57,35 @@ def test_sysctl_path(key, path):
     assert kernel.sysctl_path(key) == path
 
 
-def test_is_there(tmp_path):
+def test_has_module(tmp_path):
     root = str(tmp_path)
-    assert not kernel.is_there("overlay", root)
-    assert not kernel.is_there("unheard_of", root)
+    assert not kernel.has_module("overlay", root)
+    assert not kernel.has_module("unheard_of", root)
     (tmp_path / "proc" / "sys" / "net" / "bridge").mkdir(parents=True)
     (tmp_path / "proc" / "filesystems").write_text("nodev\tproc\nnodev\tfuse.overlayfs\n")
-    assert not kernel.is_there("overlay", root)
-    assert kernel.is_there("br_netfilter", root)
+    assert not kernel.has_module("overlay", root)
+    assert kernel.has_module("br_netfilter", root)
     (tmp_path / "proc" / "filesystems").write_text("nodev\tproc\nnodev\toverlay\n")
-    assert kernel.is_there("overlay", root)
+    assert kernel.has_module("overlay", root)
     (tmp_path / "sys" / "module" / "ib_core").mkdir(parents=True)
-    assert kernel.is_there("ib-core", root)
+    assert kernel.has_module("ib-core", root)
 
 
 Module = functools.partial(fake.Module, name="kubernetes", modules=[], sysctl={}, disable_swap=False)
 
 
 def test_a_module_that_can_not_be_loaded(monkeypatch):
-    monkeypatch.setattr(kernel, "is_there", lambda name: False)
+    monkeypatch.setattr(kernel, "has_module", lambda name: False)
     with pytest.raises(FabricError, match="has no br_netfilter") as caught:
-        kernel.load(Module((1, "", "modprobe: FATAL: Module br_netfilter not found")), "br_netfilter")
+        kernel.load_module(Module((1, "", "modprobe: FATAL: Module br_netfilter not found")), "br_netfilter")
     assert "FATAL" in caught.value.seen
 
 
 def test_a_module_that_is_built_in(monkeypatch):
-    monkeypatch.setattr(kernel, "is_there", lambda name: True)
-    kernel.load(Module((1, "", "FATAL")), "overlay")
+    monkeypatch.setattr(kernel, "has_module", lambda name: True)
+    module = Module((1, "", "FATAL"))
+    kernel.load_module(module, "overlay")
+    assert module.commands == [["/sbin/modprobe", "overlay"]]
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def host(tmp_path, monkeypatch):
     written = {}
     monkeypatch.setattr(kernel, "FSTAB", str(fstab))
     monkeypatch.setattr(kernel, "active_swaps", lambda: list(swaps))
-    monkeypatch.setattr(kernel, "is_there", lambda name: name == "overlay")
+    monkeypatch.setattr(kernel, "has_module", lambda name: name == "overlay")
     monkeypatch.setattr(kernel, "read_sysctl", live.get)
     monkeypatch.setattr(kernel, "set_sysctl", live.__setitem__)
     real = kernel.write_file
@@ -119,7 +121,7 @@ WANTED = {
 
 def test_everything_in_one_call(host):
     module = Module(**WANTED)
-    result = kernel.run(module)
+    result = kernel.apply_kernel_settings(module)
     assert result["changed"]
     assert module.commands == [["/sbin/modprobe", "br_netfilter"], ["swapoff", "/swap.img"]]
     assert host["live"]["net.ipv4.ip_forward"] == "1"
@@ -131,7 +133,7 @@ def test_everything_in_one_call(host):
 
 def test_check_mode_says_the_same_and_does_nothing(host):
     module = Module(check_mode=True, **WANTED)
-    result = kernel.run(module)
+    result = kernel.apply_kernel_settings(module)
     assert result["changed"]
     assert result["diff"][-1]["after"]["swap"] == []
     assert (module.commands, host["written"]) == ([], {})
@@ -139,5 +141,5 @@ def test_check_mode_says_the_same_and_does_nothing(host):
 
 def test_swap_may_stay(host):
     module = Module()
-    assert not kernel.run(module)["changed"]
+    assert not kernel.apply_kernel_settings(module)["changed"]
     assert not host["written"]

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Link
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
 FABRIC = [{"address": "10.5.0.11", "prefix": 24}]
@@ -26,7 +27,7 @@ def tree(tmp_path) -> Tree:
     return host
 
 
-def links(tree: Tree, **addresses: t.List[t.Dict[str, t.Any]]) -> t.Dict[str, host_links.Link]:
+def links(tree: Tree, **addresses: t.List[t.Dict[str, t.Any]]) -> t.Dict[str, Link]:
     return {link["netdev"]: link for link in host_links.read_links(str(tree), addresses, {})}
 
 
@@ -373,7 +374,7 @@ def answers(**outputs: str) -> host_links.Runner:
 IP = json.dumps([{"ifname": "ens1f0np0", "addr_info": [{"local": "10.5.0.11", "prefixlen": 24, "scope": "global"}]}])
 
 
-def test_observe(tree):
+def test_read_rdma(tree):
     tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
     tree.gpu("0000:1b:00.0")
     run = answers(
@@ -382,7 +383,7 @@ def test_observe(tree):
         rdma='[{"netns":"shared"}]',
         systemctl="Id=containerd.service\nLoadState=loaded\nLimitMEMLOCK=infinity\n",
     )
-    seen = host_links.observe(["10.5.0.20", "fd00::20"], root=str(tree), run=run)
+    seen = host_links.read_rdma(["10.5.0.20", "fd00::20"], root=str(tree), run=run)
     assert [link["addresses"] for link in seen["links"]] == [[], FABRIC]
     assert {key: seen[key] for key in ("netns_mode", "memlock", "modules", "rdma_subsystem")} == {
         "netns_mode": "shared",
@@ -395,20 +396,20 @@ def test_observe(tree):
     assert set(seen["routes"]) == {"10.5.0.20", "fd00::20"}
 
 
-def test_observe_asks_for_the_right_family(tree):
+def test_read_rdma_asks_for_the_right_family(tree):
     asked = []
 
     def run(argv):
         asked.append(list(argv))
         return answers(ip=IP, route="[]")(argv)
 
-    host_links.observe(["10.5.0.20", "fd00::20"], root=str(tree), run=run)
+    host_links.read_rdma(["10.5.0.20", "fd00::20"], root=str(tree), run=run)
     assert ["ip", "-j", "-4", "route", "get", "10.5.0.20"] in asked
     assert ["ip", "-j", "-6", "route", "get", "fd00::20"] in asked
 
 
-def test_observe_without_rdma_and_systemctl(tree):
-    seen = host_links.observe(["10.5.0.20"], root=str(tree), run=answers(ip=IP))
+def test_read_rdma_without_rdma_and_systemctl(tree):
+    seen = host_links.read_rdma(["10.5.0.20"], root=str(tree), run=answers(ip=IP))
     assert (seen["netns_mode"], seen["memlock"], seen["rdma_subsystem"]) == ("", {}, False)
     assert seen["routes"] == {"10.5.0.20": {"dev": "", "source": "", "gateway": ""}}
 
@@ -416,7 +417,7 @@ def test_observe_without_rdma_and_systemctl(tree):
 @pytest.mark.parametrize(("value", "mode"), [("Y", "shared"), ("N", "exclusive"), ("", "")])
 def test_netns_mode_of_the_module_without_the_rdma_program(tree, value, mode):
     tree.write("sys/module/ib_core/parameters/netns_mode", value)
-    assert host_links.observe(root=str(tree), run=answers(ip=IP))["netns_mode"] == mode
+    assert host_links.read_rdma(root=str(tree), run=answers(ip=IP))["netns_mode"] == mode
 
 
 @pytest.mark.parametrize(
@@ -431,11 +432,11 @@ def test_netns_mode_of_the_module_without_the_rdma_program(tree, value, mode):
 )
 def test_ip_is_needed(tree, run):
     with pytest.raises(FabricError) as error:
-        host_links.observe(root=str(tree), run=run)
+        host_links.read_rdma(root=str(tree), run=run)
     assert "iproute2" in error.value.next_step
     assert error.value.seen
 
 
 def test_routes_to_takes_addresses(tree):
     with pytest.raises(FabricError, match=r"vipu\.example"):
-        host_links.observe(["vipu.example"], root=str(tree), run=answers(ip=IP))
+        host_links.read_rdma(["vipu.example"], root=str(tree), run=answers(ip=IP))

@@ -31,7 +31,7 @@ def test_limits(limit, size, shown):
 
 @pytest.mark.parametrize("limit", ["", "unlimited", "-1", "64MB", "M"])
 def test_what_is_no_limit(limit):
-    with pytest.raises(FabricError, match="The limit is not one"):
+    with pytest.raises(FabricError, match="The limit of locked memory is not valid"):
         memlock.limit_bytes(limit)
 
 
@@ -119,10 +119,10 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(memlock, "DAEMON", str(tmp_path / "daemon.json"))
     monkeypatch.setattr(memlock, "drop_in_path", lambda name: str(tmp_path / f"{name}.conf"))
     monkeypatch.setattr(
-        memlock, "show", lambda module, names: {n: u for n, u in units.items() if n in names or not names}
+        memlock, "show_units", lambda module, names: {n: u for n, u in units.items() if n in names or not names}
     )
     monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: dict.fromkeys(shown, False))
-    monkeypatch.setattr(memlock, "pods_here", lambda module: None)
+    monkeypatch.setattr(memlock, "node_pods", lambda module: None)
     return tmp_path
 
 
@@ -131,7 +131,7 @@ UNITS = ["containerd", "docker", "k3s"]
 
 def test_only_what_runs_is_restarted(host):
     module = Module(units=UNITS)
-    result = memlock.run(module)
+    result = memlock.set_memlock(module)
     assert result["units"] == ["containerd", "docker"]
     assert result["stale"] == ["containerd"]
     assert module.commands == [["systemctl", "daemon-reload"], ["systemctl", "restart", "containerd.service"]]
@@ -142,7 +142,7 @@ def test_only_what_runs_is_restarted(host):
 
 def test_restart_can_wait(host):
     module = Module(units=UNITS, restart=False)
-    result = memlock.run(module)
+    result = memlock.set_memlock(module)
     assert result["changed"]
     assert result["stale"] == ["containerd"]
     assert module.commands == [["systemctl", "daemon-reload"]]
@@ -150,7 +150,7 @@ def test_restart_can_wait(host):
 
 def test_check_mode_touches_nothing(host):
     module = Module(units=UNITS, check_mode=True)
-    assert memlock.run(module)["changed"]
+    assert memlock.set_memlock(module)["changed"]
     assert module.commands == []
     assert [entry.name for entry in host.iterdir()] == ["daemon.json"]
 
@@ -159,12 +159,14 @@ def test_invalid_daemon_json_changes_nothing(host):
     (host / "daemon.json").write_text("{,}")
     module = Module(units=UNITS)
     with pytest.raises(FabricError, match="not valid JSON"):
-        memlock.run(module)
+        memlock.set_memlock(module)
     assert [entry.name for entry in host.iterdir()] == ["daemon.json"]
 
 
 def test_pods_that_do_not_come_back_are_named(monkeypatch):
-    monkeypatch.setattr(memlock, "pods_here", lambda module: ({"default/a", "default/b"}, {"default/b"}))
+    monkeypatch.setattr(
+        memlock, "node_pods", lambda module: memlock.NodePods({"default/a", "default/b"}, {"default/b"})
+    )
     monkeypatch.setattr(memlock.time, "sleep", lambda seconds: None)
     with pytest.raises(FabricError) as caught:
         memlock.wait_for_pods(Module(timeout=-1), {"default/a", "default/b", "default/gone"})
@@ -172,7 +174,11 @@ def test_pods_that_do_not_come_back_are_named(monkeypatch):
 
 
 def test_pods_that_are_back(monkeypatch):
-    answers = iter([None, ({"default/a"}, set()), ({"default/a"}, {"default/a"})])
-    monkeypatch.setattr(memlock, "pods_here", lambda module: next(answers))
-    monkeypatch.setattr(memlock.time, "sleep", lambda seconds: None)
+    pods = {"default/a"}
+    answers = iter([None, memlock.NodePods(pods, set()), memlock.NodePods(pods, pods)])
+    waits = []
+    monkeypatch.setattr(memlock, "node_pods", lambda module: next(answers))
+    monkeypatch.setattr(memlock.time, "sleep", waits.append)
     memlock.wait_for_pods(Module(timeout=60), {"default/a", "default/gone"})
+    assert len(waits) == 2  # no answer, then not ready
+    assert next(answers, "all asked for") == "all asked for"

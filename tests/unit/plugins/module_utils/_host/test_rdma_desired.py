@@ -355,22 +355,22 @@ def configfs(tmp_path, monkeypatch):
 
 def test_roce_mode_is_read_and_set_without_leaving_anything(configfs):
     port = Port("mlx5_0", 1, "Ethernet", "ACTIVE", "mlx5_core")
-    assert edge.with_roce_mode(port) == {"mlx5_0/1": "IB/RoCE v1"}
+    assert edge.access_roce_mode(port) == {"mlx5_0/1": "IB/RoCE v1"}
     assert configfs == [f"{edge.CONFIGFS}/mlx5_0"]
-    assert edge.with_roce_mode(port, plans.ROCE_V2) == {"mlx5_0/1": "RoCE v2"}
-    assert edge.with_roce_mode(port._replace(link_layer="InfiniBand")) == {}
+    assert edge.access_roce_mode(port, plans.ROCE_V2) == {"mlx5_0/1": "RoCE v2"}
+    assert edge.access_roce_mode(port._replace(link_layer="InfiniBand")) == {}
 
 
 @pytest.mark.parametrize(("rc", "mode", "reboots"), [(0, "shared", 0), (1, "exclusive", 1)])
 def test_a_mode_that_only_a_reboot_changes(monkeypatch, rc, mode, reboots):
     facts = seen(netns_mode="exclusive")
-    monkeypatch.setattr(edge, "look", lambda params: facts)
+    monkeypatch.setattr(edge, "read_state", lambda params: facts)
     monkeypatch.setattr(edge, "run_program", lambda argv: Done(rc, "", "Device or resource busy"))
     monkeypatch.setattr(edge, "read_ports", lambda sysfs: {})
     written = {}
     monkeypatch.setattr(edge, "write_file", lambda module, path, content, mode: written.update({path: content}))
     module = Module(**params())
-    result = edge.run(module)
+    result = edge.prepare_host(module)
     assert result["diff"][-1]["after"]["netns_mode"] == mode
     assert len(result["reboot"]) == reboots
     assert len(module.warnings) == reboots
@@ -380,7 +380,7 @@ def test_a_mode_that_only_a_reboot_changes(monkeypatch, rc, mode, reboots):
 @pytest.mark.parametrize("options", [{}, {"qos": {}}, {"qos": {"pfc": [3]}, "rdma": False, "link_type": "ethernet"}])
 def test_a_site_without_wishes_is_left_alone(monkeypatch, capsys, options):
     """Links come with all keys of the plan; those that do not count are no error."""
-    monkeypatch.setattr(edge, "look", lambda params: seen())
+    monkeypatch.setattr(edge, "read_state", lambda params: seen())
     monkeypatch.setattr(edge, "read_file", lambda path: {"content": FILES[path], "mode": "0644"})
     links = [{"netdev": "ens1f0", "altname": "enp129s0f0np0", "address": "10.5.0.11", "mtu": 1500}]
     monkeypatch.setattr(edge.plans, "link_text", lambda *args: "")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._host import systemd
+from ansible_collections.ipu.fabric.plugins.module_utils._host import files, systemd
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 SHOW = """\
@@ -67,7 +67,7 @@ def state(enabled, started, stale):
     ],
 )
 def test_steps(seen, want, verbs):
-    assert systemd.steps(seen, systemd.wanted_state(seen, want)) == verbs
+    assert systemd.list_verbs(seen, systemd.wanted_state(seen, want)) == verbs
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def item(path, **values):
 def test_write_and_read_bytes_as_they_are(tmp_path):
     path = str(tmp_path / "deep" / "key")
     content = b"\x99\x00\r\n\xff".decode("utf-8", "surrogateescape")
-    systemd.write_file(Module(), path, content, "0600")
+    files.write_file(Module(), path, content, "0600")
     assert (tmp_path / "deep" / "key").read_bytes() == b"\x99\x00\r\n\xff"
-    assert systemd.read_file(path) == {"content": content, "mode": "0600"}
+    assert files.read_file(path) == {"content": content, "mode": "0600"}
     assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["key"]
 
 
@@ -108,27 +108,27 @@ def test_files_are_written_once(tmp_path):
     old.write_text("gone")
     kept = tmp_path / "kept"
     kept.write_text("before")
-    files = [item(tmp_path / "a", content="x"), item(old, state="absent"), item(kept, content="after", backup=True)]
-    module = Module(files=files, units=[])
-    result = systemd.run(module)
+    items = [item(tmp_path / "a", content="x"), item(old, state="absent"), item(kept, content="after", backup=True)]
+    module = Module(files=items, units=[])
+    result = systemd.apply_units(module)
     assert result["changed"]
     assert {entry.name for entry in tmp_path.iterdir()} == {"a", "kept"}
     assert module.backups == [str(kept)]
     assert [diff.get("after_header") for diff in result["diff"]] == [str(tmp_path / "a"), str(old), str(kept), None]
-    assert not systemd.run(Module(files=files, units=[]))["changed"]
+    assert not systemd.apply_units(Module(files=items, units=[]))["changed"]
 
 
 def test_check_mode_writes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(systemd, "show", lambda module, names: systemd.parse_show(SHOW))
-    files = [item(tmp_path / "a", content="x", units=["containerd"])]
-    result = systemd.run(Module(check_mode=True, files=files, units=[{"name": "containerd"}]))
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(SHOW))
+    items = [item(tmp_path / "a", content="x", units=["containerd"])]
+    result = systemd.apply_units(Module(check_mode=True, files=items, units=[{"name": "containerd"}]))
     assert result["changed"]
     assert result["restarted"] == ["containerd"]
     assert not list(tmp_path.iterdir())
 
 
 def test_units_of_a_changed_file_are_restarted(tmp_path, monkeypatch):
-    monkeypatch.setattr(systemd, "show", lambda module, names: systemd.parse_show(SHOW))
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(SHOW))
     module = Module(files=[item(tmp_path / "a", content="x", units=["containerd"])], units=[{"name": "containerd"}])
-    assert systemd.run(module)["restarted"] == ["containerd"]
+    assert systemd.apply_units(module)["restarted"] == ["containerd"]
     assert module.commands == [["systemctl", "restart", "containerd.service"]]

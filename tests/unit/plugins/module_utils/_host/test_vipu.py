@@ -118,7 +118,8 @@ def test_redact(text, shown):
     [
         (Done(3, "", "unreachable\n"), "rc 3, stderr 'unreachable'"),
         (Done(0, "garbage", ""), "rc 0, stdout 'garbage'"),
-        (Done(0, "", ""), "rc 0"),
+        (Done(0, "", ""), "rc 0, no output"),
+        (Done(None, "", " \n"), "no end within the time-out, no output"),
         (Done(None, "early", ""), "no end within the time-out, stdout 'early'"),
     ],
 )
@@ -158,7 +159,7 @@ def vipu(tmp_path, monkeypatch) -> t.Callable[..., t.Dict[str, t.Any]]:
     def ask(script: str, **options: t.Any) -> t.Dict[str, t.Any]:
         program.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n{script}\n')
         program.chmod(0o755)
-        return vipu_cli.vipu_info(executable=str(program), **options)
+        return vipu_cli.find_controller(executable=str(program), **options)
 
     return ask
 
@@ -219,12 +220,12 @@ def test_options_of_the_command(vipu, tmp_path):
     ("script", "addresses", "what", "seen"),
     [
         ("echo cannot connect >&2; exit 1", [], "did not say where", "rc 1, stderr 'cannot connect'"),
-        ("exit 7", [], "did not say where", "rc 7"),
-        ("true", [], "did not say where", "rc 0"),
+        ("exit 7", [], "did not say where", "rc 7, no output"),
+        ("true", [], "did not say where", "rc 0, no output"),
         ("echo garbage", [], "did not say where", "rc 0, stdout 'garbage'"),
         ("head -c 3000 /dev/zero", [], "did not say where", "rc 0"),
-        ("echo 'host: http://10.5.0.20'", [], "expected as host:port", "http://10.5.0.20"),
-        ("echo 'host: 10.5.0.20:99999'", [], "expected as host:port", "99999 is no port"),
+        ("echo 'host: http://10.5.0.20'", [], "must be host:port", "http://10.5.0.20"),
+        ("echo 'host: 10.5.0.20:99999'", [], "must be host:port", "99999 is no port"),
         ("echo 'host: nobody.example.com:8090'", [], "must resolve", "nobody.example.com: "),
         ("echo 'host: localhost:8090'", ["::1", "127.0.0.1"], "other hosts and pods", "::1, 127.0.0.1"),
         ("echo 'host: 127.0.0.1:8090'", [], "other hosts and pods can reach", "127.0.0.1"),
@@ -273,7 +274,7 @@ def test_both_questions_share_one_time_out(vipu):
 )
 def test_bad_input(options, what, seen):
     with pytest.raises(FabricError) as error:
-        vipu_cli.vipu_info(**options)
+        vipu_cli.find_controller(**options)
     assert what in error.value.what
     assert seen in error.value.seen
 

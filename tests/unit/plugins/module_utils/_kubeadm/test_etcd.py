@@ -21,13 +21,13 @@ SIX = {"ID": 3, "peerURLs": ["https://[fd00:88::14]:2380"]}
     ("hosts", "found"),
     [([], []), (["10.88.0.11"], [CP1]), (["10.88.0.1"], []), (["fd00:88::14", "10.88.0.13"], [CP2, SIX])],
 )
-def test_leftovers(hosts, found):
-    assert etcd.leftovers([CP1, CP2, SIX], hosts) == found
+def test_members_at(hosts, found):
+    assert etcd.members_at([CP1, CP2, SIX], hosts) == found
 
 
-def test_titles():
-    assert etcd.title(CP1) == "cp1 8e9e05c52164694d 10.88.0.11"
-    assert etcd.title(SIX) == "not started 3 fd00:88::14"
+def test_describe():
+    assert etcd.describe(CP1) == "cp1 8e9e05c52164694d 10.88.0.11"
+    assert etcd.describe(SIX) == "not started 3 fd00:88::14"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def ran(monkeypatch):
         return Done(0, json.dumps({"members": [CP1, CP2]}))
 
     monkeypatch.setattr(etcd, "run_program", run_program)
-    monkeypatch.setattr(etcd, "answers", lambda address: address == "10.88.0.13")
+    monkeypatch.setattr(etcd, "is_listening", lambda address: address == "10.88.0.13")
     return calls
 
 
@@ -49,7 +49,7 @@ def module(*addresses, check=False):
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_member_that_is_gone_is_removed(ran, check):
-    result = etcd.run(module("10.88.0.11", check=check))
+    result = etcd.remove_members(module("10.88.0.11", check=check))
     assert result["changed"]
     assert result["diff"]["after"] == {"members": ["cp2 fd 10.88.0.13"]}
     assert ran[1:] == ([] if check else [["member", "remove", "8e9e05c52164694d"]])
@@ -57,15 +57,15 @@ def test_a_member_that_is_gone_is_removed(ran, check):
 
 def test_one_that_answers_is_refused(ran):
     with pytest.raises(FabricError, match=r"an etcd answers at 10\.88\.0\.13"):
-        etcd.run(module("10.88.0.11", "10.88.0.13"))
+        etcd.remove_members(module("10.88.0.11", "10.88.0.13"))
     assert len(ran) == 1
 
 
 def test_nothing_to_remove(ran):
-    assert not etcd.run(module("10.88.0.99"))["changed"]
+    assert not etcd.remove_members(module("10.88.0.99"))["changed"]
 
 
 def test_no_quorum(monkeypatch):
     monkeypatch.setattr(etcd, "run_program", lambda *_: Done(1, "", "etcdserver: no leader"))
     with pytest.raises(FabricError, match="no leader"):
-        etcd.run(module("10.88.0.11"))
+        etcd.remove_members(module("10.88.0.11"))

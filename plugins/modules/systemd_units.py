@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: unit_files
-short_description: Write files and bring the systemd units that read them up to date
+module: systemd_units
+short_description: Write files, and enable, start or restart the systemd units that read them
 version_added: 0.1.0
 description:
   - Writes several small files in one call, reloads systemd where a unit file changed, and enables, starts or restarts
     units.
   - A unit is restarted only when it has been running since before one of its files was written. So nothing has to be
-    remembered between tasks, and a run that was interrupted before the restart is made good by the next run.
+    remembered between tasks. When a run is interrupted before the restart, the next one restarts it.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -21,7 +21,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   files:
-    description: Files to have, or not to have.
+    description: Files to write or remove.
     type: list
     elements: dict
     default: []
@@ -52,7 +52,7 @@ options:
         elements: str
         default: []
   units:
-    description: Services to look after.
+    description: Services to enable, start, or restart.
     type: list
     elements: dict
     default: []
@@ -62,18 +62,18 @@ options:
         type: str
         required: true
       enabled:
-        description: Have it start at boot. V(false) leaves that as it is.
+        description: Start it at boot. V(false) leaves that as it is.
         type: bool
         default: true
       started:
-        description: Have it run now. V(false) leaves it as it is, but restarts a running one that is stale.
+        description: Start it now. V(false) leaves it as it is, but restarts a running one that is stale.
         type: bool
         default: true
 """
 
 EXAMPLES = r"""
 - name: Configure containerd
-  ipu.fabric.unit_files:
+  ipu.fabric.systemd_units:
     files:
       - path: /etc/containerd/config.toml
         content: "{{ lookup('ansible.builtin.template', 'config.toml.j2') }}"
@@ -97,7 +97,7 @@ restarted:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import run
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import apply_units
 
 FILE_OPTIONS = {
     "path": {"type": "path", "required": True},
@@ -120,7 +120,7 @@ def main() -> None:
             "files": {"type": "list", "elements": "dict", "default": [], "options": FILE_OPTIONS},
             "units": {"type": "list", "elements": "dict", "default": [], "options": UNIT_OPTIONS},
         },
-        run,
+        apply_units,
     )
 
 

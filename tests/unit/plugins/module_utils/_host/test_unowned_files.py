@@ -9,11 +9,13 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import paths as host_paths
+from ansible_collections.ipu.fabric.plugins.module_utils._host import unowned_files
 
 
 def absent(paths, check=False):
-    return host_paths.run(types.SimpleNamespace(params={"paths": [str(path) for path in paths]}, check_mode=check))
+    return unowned_files.remove_unowned_files(
+        types.SimpleNamespace(params={"paths": [str(path) for path in paths]}, check_mode=check)
+    )
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def left(tmp_path, monkeypatch):
         said = [f"kubernetes-cni: {path}" for path in argv[2:] if path.endswith("bridge")]
         return Done(1, "\n".join(said), "dpkg-query: no path found matching pattern")
 
-    monkeypatch.setattr(host_paths, "run_program", dpkg)
+    monkeypatch.setattr(unowned_files, "run_program", dpkg)
     return tmp_path
 
 
@@ -55,8 +57,10 @@ def test_of_a_link_only_the_link_goes(left):
 
 def test_several_packages_and_none():
     answer = Done(1, "kubernetes-cni, cni-plugins: /opt/cni/bin/bridge\ndiversion by x from: /opt/cni/bin/y", "")
-    assert host_paths.owned(answer, ["/opt/cni/bin/bridge"]) == {"/opt/cni/bin/bridge": "kubernetes-cni, cni-plugins"}
-    assert host_paths.owned(Done(127), ["/opt/cni/bin/bridge"]) == {}
+    assert unowned_files.parse_owners(answer, ["/opt/cni/bin/bridge"]) == {
+        "/opt/cni/bin/bridge": "kubernetes-cni, cni-plugins"
+    }
+    assert unowned_files.parse_owners(Done(127), ["/opt/cni/bin/bridge"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -64,4 +68,4 @@ def test_several_packages_and_none():
 )
 def test_nothing_high_up_is_removed(path):
     with pytest.raises(FabricError, match="deep in the file system"):
-        host_paths.check_paths([path])
+        unowned_files.check_paths([path])

@@ -2,18 +2,16 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host says about itself before a cluster is built on it."""
-
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: preflight_info
-short_description: Look at a host before a cluster is built on it
+module: host_info
+short_description: Return what decides whether a host can become a node
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Reads what decides whether a host can become a node, in one call, from files where it can be.
-  - Judges nothing and changes nothing. M(ipu.fabric.fabric_plan) judges, over all hosts.
+  - Only reads. M(ipu.fabric.fabric_plan) checks the results of all hosts.
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
@@ -24,12 +22,12 @@ options:
     elements: int
     default: [2379, 2380, 6443, 10250, 10256, 10257, 10259]
   modules:
-    description: Kernel modules that should be there, loaded or not.
+    description: Kernel modules that should be available, loaded or not.
     type: list
     elements: str
     default: [overlay, br_netfilter, macvlan]
   paths:
-    description: Folders whose free space is asked.
+    description: Directories whose free space is returned.
     type: list
     elements: path
     default: [/var/lib]
@@ -41,21 +39,23 @@ options:
   controller_time:
     description:
       - Seconds since 1970 on the controller, to compare clocks with.
-      - V(0) leaves the comparison out.
+      - With V(0) the clocks are not compared.
     type: float
     default: 0
 """
 
 EXAMPLES = r"""
-- name: Look at the host
-  ipu.fabric.preflight_info:
+- name: Read the facts of a host
+  ipu.fabric.host_info:
+    ports: [6443]
+    names: [registry.example.com]
     controller_time: "{{ now().timestamp() }}"
-  register: __preflight
+  register: result
 """
 
 RETURN = r"""
 host:
-  description: What the host says about itself.
+  description: The facts of the host.
   returned: success
   type: dict
   contains:
@@ -116,11 +116,11 @@ host:
       description: V(v1), V(v2) or V(hybrid).
       type: str
     modules:
-      description: Whether the kernel has each of O(modules); null where nothing tells.
+      description: Whether the kernel has each of O(modules); null where nothing shows it.
       type: dict
     time:
       description:
-        - V(synchronized) is null where nothing tells.
+        - V(synchronized) is null where nothing shows it.
         - V(asked) is O(controller_time), V(read) the host's clock, both in seconds since 1970.
       type: dict
     dns:
@@ -146,27 +146,21 @@ host:
       type: bool
 """
 
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common import result
-from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
-
-ARGUMENT_SPEC: t.Dict[str, t.Any] = {
-    "ports": {"type": "list", "elements": "int", "default": [2379, 2380, 6443, 10250, 10256, 10257, 10259]},
-    "modules": {"type": "list", "elements": "str", "default": ["overlay", "br_netfilter", "macvlan"]},
-    "paths": {"type": "list", "elements": "path", "default": ["/var/lib"]},
-    "names": {"type": "list", "elements": "str", "default": []},
-    "controller_time": {"type": "float", "default": 0},
-}
-
-
-def observe(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    return {"changed": False, "host": host_facts.gather(**module.params)}
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, read_host
 
 
 def main() -> None:
-    result.run_module(ARGUMENT_SPEC, observe)
+    run_module(
+        {
+            "ports": {"type": "list", "elements": "int", "default": [2379, 2380, 6443, 10250, 10256, 10257, 10259]},
+            "modules": {"type": "list", "elements": "str", "default": ["overlay", "br_netfilter", "macvlan"]},
+            "paths": {"type": "list", "elements": "path", "default": ["/var/lib"]},
+            "names": {"type": "list", "elements": "str", "default": []},
+            "controller_time": {"type": "float", "default": 0},
+        },
+        lambda module: {"host": read_host(Questions(**module.params))},
+    )
 
 
 if __name__ == "__main__":

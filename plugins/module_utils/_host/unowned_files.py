@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files and directories that nobody needs any more, removed unless a package owns them."""
+"""Files and directories that no package owns, removed once nobody needs them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def check_paths(paths: t.Sequence[str]) -> None:
             )
 
 
-def owned(answer: Done, paths: t.Sequence[str]) -> t.Dict[str, str]:
+def parse_owners(answer: Done, paths: t.Sequence[str]) -> t.Dict[str, str]:
     """The packages of the paths that have one, from `dpkg-query --search`, which fails if any path has none."""
     lines = (line.rpartition(": ") for line in answer.out.splitlines())
     return {path: packages for packages, _colon, path in lines if path in paths}
 
 
-def remove(path: str) -> None:
-    # What a program that is ending removes at the same time is as well gone.
+def remove_path(path: str) -> None:
+    # A program that is just ending may remove it at the same time.
     with contextlib.suppress(FileNotFoundError):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -51,16 +51,16 @@ def remove(path: str) -> None:
             os.unlink(path)
 
 
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module paths_absent."""
-    paths = module.params["paths"]
+def remove_unowned_files(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.unowned_files)."""
+    paths: t.List[str] = module.params["paths"]
     check_paths(paths)
-    there = [path for path in paths if os.path.lexists(path)]
-    # Without dpkg nothing is owned, as on a host that has none.
-    packages = owned(run_program(["dpkg-query", "--search", *there]), there) if there else {}
-    removed = [path for path in there if path not in packages]
+    present = [path for path in paths if os.path.lexists(path)]
+    # A host without dpkg has no packages that own anything.
+    owners = parse_owners(run_program(["dpkg-query", "--search", *present]), present) if present else {}
+    removed = [path for path in present if path not in owners]
     if not module.check_mode:
         for path in removed:
-            remove(path)
-    kept = [f"{path} ({packages[path]})" for path in there if path in packages]
-    return outcome(there, [path for path in there if path in packages], removed=removed, kept=kept)
+            remove_path(path)
+    kept = [f"{path} ({owners[path]})" for path in present if path in owners]
+    return outcome(present, [path for path in present if path in owners], removed=removed, kept=kept)

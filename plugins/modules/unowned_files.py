@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: paths_absent
-short_description: Remove files and directories in one call, but for those of packages
+module: unowned_files
+short_description: Remove files and directories that no package owns
 version_added: 0.1.0
 description:
-  - Removes what programs have left behind on a host. A path that a Debian package owns stays.
-  - Directories go with all that is in them.
+  - Removes what programs have left on a host, in one call. A path that a Debian package owns stays.
+  - Directories are removed with everything in them.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
+  state:
+    description: Unowned files can only be removed.
+    type: str
+    choices: [absent]
+    required: true
   paths:
     description: Absolute paths, at least three directories deep.
     type: list
@@ -25,8 +30,9 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Remove what multus left behind
-  ipu.fabric.paths_absent:
+- name: Remove what multus left on the host
+  ipu.fabric.unowned_files:
+    state: absent
     paths:
       - /etc/cni/net.d/00-multus.conf
       - /etc/cni/net.d/multus.d
@@ -49,11 +55,17 @@ kept:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.paths import run
+from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import remove_unowned_files
 
 
 def main() -> None:
-    run_module({"paths": {"type": "list", "elements": "str", "required": True}}, run)
+    run_module(
+        {
+            "state": {"type": "str", "choices": ["absent"], "required": True},
+            "paths": {"type": "list", "elements": "str", "required": True},
+        },
+        remove_unowned_files,
+    )
 
 
 if __name__ == "__main__":

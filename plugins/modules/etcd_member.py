@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: etcd_member_absent
-short_description: Forget etcd members of control planes that were made anew
+module: etcd_member
+short_description: Remove stale etcd members of reinstalled control planes
 version_added: 0.1.0
 description:
-  - A control plane that lost its disk is still a member of etcd, and kubeadm lets none join while a member is down.
+  - A control plane that lost its disk is still a member of etcd, and kubeadm lets no other join while a member is down.
   - Removes the members at these addresses. Runs on a control plane that is in the cluster, in its etcd pod.
   - Refuses while an etcd answers at one of the addresses. Changes nothing then.
 author:
@@ -19,8 +19,13 @@ extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
+  state:
+    description: Members can only be removed; C(kubeadm join) adds them.
+    type: str
+    choices: [absent]
+    required: true
   addresses:
-    description: Addresses of control planes that are in no cluster, and are to join this one.
+    description: Addresses of control planes that are in no cluster, and are about to join this one.
     type: list
     elements: str
     required: true
@@ -31,8 +36,9 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Forget what the new control plane was before
-  ipu.fabric.etcd_member_absent:
+- name: Remove the stale member of a reinstalled control plane
+  ipu.fabric.etcd_member:
+    state: absent
     addresses: [10.88.0.11]
   delegate_to: cp2
 """
@@ -40,16 +46,17 @@ EXAMPLES = r"""
 RETURN = r"""#"""
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import run
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import remove_members
 
 
 def main() -> None:
     run_module(
         {
+            "state": {"type": "str", "choices": ["absent"], "required": True},
             "addresses": {"type": "list", "elements": "str", "required": True},
             "node_name": {"type": "str", "default": ""},
         },
-        run,
+        remove_members,
     )
 
 

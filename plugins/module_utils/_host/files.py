@@ -1,0 +1,83 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Small files of a host: read, written in one step, and compared."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+
+class File(t.TypedDict):
+    """What a file is, or becomes."""
+
+    content: str  # bytes that are no UTF-8 as surrogates
+    mode: str  # octal digits with a leading zero
+
+
+Files = t.Dict[str, t.Optional[File]]  # by path; None is no file
+
+
+class FileDiff(t.TypedDict):
+    """A changed file, as Ansible shows it."""
+
+    before_header: str
+    after_header: str
+    before: str
+    after: str
+
+
+def read_text(path: str) -> str:
+    """The text of a file; empty when there is none, or when it can't be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def read_file(path: str) -> t.Optional[File]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return {"content": file.read(), "mode": format(os.fstat(file.fileno()).st_mode & 0o7777, "04o")}
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FabricError(
+            "Could not read a file.", path, str(error), "Make it a readable file, or remove it."
+        ) from error
+
+
+def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644", backup: bool = False) -> None:
+    """Replace a file in one step, so that nobody ever reads half of it."""
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    if backup and os.path.exists(path):
+        module.backup_local(path)
+    part = f"{path}.part"
+    # The mode holds from the first byte on: some of these files carry credentials.
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, int(mode, 8))
+    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
+        os.fchmod(out.fileno(), int(mode, 8))
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(part, path)
+
+
+def file_diffs(before: Files, after: Files) -> t.List[FileDiff]:
+    """One diff for each changed file."""
+
+    def text(file: t.Optional[File]) -> str:
+        return file["content"] if file else ""
+
+    return [
+        {"before_header": path, "after_header": path, "before": text(before[path]), "after": text(after[path])}
+        for path in after
+        if before[path] != after[path]
+    ]

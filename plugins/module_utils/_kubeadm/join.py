@@ -1,0 +1,59 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kubeadm join: workers and further control planes."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import Bootstrap, HostState, kubectl
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Document
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import Discovery
+
+
+def with_discovery(documents: t.Sequence[Document], discovery: Discovery) -> t.List[Document]:
+    """The documents with token, pinned CA and certificate key put into the JoinConfiguration."""
+
+    def with_secrets(document: Document) -> Document:
+        if document.get("kind") != "JoinConfiguration":
+            return document
+        joined: Document = {
+            **document,
+            "discovery": {
+                "bootstrapToken": {
+                    "token": discovery["token"],
+                    "apiServerEndpoint": discovery["endpoint"],
+                    "caCertHashes": discovery["ca_hashes"],
+                }
+            },
+        }
+        if "controlPlane" in document:
+            joined["controlPlane"] = {**document["controlPlane"], "certificateKey": discovery["certificate_key"]}
+        return joined
+
+    return [with_secrets(document) for document in documents]
+
+
+class Join(Bootstrap):
+    """A host that never became a member is reset, and joins again."""
+
+    command = "join"
+
+    @staticmethod
+    def next_action(state: HostState, api: bool) -> str:
+        if state["membership"] == "unfinished":
+            return "settle" if state["complete"] else "restart"
+        return "nothing" if state["membership"] == "member" else "start"
+
+    def may_come_up(self) -> bool:
+        return os.path.exists(paths.KUBELET)
+
+    def documents(self) -> t.List[Document]:
+        return with_discovery(self.module.params["documents"], self.module.params["discovery"])
+
+    def before_reset(self) -> None:
+        """Delete a half-joined control plane's node: the cluster would refuse a second one of that name."""
+        kubectl(self.module, "delete", "node", self.node_name)

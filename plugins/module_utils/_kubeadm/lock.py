@@ -1,0 +1,49 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One kubeadm at a time on a host."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+
+
+@contextlib.contextmanager
+def hold_lock(timeout: int) -> t.Iterator[t.IO[str]]:
+    """Keep others from running kubeadm. One that a killed run started is waited for."""
+    give_up = time.monotonic() + timeout
+    with open(paths.LOCK, "a", encoding="utf-8") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    raise FabricError(
+                        f"Another kubeadm has been running for more than {timeout} s.",
+                        host_name(),
+                        f"{paths.LOCK} is held",
+                        "Wait for it or end it, then run again.",
+                    ) from None
+                time.sleep(1)
+        yield lock
+
+
+def is_locked() -> bool:
+    """Whether a kubeadm that an earlier run started is still running."""
+    if not os.path.exists(paths.LOCK):
+        return False
+    with open(paths.LOCK, "a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

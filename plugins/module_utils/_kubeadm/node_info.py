@@ -1,0 +1,75 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host has of Kubernetes: packages, images, and its membership."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import is_locked
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
+    Membership,
+    host_name,
+    inspect_host,
+)
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+
+class NodeInfo(Membership):
+    """Result of kubernetes_node_info."""
+
+    name: str
+    address: str
+    distribution: str  # ID of os-release
+    release: str  # VERSION_CODENAME
+    kubelet: str  # version; empty when it is not installed
+    containerd: str  # version; empty when it is not installed
+    images: t.List[str]  # that kubeadm lists for the version
+    kubeconfig_sha256: str  # of the administrator's kubeconfig; empty when there is none
+
+
+def program_version(text: str) -> str:
+    """The first version number in what a program prints of itself: v1.35.4, containerd ... v2.2.1 hash."""
+    match = re.search(r"\bv?(\d+\.\d+\.\d+\S*)", text)
+    return match.group(1) if match else ""
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file; empty when there is none."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, "rb") as handle:
+        return hashlib.sha256(handle.read()).hexdigest()
+
+
+def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.kubernetes_node_info)."""
+    params = module.params
+    name = params["node_name"] or host_name()
+    release = parse_os_release(read_text("/etc/os-release"))
+    listing = ["kubeadm", "config", "images", "list", "--kubernetes-version", params["version"]]
+    if params["image_repository"]:
+        listing += ["--image-repository", params["image_repository"]]
+    unfinished = os.path.exists(paths.MARKER) or is_locked()
+    node: NodeInfo = {
+        "name": name,
+        "address": params["address"] or default_address(),
+        "distribution": release.get("ID", ""),
+        "release": release.get("VERSION_CODENAME", ""),
+        "kubelet": program_version(output_of("kubelet", "--version")),
+        "containerd": program_version(output_of("containerd", "--version")),
+        "images": output_of(*listing).split(),
+        "kubeconfig_sha256": file_digest(paths.ADMIN),
+        **inspect_host(module, name, params["control_plane"], unfinished),
+    }
+    return {"node": node}

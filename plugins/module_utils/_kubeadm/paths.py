@@ -1,0 +1,18 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that kubeadm leaves on a host, and ours beside them."""
+
+from __future__ import annotations
+
+KUBERNETES = "/etc/kubernetes"
+ADMIN = f"{KUBERNETES}/admin.conf"
+KUBELET = f"{KUBERNETES}/kubelet.conf"
+# Any of these shows that a host is, was or was about to become a node.
+TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{KUBERNETES}/manifests/kube-apiserver.yaml")
+# There while we run kubeadm, and left behind when it was interrupted: only then may a half-made node be reset.
+MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
+# Held by kubeadm itself, which may go on after the run that started it was killed.
+LOCK = "/run/lock/ipu-fabric-kubeadm.lock"
+# Configuration for kubeadm, while it runs.
+CONFIG = "/run/ipu-fabric-kubeadm.yaml"

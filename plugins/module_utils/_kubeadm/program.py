@@ -1,0 +1,112 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubeadm program of this host, and the configuration documents that it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+API_VERSION = "kubeadm.k8s.io/v1beta4"
+
+
+class BootstrapToken(t.TypedDict):
+    """How a joining host finds the cluster and trusts it."""
+
+    token: str
+    apiServerEndpoint: str
+    caCertHashes: t.List[str]
+
+
+class DocumentDiscovery(t.TypedDict):
+    """The field `discovery` of a JoinConfiguration."""
+
+    bootstrapToken: BootstrapToken
+
+
+class ControlPlane(t.TypedDict, total=False):
+    """The field `controlPlane` of a JoinConfiguration."""
+
+    localAPIEndpoint: t.Dict[str, t.Union[str, int]]
+    certificateKey: str
+
+
+class Document(t.TypedDict, total=False):
+    """A configuration document: the fields that are set here. Those of the site pass as they are."""
+
+    apiVersion: str
+    kind: str
+    discovery: DocumentDiscovery
+    controlPlane: ControlPlane
+    certificateKey: str
+    kubernetesVersion: str
+
+
+def to_yaml(documents: t.Sequence[Document]) -> str:
+    """Configuration documents in the form that kubeadm reads. JSON is YAML."""
+    return "\n---\n".join(json.dumps(document, indent=2, sort_keys=True) for document in documents) + "\n"
+
+
+@contextlib.contextmanager
+def config_file(documents: t.Sequence[Document]) -> t.Iterator[str]:
+    """A configuration file that only root reads, removed afterwards: it may carry a token.
+
+    Its name is fixed, so that the next run overwrites and removes what a killed one left.
+    """
+    try:
+        with open(os.open(paths.CONFIG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(to_yaml(documents))
+        yield paths.CONFIG
+    finally:
+        os.remove(paths.CONFIG)
+
+
+def error_lines(text: str, limit: int = 25) -> str:
+    """The end of what kubeadm printed, without its progress."""
+
+    def is_progress(line: str) -> bool:
+        return bool(re.match(r"\[[a-z-]+\] ", line)) and "not healthy" not in line
+
+    return "\n".join([line for line in text.splitlines() if line.strip() and not is_progress(line)][-limit:])
+
+
+class Kubeadm:
+    """kubeadm on this host. Every command keeps the lock until it ends, even if the run that started it was killed."""
+
+    def __init__(self, module: AnsibleModule, lock: t.IO[str]) -> None:
+        self.module = module
+        self.lock = lock
+        self.path = module.get_bin_path("kubeadm", required=True)
+
+    def run(self, *arguments: str, next_step: str) -> str:
+        code, out, err = self.module.run_command([self.path, *arguments], pass_fds=[self.lock.fileno()])
+        if code == 0:
+            return str(out)
+        name = " ".join(["kubeadm", *[argument for argument in arguments if not argument.startswith("--")][:2]])
+        raise FabricError(f"{name} failed.", host_name(), error_lines(f"{out}\n{err}"), next_step)
+
+    def validate(self, config: str) -> None:
+        self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")
+
+    def preflight(self, command: str, config: str) -> None:
+        next_step = "Nothing was changed. Fix what it reports, or add it to kubernetes_ignore_preflight_errors."
+        self.run(command, "phase", "preflight", f"--config={config}", next_step=next_step)
+
+    def bootstrap(self, command: str, config: str) -> None:
+        """kubeadm init or kubeadm join."""
+        next_step = "Fix what kubeadm reports (journalctl -u kubelet says more). Then run again: it starts over."
+        self.run(command, f"--config={config}", "--skip-phases=preflight", next_step=next_step)
+
+    def reset(self) -> None:
+        self.run("reset", "--force", next_step="Reset the host by hand with kubeadm reset, then run again.")

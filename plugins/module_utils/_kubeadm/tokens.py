@@ -1,0 +1,87 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kubeadm token: what hosts join a cluster with."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import is_api_ready
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import (
+    API_VERSION,
+    Document,
+    Kubeadm,
+    config_file,
+)
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+NEXT_STEP = "See that the control plane is healthy."
+
+
+class Discovery(t.TypedDict):
+    """How a host finds and trusts the cluster. Secret."""
+
+    endpoint: str  # host:port of the API server
+    token: str
+    ca_hashes: t.List[str]  # pins of the certificate authority
+    certificate_key: str  # of the uploaded certificates, for control planes; else empty
+
+
+def parse_join_command(text: str, certificate_key: str = "") -> Discovery:
+    """Endpoint, token and CA hashes from the line that kubeadm token create --print-join-command prints."""
+    endpoint = re.search(r"kubeadm join (\S+)", text)
+    token = re.search(r"--token (\S+)", text)
+    hashes = re.findall(r"--discovery-token-ca-cert-hash (\S+)", text)
+    if not endpoint or not token or not hashes:
+        raise FabricError(
+            "Could not read the join command.",
+            "kubeadm token create",
+            "output in an unknown form",
+            "Use a release of kubeadm that this collection knows.",
+        )
+    return {
+        "endpoint": endpoint.group(1),
+        "token": token.group(1),
+        "ca_hashes": hashes,
+        "certificate_key": certificate_key,
+    }
+
+
+def upload_certificates(kubeadm: Kubeadm, version: str) -> str:
+    """Upload the control plane's certificates, sealed with a new key that only joining hosts get."""
+    key = secrets.token_hex(32)
+    documents: t.List[Document] = [
+        {"apiVersion": API_VERSION, "kind": "InitConfiguration", "certificateKey": key},
+        {"apiVersion": API_VERSION, "kind": "ClusterConfiguration", "kubernetesVersion": f"v{version}"},
+    ]
+    with config_file(documents) as config:
+        kubeadm.run("init", "phase", "upload-certs", "--upload-certs", f"--config={config}", next_step=NEXT_STEP)
+    return key
+
+
+def create_token(module: AnsibleModule) -> t.Dict[str, object]:
+    params = module.params
+    if module.check_mode:
+        discovery = Discovery(endpoint="", token="", ca_hashes=[], certificate_key="")
+        return {"changed": True, "discovery": discovery}
+    with hold_lock(params["lock_timeout"]) as lock:
+        if not is_api_ready(module):
+            raise FabricError(
+                "Could not create a token for the hosts that join.",
+                host_name(),
+                f"no API server that answers with {paths.ADMIN}",
+                "Set up the first control plane first: run without --limit, or with this host in it.",
+            )
+        kubeadm = Kubeadm(module, lock)
+        output = kubeadm.run("token", "create", f"--ttl={params['ttl']}", "--print-join-command", next_step=NEXT_STEP)
+        key = upload_certificates(kubeadm, params["version"]) if params["certificates"] else ""
+    return {"changed": True, "discovery": parse_join_command(output, key)}

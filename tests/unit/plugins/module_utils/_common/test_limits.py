@@ -1,0 +1,35 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits of locked memory in all their spellings."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common import limits
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "shown"),
+    [
+        ("unlimited", math.inf, "unlimited"),
+        ("infinity", math.inf, "unlimited"),
+        ("-1", math.inf, "unlimited"),
+        ("0", 0, "0 B"),
+        ("65536", 65536, "64 KiB"),
+        ("65537", 65537, "65537 B"),
+        ("64M", 67108864, "64 MiB"),
+        ("1T", 1 << 40, "1024 GiB"),
+    ],
+)
+def test_limits(limit, size, shown):
+    assert limits.limit_bytes(limit) == size
+    assert limits.readable(limit) == shown
+
+
+@pytest.mark.parametrize("limit", ["", "M", "64MB", "-2", "1.5G", "no limit"])
+def test_what_is_no_limit(limit):
+    with pytest.raises(ValueError, match="is no limit"):
+        limits.limit_bytes(limit)

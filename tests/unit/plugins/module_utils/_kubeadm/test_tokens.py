@@ -1,0 +1,44 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tokens for hosts that join."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import parse_join_command
+
+LINE = "kubeadm join 192.0.2.1:6443 --token abcdef.0123 --discovery-token-ca-cert-hash sha256:12 \n"
+
+
+def test_parse_join_command():
+    assert parse_join_command(LINE, "key") == {
+        "endpoint": "192.0.2.1:6443",
+        "token": "abcdef.0123",
+        "ca_hashes": ["sha256:12"],
+        "certificate_key": "key",
+    }
+    with pytest.raises(FabricError) as caught:
+        parse_join_command("kubeadm join 192.0.2.1:6443 --token abcdef.0123")
+    assert "abcdef" not in str(caught.value)
+
+
+def test_token(host, make_module):
+    host["api"] = True
+    module = make_module("token", printed={"token": LINE}, certificates=True)
+    discovery = module.apply()["discovery"]
+    assert discovery["endpoint"] == "192.0.2.1:6443"
+    assert len(discovery["certificate_key"]) == 64
+    # The key is in no argument, where every user of the host could read it.
+    assert not any(discovery["certificate_key"] in call for call in module.calls)
+
+
+def test_no_token_without_an_api(host, make_module):
+    with pytest.raises(FabricError, match="Could not create a token"):
+        make_module("token").apply()
+
+
+def test_no_token_in_check_mode(host, make_module):
+    result = make_module("token", check_mode=True, certificates=True).apply()
+    assert result["discovery"]["token"] == ""

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which file of plugins/ may import which: no cycles, and nothing on hosts that they lack."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import typing as t
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
+PREFIX = "ansible_collections.ipu.fabric.plugins."
+# Packages whose code runs on hosts, with nothing but Python.
+HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubeadm", "_model")}
+# Modules that roles call on the hosts of the inventory; all others run where the API is.
+HOST_MODULES = (
+    "apt_packages",
+    "etcd_member",
+    "host_info",
+    "kernel_settings",
+    "kubeadm",
+    "kubernetes_node_info",
+    "memlock",
+    "rdma_host",
+    "rdma_info",
+    "systemd_units",
+    "unowned_files",
+    "vipu_info",
+)
+Graph = t.Dict[str, t.Set[str]]
+
+
+def file_name(path: Path) -> str:
+    return ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
+
+
+def package_of(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def imported_names(tree: ast.AST) -> t.Iterator[str]:
+    """Everything that is imported, under its full name, even inside of functions and for types only."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import: Ansible can't ship it"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+FILES = {file_name(path): path for path in sorted(PLUGINS.rglob("*.py"))}
+IMPORTS = {name: set(imported_names(ast.parse(path.read_text(encoding="utf-8")))) for name, path in FILES.items()}
+
+
+def file_of(imported: str) -> str:
+    """The file of plugins/ that an imported name comes from."""
+    name = imported[len(PREFIX) :]
+    return name if name in FILES else package_of(name)
+
+
+def own(names: t.Iterable[str]) -> t.Set[str]:
+    return {file_of(name) for name in names if name.startswith(PREFIX)}
+
+
+def file_graph() -> Graph:
+    return {name: own(names) for name, names in IMPORTS.items()}
+
+
+def package_graph() -> Graph:
+    graph: Graph = {package_of(name): set() for name in FILES}
+    for name, targets in file_graph().items():
+        graph[package_of(name)] |= {package_of(target) for target in targets} - {package_of(name)}
+    return graph
+
+
+def find_cycle(graph: Graph) -> t.List[str]:
+    """A way through the graph that ends where it begins; empty when there is none."""
+    done: t.Set[str] = set()
+
+    def follow(name: str, way: t.Tuple[str, ...]) -> t.List[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for target in sorted(graph.get(name, ())):
+            cycle = follow(target, (*way, name))
+            if cycle:
+                return cycle
+        done.add(name)
+        return []
+
+    return next(filter(None, (follow(name, ()) for name in sorted(graph))), [])
+
+
+def reach(graph: Graph, start: str) -> t.Set[str]:
+    """All files that a file imports, itself and through others."""
+    found: t.Set[str] = set()
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        todo += graph[name] - found
+        found |= graph[name]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("graph", "cycle"),
+    [
+        ({"a": {"b", "c"}, "b": {"c"}, "c": set()}, []),
+        ({"a": {"b"}, "b": {"c"}, "c": {"b"}}, ["b", "c", "b"]),
+        ({"a": {"a"}}, ["a", "a"]),
+    ],
+)
+def test_find_cycle(graph: Graph, cycle: t.List[str]) -> None:
+    assert find_cycle(graph) == cycle
+
+
+def test_imports_lead_to_files() -> None:
+    missing = {f"{name} imports {target}" for name, targets in file_graph().items() for target in targets - set(FILES)}
+    assert missing == set()
+
+
+@pytest.mark.parametrize("graph", [file_graph(), package_graph()], ids=["files", "packages"])
+def test_no_cycles(graph: Graph) -> None:
+    cycle = find_cycle(graph)
+    assert not cycle, " -> ".join(cycle)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if package_of(name) in HOST_PACKAGES])
+def test_code_on_hosts_imports_only_what_hosts_have(name: str) -> None:
+    others = {imported for imported in IMPORTS[name] if not imported.startswith(("ansible.module_utils.", PREFIX))}
+    assert {imported.partition(".")[0] for imported in others} - set(sys.stdlib_module_names) == set()
+    assert {package_of(target) for target in file_graph()[name]} <= HOST_PACKAGES
+
+
+@pytest.mark.parametrize("module", HOST_MODULES)
+def test_modules_on_hosts_reach_only_code_for_hosts(module: str) -> None:
+    assert {package_of(name) for name in reach(file_graph(), f"modules.{module}")} <= HOST_PACKAGES
+
+
+def test_packages_re_export_nothing() -> None:
+    assert [name for name in FILES if name.endswith("__init__")] == []
