@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    CHECK_TYPES,
     FAILED,
-    KINDS,
     PASSED,
     SKIPPED,
-    Check,
 )
 
 TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
@@ -77,7 +77,7 @@ def figure(check: t.Optional[Check]) -> str:
 
 def as_text(matrix: Matrix, width: int) -> t.List[str]:
     """Numbered rows and columns, or the worst pairs where those are too wide."""
-    title = f"  {matrix.network}: {KINDS[matrix.check].title}, {matrix.unit}"
+    title = f"  {matrix.network}: {CHECK_TYPES[matrix.check].title}, {matrix.unit}"
     numbers = [str(number) for number in range(1, len(matrix.nodes) + 1)]
     rows = [
         (
