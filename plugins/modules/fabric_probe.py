@@ -11,8 +11,8 @@ short_description: Facts about the fabric, from inside pods on every node
 version_added: 0.1.0
 description:
   - Creates a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at
-    once, and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has RDMA, one
-    that asks for the RDMA resource.
+    once, and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has
+    RDMA, one that asks for the RDMA resource.
   - Draws no conclusions; M(ipu.fabric.fabric_report) does.
   - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by the next one with
     the same O(namespace).

@@ -18,8 +18,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import rdma_checks, traffic_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe as prober
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import rdma_checks, traffic_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, PASSED
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options, Pods
 
