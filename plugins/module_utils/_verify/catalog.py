@@ -127,7 +127,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate and restarts the controller.",
     ),
     "ipu_certificate": CheckType(
-        "Webhook certificate is valid",
+        "Webhook certificate",
         "ipu",
         "Run the playbook ipu.fabric.fabric: it renews the certificate in its last 30 days (ipu_operator_renew_days).",
     ),

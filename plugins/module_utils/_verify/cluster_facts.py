@@ -25,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
+    Certificate,
     ChartRelease,
     ClusterFacts,
     ClusterNetwork,
@@ -59,7 +60,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
     nodes = {node["metadata"]["name"]: node for node in listed.result()}
-    facts: t.Any = {
+    facts = {
         "version": query("gitVersion", version.result()) or "",
         "nodes": {name: node_facts(plan, node) for name, node in nodes.items()},
         "policy": status_of(policy.result()),
@@ -70,7 +71,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "networks": {name: network_facts(*pending) for name, pending in networks.items()},
         "ipu": operator.result() if operator else {},
     }
-    return facts, nodes
+    return t.cast(ClusterFacts, facts), nodes
 
 
 def status_of(obj: t.Optional[Object]) -> t.Any:
@@ -123,12 +124,11 @@ def ipu_facts(cluster: Cluster) -> IpuFacts:
     ]
     proxy = next((each for each in found if each["name"] == IPU_DEPLOYMENTS[-1]), None)
     namespace = found[0]["namespace"] if found else "ipu-operator"
-    facts: t.Any = {
+    return {
         "deployments": found,
         "proxy": proxy_health(cluster, proxy),
-        "certificate": certificate(cluster, namespace),
+        "certificate": t.cast(Certificate, certificate(cluster, namespace)),
     }
-    return facts
 
 
 def proxy_health(cluster: Cluster, proxy: t.Optional[Deployment]) -> Health:

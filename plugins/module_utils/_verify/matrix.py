@@ -58,9 +58,9 @@ def worst(matrix: Matrix) -> t.List[Check]:
     return sorted(matrix.pairs.values(), key=lambda check: (check.status == PASSED, sign * (check.value or 0)))
 
 
-def as_data(matrix: Matrix) -> t.Dict[str, t.Any]:
+def as_data(matrix: Matrix) -> t.Dict[str, object]:
     """For report.json: the figure, or null where none was measured, by client and then by server."""
-    figures: t.Dict[str, t.Dict[str, t.Any]] = {}
+    figures: t.Dict[str, t.Dict[str, t.Dict[str, object]]] = {}
     for (client, server), check in sorted(matrix.pairs.items()):
         figures.setdefault(client, {})[server] = {"status": check.status, "value": check.value}
     parts = {"network": matrix.network, "check": matrix.check, "unit": matrix.unit, "nodes": matrix.nodes}

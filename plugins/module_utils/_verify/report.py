@@ -50,21 +50,21 @@ def table(checks: t.Sequence[Check]) -> str:
 
 
 def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
-    """One group of lines for all checks of a kind, network and status."""
+    """One group of lines for all checks of a type, network and status."""
     groups: t.Dict[t.Tuple[str, str, str, str], t.List[Check]] = {}
     for check in checks:
         reason = check.seen if check.status == SKIPPED else ""
         groups.setdefault((check.check, check.network, check.status, reason), []).append(check)
-    for (kind, network, status, reason), group in groups.items():
+    for (name, network, status, reason), group in groups.items():
         if status == FAILED:
             yield from (failure(check) for check in group[:FEW])
             if len(group) > FEW:
-                yield row(FAILED, CHECK_TYPES[kind].title, network, f"and {len(group) - FEW} more: see report.html")
+                yield row(FAILED, CHECK_TYPES[name].title, network, f"and {len(group) - FEW} more: see report.html")
         else:
-            yield row(status, CHECK_TYPES[kind].title, where(group, network), reason or seen(group))
+            yield row(status, CHECK_TYPES[name].title, place_text(group, network), reason or seen_text(group))
 
 
-def where(group: t.Sequence[Check], network: str) -> str:
+def place_text(group: t.Sequence[Check], network: str) -> str:
     """The one subject, or how many there are."""
     first = subject(group[0])
     if len(group) > 1:
@@ -72,7 +72,7 @@ def where(group: t.Sequence[Check], network: str) -> str:
     return ", ".join(filter(None, [network, first]))
 
 
-def seen(group: t.Sequence[Check]) -> str:
+def seen_text(group: t.Sequence[Check]) -> str:
     """What was seen: once when it is the same, from least to most for figures, else the first few."""
     texts = list(dict.fromkeys(check.seen for check in group))
     values = [check.value for check in group if check.value is not None]
@@ -104,7 +104,7 @@ def row(status: str, title: str, place: str, text: str) -> t.List[str]:
 # Files
 
 
-def as_dict(check: Check) -> t.Dict[str, t.Any]:
+def as_dict(check: Check) -> t.Dict[str, object]:
     return {
         **check._asdict(),
         "title": CHECK_TYPES[check.check].title,

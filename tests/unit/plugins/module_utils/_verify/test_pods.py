@@ -63,9 +63,12 @@ def test_mtu_of(network: int, host: str, mtu: int) -> None:
     assert pod_data.mtu_of(planned, planned["networks"][network], host) == mtu
 
 
-@pytest.mark.parametrize(("host", "ports"), [("w1", [8090, 8091]), ("w2", [8091])])
-def test_controllers_of(host: str, ports: t.List[int]) -> None:
-    assert [port for address, port in pod_data.controllers_of(plan(), host)] == ports
+FIRST, SECOND = ("10.5.0.20", 8090), ("10.5.0.21", 8091)
+
+
+@pytest.mark.parametrize(("host", "controllers"), [("w1", [FIRST, SECOND]), ("w2", [SECOND])])
+def test_controllers_of(host: str, controllers: t.List[t.Tuple[str, int]]) -> None:
+    assert pod_data.controllers_of(plan(), host) == controllers
 
 
 def manifest(rdma: bool, **allocatable: str) -> Facts:
@@ -98,9 +101,17 @@ def test_only_the_rdma_container_may_lock_memory_and_it_asks_for_what_the_node_h
     assert "add" not in f"{root}{user}"
 
 
-@pytest.mark.parametrize("name", ["w1", "n" * 253])
-def test_pod_names_fit(name: str) -> None:
-    assert len(pod_data.pod_name(name)) <= 253
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        ("w1", "probe-w1"),
+        ("w1.example.com", "probe-w1.example.com"),
+        ("n" * 253, "probe-" + "n" * 247),
+        ("n" * 246 + ".example.com", "probe-" + "n" * 246),  # no dot at the end
+    ],
+)
+def test_pod_names_fit(node: str, name: str) -> None:
+    assert pod_data.pod_name(node) == name
 
 
 def status(*states: Facts, **more: t.Any) -> Facts:
@@ -121,6 +132,8 @@ RUNNING: Facts = {"running": {"startedAt": "now"}}
         ({"status": {"phase": "Pending"}}, [], "waiting", "the kubelet has not started the pod"),
         ({}, [], "waiting", "the kubelet has not started the pod"),
         (status(RUNNING, RUNNING, phase="Running"), [], "running", ""),
+        (status({"running": {}}, phase="Running"), [], "running", ""),
+        (status(RUNNING, {"running": None}), [], "waiting", "the kubelet has not started the pod"),
         (status(RUNNING, waiting("ContainerCreating")), [], "waiting", "ContainerCreating"),
         (status(RUNNING, waiting("ErrImagePull")), [], "waiting", "ErrImagePull"),
         (status(RUNNING, waiting("ImagePullBackOff")), [], "failed", "ImagePullBackOff, img: because"),
@@ -135,6 +148,7 @@ RUNNING: Facts = {"running": {"startedAt": "now"}}
 def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, reason: str) -> None:
     found = pod_objects.pod_state(pod, failures)
     assert (found.state, found.reason.endswith(reason)) == (state, True)
+    assert bool(found.reason) == (state != "running")
 
 
 @pytest.mark.parametrize(
