@@ -43,6 +43,7 @@ with contextlib.suppress(ImportError):  # connect() says what is missing
     from kubernetes.stream.ws_client import websocket_call
 
 SETTLE_SECONDS = 5
+EVENTS_SECONDS = 2  # only a slow start is worth the question
 ASK_SECONDS = 60
 PING_SECONDS = 30
 TRAFFIC_SECONDS = 30
@@ -221,7 +222,7 @@ def wait_for_pods(run: Run, pods: Pods) -> None:
     while any(pod["state"] == "waiting" for pod in pods.values()):
         time.sleep(0.2 + len(pods) / 400)  # a list of many pods costs the API server a lot
         now = time.monotonic()
-        if now - asked_events > 2:  # only a slow start is worth the question
+        if now - asked_events > EVENTS_SECONDS:
             failures, asked_events = sandbox_failures(run), now
         seen = {pod["metadata"]["name"]: pod for pod in run.cluster.items(run.path("pods"))}
         for facts in pods.values():

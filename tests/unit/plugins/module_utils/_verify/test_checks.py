@@ -236,7 +236,8 @@ NO_EXEC = {"uid": None, "memlock": None, "error": "exec failed: no"}
 LOW = {"soft": "8388608", "hard": "8388608"}
 NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
 NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
-LATE = {"state": "notReady", "appliedStates": [{"name": "state-nv-ipam", "state": "notReady"}]}
+IGNORED = {"name": "state-OFED", "state": "ignore"}
+LATE = {"state": "notReady", "appliedStates": [IGNORED, {"name": "state-nv-ipam", "state": "notReady"}]}
 VIPU = {"host": "10.5.0.20", "port": 8090}
 ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
 
@@ -246,6 +247,7 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
     [
         ("releases", [], {"release": "skipped"}, "not installed by Helm"),
         ("releases/0/status", "pending-upgrade", {"release": "failed"}, "26.4.1, pending-upgrade"),
+        ("releases/0/version", "v26.4.1", {}, ""),
         ("releases/1/version", "1.1.0", {"release": "failed"}, "1.1.0, deployed"),
         ("kinds", ["NicClusterPolicy", "MacvlanNetwork", "IPUJob"], {"kinds": "failed"}, "NetworkAttachmentDefinition"),
         ("policy", None, {"policy": "failed"}, "no NicClusterPolicy"),
@@ -306,11 +308,13 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": "refused"}, {"vipu": "failed"}, "not open: refused"),
         ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": ""}, {"vipu": "failed"}, "no answer"),
         ("pods/w1/root/vipu/0", {**VIPU, "rc": 127, "seen": ""}, {"vipu": "skipped"}, "neither nc nor bash"),
+        ("nodes/w1/labels", {"vipu-ctrl": "other"}, {"ipu_labels": "failed"}, "vipu-ctrl=other"),
         ("nodes/w1/labels", {}, {"ipu_labels": "failed"}, "vipu-ctrl=(none)"),
         ("ipu/deployments/1/ready", 0, {"ipu_operator": "failed"}, "ipu-operator-vipu-proxy 0 of 1 ready"),
         ("ipu/deployments", [], {"ipu_operator": "failed"}, "no Deployment"),
         ("webhook", {"passed": False, "seen": "x509: expired"}, {"webhook": "failed"}, "x509: expired"),
         ("ipu/proxy", {"healthy": False, "seen": "503"}, {"vipu_proxy": "failed"}, "503"),
+        ("ipu/certificate/days", 14, {}, ""),
         ("ipu/certificate/days", 13, {"ipu_certificate": "failed"}, "13 days, until 2027-11-21"),
         ("ipu/certificate/days", -1, {"ipu_certificate": "failed"}, "-1 days"),
         ("ipu/certificate", {"end": "", "days": None}, {"ipu_certificate": "failed"}, "no certificate in the Secret"),
@@ -382,6 +386,13 @@ def test_attachments_with_one_store_of_whereabouts_are_one_pool(change: Facts, s
     facts["allocators"] = [{**copy_of_it, **change}]
     (found,) = (check for check in check_fabric(planned, facts, EXPECT) if check.check == "pool_overlap")
     assert found.status == status
+
+
+def test_an_address_of_two_pods_leaves_as_much_room() -> None:
+    facts = probe()
+    facts["pools"][0]["orphaned"] = TWICE
+    (found,) = (check for check in check_fabric(plan(), facts, EXPECT) if check.check == "ip_pool")
+    assert found.seen.endswith("; leaked: 10.5.0.131 (two pods have it: a/b, a/c)")
 
 
 def test_whereabouts_makes_its_pool_for_the_first_pod() -> None:

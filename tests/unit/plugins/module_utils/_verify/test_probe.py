@@ -41,6 +41,7 @@ class FakeApi(Cluster):
         self.namespaces: t.Dict[str, Facts] = {}
         self.pods: t.Dict[str, Facts] = {}
         self.deleted: t.List[str] = []
+        self.labels: Facts = {}  # of the last namespace
         self.looks = 0
         self.pod_status: Facts = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
         self.lock = threading.Lock()
@@ -53,6 +54,7 @@ class FakeApi(Cluster):
         if path == "/api/v1/namespaces":
             name = body["metadata"]["generateName"] + "x1"
             self.namespaces[name] = {"metadata": {**body["metadata"], "name": name}}
+            self.labels = body["metadata"]["labels"]
             return self.namespaces[name]
         if path.endswith("/pods"):
             self.pods[body["metadata"]["name"]] = body
@@ -124,6 +126,17 @@ def test_a_healthy_run_is_proved_and_leaves_nothing() -> None:
     json.dumps(facts)  # a module's result
 
 
+@pytest.mark.parametrize(("rdma", "level"), [(False, "baseline"), (True, "privileged")])
+def test_the_namespace_allows_no_more_than_the_pods_need(
+    rdma: bool, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "ask_pods", lambda run, pods: None)
+    planned, api = plan(), FakeApi(["n0", "n1"])
+    planned["networks"][0].update(rdma=rdma, resource="rdma/shared")
+    probe.probe(api, planned, options())
+    assert api.labels == {pod_data.LABEL: "verify", "pod-security.kubernetes.io/enforce": level}
+
+
 def test_two_hundred_nodes_in_one_call() -> None:
     names = [f"n{i}" for i in range(200)]
     start = time.monotonic()
@@ -188,6 +201,21 @@ def test_a_pod_that_never_runs_says_what_it_waited_for() -> None:
     api.pod_status = {"phase": "Pending", "containerStatuses": [{"image": "tools", "state": state}]}
     facts = probe.probe(api, plan(), options(timeout=1))
     assert {pod["reason"] for pod in facts["pods"].values()} == {"not running after 1 s: ContainerCreating"}
+
+
+def test_a_network_that_the_kubelet_cannot_set_up_stops_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [
+        {"involvedObject": {"name": "probe-n0"}, "message": "pool is full", "count": 3},
+        {"involvedObject": {"name": "probe-n1"}, "message": "Link not found", "count": 1, "series": {"count": 4}},
+    ]
+    api = FakeApi(["n0", "n1"], **{"/api/v1/namespaces/verify-x1/events": {"items": events}})
+    api.pod_status = {"phase": "Pending"}
+    monkeypatch.setattr(probe, "EVENTS_SECONDS", 0)
+    facts = probe.probe(api, plan(), options(timeout=30))
+    assert {pod["reason"] for pod in facts["pods"].values()} == {
+        "the pod's network could not be set up: pool is full",
+        "the pod's network could not be set up: Link not found",
+    }
 
 
 def test_a_node_that_has_not_joined_gets_no_pod() -> None:
@@ -369,6 +397,25 @@ def test_an_attachment_is_data_or_text(config: t.Any, expected: t.Any) -> None:
     path = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions/rdma-net"
     api = FakeApi(["n0", "n1"], **{path: {"spec": {"config": config}}})
     assert probe.probe(api, plan(), options())["networks"]["rdma-net"]["attachment"] == expected
+
+
+def test_deployments_of_the_ipu_operator_are_found_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deployments(path: str, fieldSelector: str = "", **query: t.Any) -> t.List[Facts]:  # noqa: N803 the API's word
+        name = fieldSelector.partition("=")[2]
+        scale = {"spec": {"replicas": 2}, "status": {"readyReplicas": 1}} if "proxy" in name else {"spec": {}}
+        return [{"metadata": {"name": name, "namespace": "elsewhere"}, **scale}]
+
+    asked: t.List[t.Any] = []
+    api = FakeApi([])
+    monkeypatch.setattr(api, "items", deployments)
+    monkeypatch.setattr(
+        cluster_facts, "proxy_health", lambda cluster, proxy: {"healthy": proxy["ready"] == 1, "seen": ""}
+    )
+    monkeypatch.setattr(cluster_facts, "certificate", lambda cluster, namespace: asked.append(namespace))
+    found = cluster_facts.ipu_facts(api)
+    assert [(each["ready"], each["wanted"]) for each in found["deployments"]] == [(0, 1), (1, 2)]
+    assert found["proxy"]["healthy"]
+    assert asked == ["elsewhere"]
 
 
 @pytest.mark.parametrize(("refusals", "healthy"), [(0, True), (2, True), (3, False)])

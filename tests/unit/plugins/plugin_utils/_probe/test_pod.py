@@ -122,6 +122,8 @@ def test_rdma_is_read_from_sysfs(image: Image, tmp_path: Path) -> None:
     }.items():  # fmt: skip
         (port / name).parent.mkdir(parents=True, exist_ok=True)
         (port / name).write_text(text + "\n")
+    for name in ("infiniband_verbs/uverbs0", "infiniband_mad/umad0", "misc/rdma_cm", "misc/other"):
+        (tmp_path / "class" / name).mkdir(parents=True)
     image.add("grep", f'exec {shutil.which("grep")} "$@"')
     script = SCRIPT.replace("SYSFS=/sys/class", f"SYSFS={tmp_path}/class")
     argv = [str(image.path / "sh"), "-c", script, "pod.sh", "rdma"]
@@ -132,7 +134,8 @@ def test_rdma_is_read_from_sysfs(image: Image, tmp_path: Path) -> None:
         {"device": "mlx5_0", "port": 1, "index": 3, "gid": parsers.gid_of("10.5.0.130"), "type": "RoCE v2",
          "netdev": "net1"}
     ]  # fmt: skip
-    assert facts["classes"] == ["infiniband/mlx5_0"]
+    expected = {"infiniband/mlx5_0", "infiniband_verbs/uverbs0", "infiniband_mad/umad0", "misc/rdma_cm"}
+    assert set(facts["classes"]) == expected
 
 
 def test_a_full_size_packet_must_not_be_fragmented(image: Image) -> None:

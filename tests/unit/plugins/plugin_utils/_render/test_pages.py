@@ -65,6 +65,7 @@ class Page(HTMLParser):
 def test_html_is_whole_and_needs_nothing_else() -> None:
     text = report_page(CHECKS, HEAD)
     page = Page(text)
+    assert "prefers-color-scheme: dark" in text
     assert page.open == []
     assert page.links == []
     assert not any(word in text for word in ("http:", "https:", "@import", "url(", "<script"))
@@ -149,6 +150,7 @@ def test_a_matrix_is_a_square_as_long_as_it_fits(count: int, is_list: bool) -> N
 def test_the_plan_is_whole_and_needs_nothing_else() -> None:
     text = plan_page(sites.plan(sites.site()))
     page = Page(text)
+    assert "prefers-color-scheme: dark" in text
     assert (page.open, page.links) == ([], [])
     assert not any(word in text for word in ("http", "@import", "url(", "<script"))
     assert page.titles == ["Plan of the fabric", "Hosts"]
