@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import typing as t
 
 
@@ -12,20 +13,24 @@ def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]
     """Every pair, or, when those are too many, a ring with its diameters: each node is seen, near and far."""
     count = len(nodes)
     if count * (count - 1) // 2 <= most:
-        return [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
-    ring = [(nodes[i], nodes[(i + 1) % count]) for i in range(count)]
-    far = [(nodes[i], nodes[i + count // 2]) for i in range(count // 2)]
-    return list(dict.fromkeys(ring + far))[: max(most, count)]
+        return list(itertools.combinations(nodes, 2))
+    return ring(nodes, count // 2)[: max(most, count)]
 
 
 def choose_directed(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]:
     """Client and server of each test: all, or a ring with its diameters. Every node is both once at least."""
     count = len(nodes)
     if count * (count - 1) <= most:
-        return [(a, b) for a in nodes for b in nodes if a != b]
-    ring = [(nodes[i], nodes[(i + 1) % count]) for i in range(count)]
-    far = [(nodes[i], nodes[(i + count // 2) % count]) for i in range(count)]
-    return list(dict.fromkeys(ring + far))[: max(most, count)]
+        return list(itertools.permutations(nodes, 2))
+    return ring(nodes, count)[: max(most, count)]
+
+
+def ring(nodes: t.Sequence[str], diameters: int) -> t.List[t.Tuple[str, str]]:
+    """Each node with the next one, then so many of them with the opposite one."""
+    count = len(nodes)
+    near = [(node, nodes[(place + 1) % count]) for place, node in enumerate(nodes)]
+    far = [(node, nodes[(place + count // 2) % count]) for place, node in enumerate(nodes[:diameters])]
+    return list(dict.fromkeys(near + far))
 
 
 Job = t.TypeVar("Job")

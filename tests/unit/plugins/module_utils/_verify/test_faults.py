@@ -52,7 +52,7 @@ class Fault(t.NamedTuple):
 
 
 def status(message: str) -> Facts:
-    """Facts of a pod whose sandbox could not be made, by the way that the probe takes from the kubelet's events."""
+    """Facts of a pod whose network could not be set up, by the way that the probe takes from the kubelet's events."""
     state = pod_objects.pod_state({"status": {"phase": "Pending"}}, [message] * pod_objects.SANDBOX_FAILURES)
     return {**fabrics.pod("w1"), "state": state.state, "reason": state.reason}
 
