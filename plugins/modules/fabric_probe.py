@@ -10,14 +10,14 @@ module: fabric_probe
 short_description: Facts about the fabric, from inside pods on every node
 version_added: 0.1.0
 description:
-  - Makes a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at once,
-    and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has RDMA, one
-    that asks for the RDMA resource.
-  - Judges nothing; M(ipu.fabric.fabric_verdict) does.
+  - Creates a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at
+    once, and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has
+    RDMA, one that asks for the RDMA resource.
+  - Draws no conclusions; M(ipu.fabric.fabric_report) does.
   - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by the next one with
     the same O(namespace).
   - Stops early when a pod can't start, for example when its image can't be pulled; that node's facts say why.
-  - In check mode it makes no pods and asks nothing; RV(probe.probed) is then V(false).
+  - In check mode it creates no pods and asks nothing; RV(probe.probed) is then V(false).
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -73,29 +73,39 @@ options:
     description: Device of the partition that C(gc-hosttraffictest) uses.
     type: int
     default: 0
+  script:
+    description: Internal. The text of the script that runs in the pods; the action plugin of this module sets it.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
-- name: Look from inside pods
+- name: Probe the fabric from inside pods
   ipu.fabric.fabric_probe:
     kubeconfig: artifacts/admin.conf
     plan: "{{ fabric_plan }}"
   delegate_to: localhost
   run_once: true
   register: probe
+
+- name: Show the nodes whose pod did not start, and why
+  ansible.builtin.debug:
+    msg: "{{ item.key }}: {{ item.value.reason }}"
+  loop: "{{ probe.probe.pods | dict2items | rejectattr('value.state', 'eq', 'running') }}"
+  run_once: true
 """
 
 RETURN = r"""
 probe:
-  description: What was seen. Input of M(ipu.fabric.fabric_verdict).
+  description: What was seen. Input of M(ipu.fabric.fabric_report).
   returned: success
   type: dict
   contains:
     probed:
-      description: Whether pods were made. V(false) in check mode.
+      description: Whether pods were created. V(false) in check mode.
       type: bool
     reason:
-      description: Why no pods were made.
+      description: Why no pods were created.
       type: str
     seconds:
       description: How long it took.
@@ -111,7 +121,7 @@ probe:
       type: list
       elements: dict
     pools:
-      description: Address pools before the pods were made, as RV(ipu.fabric.ip_pool_info#module:pools).
+      description: Address pools before the pods were created, as RV(ipu.fabric.ip_pool_info#module:pools).
       type: list
       elements: dict
     address_sources:
@@ -138,7 +148,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.probe import pr
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if module.check_mode:
-        reason = "check mode makes no pods, and proof needs them"
+        reason = "check mode creates no pods, and proof needs them"
         return {"changed": False, "probe": {"probed": False, "reason": reason}}
     options = Options(**{name: module.params[name] for name in Options._fields})
     return {"changed": False, "probe": probe(connect(module), module.params["plan"], options)}
@@ -156,8 +166,9 @@ def main() -> None:
         ipu={"type": "bool", "default": True},
         ipu_partition={"type": "str", "default": ""},
         ipu_device={"type": "int", "default": 0},
+        script={"type": "str", "default": ""},
     )
-    run_module(spec, body, libraries=("jmespath", "netaddr"))
+    run_module(spec, body, libraries=("cryptography", "jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

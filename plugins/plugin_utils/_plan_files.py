@@ -15,7 +15,7 @@ from pathlib import Path
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.observation_cache import Cache
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_html
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 
 OBSERVATIONS = "observations.json"
 
@@ -52,7 +52,7 @@ def keep_plan(folder: str, plan: Plan, cache: Cache, check_mode: bool) -> t.Dict
     """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run."""
     files = {
         "plan.json": json.dumps(plan, indent=2) + "\n",
-        "plan.html": as_html(plan),
+        "plan.html": plan_page(plan),
         OBSERVATIONS: json.dumps(cache) + "\n",
     }
     before = {name: read_file(os.path.join(folder, name)) for name in files}

@@ -29,11 +29,11 @@ NEEDED = {
     "debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client",
     "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu seabios",
 }  # fmt: skip
-# What a Debian server has, RDMA's tools, MPI, and a container runtime. Nothing of Kubernetes.
+# What a Debian server has, RDMA's tools, MPI, a container runtime, and what verify's checks need where they run there.
 PACKAGES = (
     "systemd systemd-sysv dbus udev kmod openssh-server python3 iproute2 iputils-ping ethtool procps pciutils netbase "
     "rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest openmpi-bin python3-mpi4py "
-    "containerd initramfs-tools zstd"
+    "python3-jmespath python3-netaddr containerd initramfs-tools zstd"
 )
 MANAGEMENT_MAC, FABRIC_MAC = "52:54:00:5f:00:01", "52:54:00:5f:00:02"
 FABRIC_ADDRESS = "10.5.0.11"

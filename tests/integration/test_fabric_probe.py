@@ -12,23 +12,31 @@ import time
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import judge
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 LABEL = "fabric.ipu/verify"
+SCRIPT = (ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text()
 RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
 NO_IMAGE = {"reason": "ImagePullBackOff", "message": "not found"}
-SUBNET = {"cidr": "10.5.0.0/24", "range_start": "10.5.0.128", "range_end": "10.5.0.254", "exclude": []}
+SUBNET = {
+    "cidr": "10.5.0.0/24",
+    "gateway": "",
+    "range_start": "10.5.0.128",
+    "range_end": "10.5.0.254",
+    "exclude": [],
+    "needed": 0,
+}
 
 
 def plan(rdma: bool = False) -> t.Dict[str, t.Any]:
     network = {"name": "rdma-net", "namespace": "default", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": {}}
-    hosts = {
-        name: {"node": f"probe-{name}", "roles": ["worker"], "links": {"rdma-net": {"mtu": 1500}}}
-        for name in ("a", "b")
-    }
-    return {"hosts": hosts, "networks": [{**network, "rdma": rdma, "resource": "rdma/shared", "subnet": SUBNET}]}
+    link = {"netdev": "eth1", "rdma_netdevs": [], "device": "", "mtu": 1500, "addresses": []}
+    hosts = {name: {"node": f"probe-{name}", "roles": ["worker"], "links": {"rdma-net": link}} for name in ("a", "b")}
+    network.update(rdma=rdma, resource="rdma/shared", subnet=SUBNET, subnets=[SUBNET], pools=[])
+    return {"releases": {}, "hosts": hosts, "networks": [network], "vipu": {"controllers": [], "node_labels": {}}}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +91,7 @@ def test_pods_are_admitted_with_no_more_rights_than_they_need(
     run: Modules, api: ApiServer, rdma: bool, psa: str, containers: int
 ) -> None:
     with kubelet(api, RUNNING) as seen:
-        result = run("fabric_probe", plan=plan(rdma), ipu=False, timeout=20)
+        result = run("fabric_probe", script=SCRIPT, plan=plan(rdma), ipu=False, timeout=20)
     assert not result["changed"]
     assert [pod["spec"]["nodeName"] for pod in seen] == ["probe-a", "probe-b"]
     assert {pod["psa"] for pod in seen} == {psa}
@@ -95,9 +103,9 @@ def test_pods_are_admitted_with_no_more_rights_than_they_need(
 @pytest.mark.usefixtures("nodes")
 def test_a_command_that_cannot_run_is_a_failed_check_and_not_a_crash(run: Modules, api: ApiServer) -> None:
     with kubelet(api, RUNNING):
-        probe = run("fabric_probe", plan=plan(), ipu=False, timeout=20)["probe"]
+        probe = run("fabric_probe", script=SCRIPT, plan=plan(), ipu=False, timeout=20)["probe"]
     assert all(pod["root"]["error"].startswith("exec failed") for pod in probe["pods"].values())
-    found = {(check.check, check.status) for check in judge(plan(), probe, Expect(ipu=False))}
+    found = {(check.check, check.status) for check in check_fabric(plan(), probe, Expect(ipu=False))}
     assert {("memlock_root", "failed"), ("interface", "failed"), ("rping", "skipped")} <= found
 
 
@@ -105,7 +113,7 @@ def test_a_command_that_cannot_run_is_a_failed_check_and_not_a_crash(run: Module
 def test_an_image_out_of_reach_stops_early(run: Modules, api: ApiServer) -> None:
     start = time.monotonic()
     with kubelet(api, {"phase": "Pending", "containerStatuses": [{"state": {"waiting": NO_IMAGE}}]}):
-        probe = run("fabric_probe", plan=plan(), ipu=False, timeout=120)["probe"]
+        probe = run("fabric_probe", script=SCRIPT, plan=plan(), ipu=False, timeout=120)["probe"]
     assert time.monotonic() - start < 60
     assert all("ImagePullBackOff" in pod["reason"] for pod in probe["pods"].values())
     assert left(api) == []
@@ -116,7 +124,7 @@ def test_what_an_interrupted_run_left_is_removed(run: Modules, api: ApiServer) -
     api.kubectl("create", "namespace", "ipu-fabric-verify-old")
     api.kubectl("label", "namespace", "ipu-fabric-verify-old", f"{LABEL}=ipu-fabric-verify")
     assert left(api) == ["ipu-fabric-verify-old"]
-    run("fabric_probe", plan={**plan(), "networks": []}, ipu=False, timeout=0)
+    run("fabric_probe", script=SCRIPT, plan={**plan(), "networks": []}, ipu=False, timeout=0)
     assert left(api) == []
 
 
@@ -127,5 +135,5 @@ def test_check_mode_asks_nobody(run: Modules) -> None:
 
 def test_an_empty_plan_is_refused(run: Modules, api: ApiServer) -> None:
     with pytest.raises(ModuleFailedError, match="no hosts in it"):
-        run("fabric_probe", plan={})
+        run("fabric_probe", script=SCRIPT, plan={})
     assert left(api) == []

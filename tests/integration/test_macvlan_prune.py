@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.addon_checks import judge_overlaps
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_overlaps
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.integration.test_examples import play
 from ansible_collections.ipu.fabric.tests.integration.test_macvlan_network import Operator
@@ -246,7 +246,7 @@ def test_verify_sees_whoever_deals_the_same_addresses(run: Modules, api: ApiServ
         make(run, api, network)
     create(api, attachment(lab), attachment({**NEW, "name": "copy"}))
     found = address_sources(Cluster(get_api_client(kubeconfig=str(api.kubeconfig)).client))
-    (check,) = judge_overlaps({"networks": [{**NEW, "subnet": {"cidr": "10.5.0.0/24"}}]}, {"address_sources": found})
+    (check,) = check_overlaps({"networks": [{**NEW, "subnet": {"cidr": "10.5.0.0/24"}}]}, {"address_sources": found})
     assert check.status == "failed"
     assert check.seen.split("; ") == [
         f"IPPool {OPERATOR}/old (nv-ipam, left over): 127 addresses, 10.5.0.128 to 10.5.0.254",

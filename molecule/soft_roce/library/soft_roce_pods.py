@@ -1,25 +1,29 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Only for this scenario: network namespaces that stand for hosts and pods, asked and judged by what verify uses.
+"""Only for this scenario: network namespaces that stand for hosts and pods, probed and checked by what verify uses.
 
 A pod is a namespace with a macvlan net1 on its host's NIC, an rxe device on it, and an eth0 with the default route and
-a way to the other pod. The scripts, parsers and judgements are the product's; only the way into a pod is another:
+a way to the other pod. The script, parsers and checks are the product's; only the way into a pod is another:
 `ip netns exec`, not the API.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import planned_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe as prober
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Facts, Options
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import rdma_checks, traffic_checks
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, PASSED
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options, Pods
 
+Facts = t.Dict[str, t.Any]
 NETWORK = "rdma-net"
 SWITCH = """
 ip link add fabric type bridge mcast_snooping 0
@@ -53,60 +57,77 @@ OTHER_GID = "ip -n p2 address {} 169.254.0.2/16 dev net1"
 
 
 def pod_addresses(subnet: Facts) -> t.Iterator[str]:
-    """The addresses of the plan, as an IPAM deals them."""
-    (first, last), excluded = next(verify_checks.planned_ranges({"subnet": subnet}))
-    for number in range(int(first), int(last) + 1):
-        if not any(int(low) <= number <= int(high) for low, high in excluded):
-            yield str(ipaddress.ip_address(number))
+    """The addresses of the plan, as an IPAM gives them out."""
+    planned = next(planned_ranges({"subnets": [subnet], "pools": []}))
+    for address in planned.bounds:
+        if not any(address in excluded for excluded in planned.excluded):
+            yield str(address)
 
 
 def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
     """As fabric_plan has it, for hosts with their addresses."""
     network = {
         "name": NETWORK,
+        "namespace": "default",
         "master": "fabric0",
         "mtu": 1500,
         "rdma": True,
         "resource": "rdma/soft",
+        "ipam": {},
         "subnet": subnet,
+        "subnets": [subnet],
     }
+    link = {"netdev": "fabric0", "rdma_netdevs": ["fabric0"], "prefix": 24, "mtu": 1500}
     return {
         "networks": [network],
+        "vipu": {"controllers": []},
         "hosts": {
             name: {
                 "node": name,
                 "roles": ["worker"],
-                "links": {NETWORK: {"address": address, "mtu": 1500, "device": name.replace("h", "rxp")}},
+                "links": {
+                    NETWORK: {
+                        **link,
+                        "address": address,
+                        "addresses": [{"address": address, "prefix": 24}],
+                        "device": name.replace("h", "rxp"),
+                    }
+                },
             }
             for name, address in hosts.items()
         },
     }
 
 
-def run_in(_run: t.Any, pod: str, container: str, script: str, timeout: int) -> prober.Output:
+def run_in(run: prober.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> prober.Output:
     """In place of the API's exec."""
     user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"] if container == "user" else []
-    done = run_program(["ip", "netns", "exec", pod, *user, "sh", "-c", script], timeout)
+    done = run_program(["ip", "netns", "exec", pod, *user, "sh", "-c", run.options.script, "pod.sh", *command], timeout)
     return prober.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
 
 
-def traffic(run: t.Any, pods: Facts) -> t.List[Facts]:
+def traffic(run: prober.Run, pods: Pods) -> t.List[prober.Traffic]:
     """Once in 15 runs, on a machine that was ten times overloaded, a client hung: so there is a second try."""
-    tests = prober.run_traffic(run, pods)
-    return prober.run_traffic(run, pods) if any(test["rc"] for test in tests) else tests
+    tests = prober.measure_pairs(run, pods)
+    return prober.measure_pairs(run, pods) if any(test.get("rc") for test in tests) else tests
 
 
 def make_pods(module: AnsibleModule, subnet: Facts, hosts: t.Mapping[str, str]) -> None:
-    dealt, script = pod_addresses(subnet), SWITCH
+    addresses, script = pod_addresses(subnet), SWITCH
     for n, address in enumerate(hosts.values(), 1):
         first, then = (OTHER_GID.format("add"), OTHER_GID.format("delete")) if n == 2 else ("", "")
-        script += HOST.format(n=n, host=f"{address}/24", pod=f"{next(dealt)}/24", first=first, then=then)
+        script += HOST.format(n=n, host=f"{address}/24", pod=f"{next(addresses)}/24", first=first, then=then)
     module.run_command(["sh", "-euxc", script], check_rc=True)
 
 
 def main() -> None:
-    subnet_option, broken_option = {"type": "dict", "required": True}, {"type": "bool", "default": False}
-    module = AnsibleModule({"subnet": subnet_option, "broken": broken_option})
+    module = AnsibleModule(
+        {
+            "subnet": {"type": "dict", "required": True},
+            "script": {"type": "str", "required": True},
+            "broken": {"type": "bool", "default": False},
+        }
+    )
     subnet, broken = module.params["subnet"], module.params["broken"]
     hosts = {"h1": "10.6.0.11", "h2": "10.6.0.12"}
     if broken:
@@ -115,10 +136,11 @@ def main() -> None:
         make_pods(module, subnet, hosts)
 
     plan = plan_for(subnet, hosts)
-    pods: Facts = {
-        name: {"host": name, "pod": name.replace("h", "p"), "networks": [NETWORK], "state": "running"} for name in hosts
+    pods: Pods = {
+        name: {"host": name, "pod": name.replace("h", "p"), "networks": [NETWORK], "state": "running", "reason": ""}
+        for name in hosts
     }
-    options = Options("", "the VM", "", 60, 12, 4, False, "", 0)
+    options = Options(module.params["script"], "", "the VM", "", 60, 12, 4, False, "", 0)
     prober.run_in = run_in
     # One emulated processor plays both ends, while others may use the machine below it.
     prober.ASK_SECONDS = prober.PING_SECONDS = prober.TRAFFIC_SECONDS = 60
@@ -128,21 +150,21 @@ def main() -> None:
         prober.ask_pods(run, pods)
         if not broken:
             facts.update(pairs=prober.ping_pairs(run, pods), traffic=traffic(run, pods))
-    expect = verify_checks.Expect(ipu=False)
-    judges = (
-        verify_checks.judge_pods,
-        verify_checks.judge_pairs,
-        verify_checks.judge_rdma,
-        verify_checks.judge_traffic,
-    )
+    expect = Expect(ipu=False)
+    checks = [
+        *verify_checks.check_pods(plan, facts),
+        *traffic_checks.check_pings(plan, facts),
+        *rdma_checks.check_rdma(plan, facts),
+        *traffic_checks.check_traffic(plan, facts, expect),
+        verify_checks.unique_check(plan, plan["networks"][0], pods),
+    ]
     # No kubelet here that would count resources.
-    checks = [c for judge in judges for c in judge(plan, facts, expect) if c.check != "rdma_resource"]
-    checks.append(verify_checks.unique_check(plan, plan["networks"][0], pods))
+    checks = [check for check in checks if check.check != "rdma_resource"]
     rows = [f"{c.status:8} {c.check:16} {c.node or '-'.join(c.pair):6} {c.seen}" for c in checks]
     module.exit_json(
         text="\n".join(rows),
-        failed_checks=sorted(f"{c.node} {c.check}" for c in checks if c.status == verify_checks.FAILED),
-        passed_checks=sorted({c.check for c in checks if c.status == verify_checks.PASSED}),
+        failed_checks=sorted(f"{c.node} {c.check}" for c in checks if c.status == FAILED),
+        passed_checks=sorted({c.check for c in checks if c.status == PASSED}),
         indexes=[c.seen for c in checks if c.check == "gid"],
     )
 

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import read_address, read_range
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Exclusion, PlannedNetwork
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
@@ -28,22 +27,20 @@ class PlannedRange(t.NamedTuple):
         return f"{self.bounds[0]} - {self.bounds[-1]}"
 
 
-def read_entry(entry: t.Union[str, Object]) -> netaddr.IPRange:
+def read_entry(entry: t.Union[str, Exclusion]) -> netaddr.IPRange:
     """The range of a CIDR, an address, an `a-b` range, or a startIP/endIP pair."""
-    return read_range("{startIP}-{endIP}".format(**entry) if isinstance(entry, dict) else entry, strict=False)
+    return read_range(entry if isinstance(entry, str) else f"{entry['startIP']}-{entry['endIP']}", strict=False)
 
 
-def planned_ranges(network: Object) -> t.Iterator[PlannedRange]:
+def planned_ranges(network: PlannedNetwork) -> t.Iterator[PlannedRange]:
     """One for each family of a planned network."""
-    subnets = network.get("subnets") or [network["subnet"]]
-    for subnet, pool in itertools.zip_longest(subnets, network.get("pools") or [network.get("pool")]):
-        block = ipaddress.ip_network(subnet["cidr"], strict=False)
-        first, last = subnet.get("range_start") or block[0], subnet.get("range_end") or block[-1]
-        excluded = [*(subnet.get("exclude") or ()), *((pool or {}).get("exclusions") or ())]
-        yield PlannedRange(read_range(f"{first}-{last}"), [read_entry(entry) for entry in excluded])
+    for subnet, pool in itertools.zip_longest(network["subnets"], network["pools"]):
+        excluded = [*subnet["exclude"], *(pool["exclusions"] if pool else ())]
+        bounds = read_range(f"{subnet['range_start']}-{subnet['range_end']}")
+        yield PlannedRange(bounds, [read_entry(entry) for entry in excluded])
 
 
-def address_fault(network: Object, address: str) -> str:
+def address_fault(network: PlannedNetwork, address: str) -> str:
     """Why a pod should not have this address; empty when it may."""
     ip = read_address(address)
     ranges = list(planned_ranges(network))

@@ -66,7 +66,7 @@ def audit(cluster: Cluster, settle: float) -> t.List[AddressPool]:
     return confirmed_leaks(pools, read_pools(cluster))
 
 
-def report_pools(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def report_pools(module: AnsibleModule) -> t.Dict[str, object]:
     """Body of the module ip_pool_info."""
     pools = audit(connect(module), module.params["settle"])
     wanted = module.params["cidrs"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-Facts = t.Dict[str, t.Any]
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import NetworkState, RoutingPolicy
 
 
 class Stack(t.NamedTuple):
@@ -41,18 +42,18 @@ STACKS = {
 }
 
 
-def stack_name(plan: Facts) -> str:
-    return plan.get("releases", {}).get("stack") or "network_operator"
+def stack_name(plan: Plan) -> str:
+    return plan["releases"].get("stack") or "network_operator"
 
 
-def network_path(plan: Facts, network: Facts) -> str:
+def network_path(plan: Plan, network: PlannedNetwork) -> str:
     """Where the API has the object of a network."""
     stack = STACKS[stack_name(plan)]
-    place = stack.path.format(name=network["name"], namespace=network.get("namespace") or "default")
+    place = stack.path.format(name=network["name"], namespace=network["namespace"])
     return f"/apis/{stack.group}/{place}"
 
 
-def network_state(stack: Stack, state: t.Optional[Facts]) -> t.Tuple[bool, str, str]:
+def network_state(stack: Stack, state: t.Optional[NetworkState]) -> t.Tuple[bool, str, str]:
     """Whether a network is as it should be, how that is called, and what is seen."""
     if not stack.states:
         return state is not None, "there", f"no {stack.network}" if state is None else "there"
@@ -62,12 +63,12 @@ def network_state(stack: Stack, state: t.Optional[Facts]) -> t.Tuple[bool, str, 
     return (state or {}).get("state") == "ready", "ready", text
 
 
-def has_own_routes(network: Facts) -> bool:
+def has_own_routes(network: PlannedNetwork) -> bool:
     """Whether each rail has a routing table of its own in the pod."""
-    return (network.get("ipam") or {}).get("type") == "spiderpool"
+    return network["ipam"].get("type") == "spiderpool"
 
 
-def route_seen(policy: Facts, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:
+def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:
     """Whether what an address sends leaves by its own rail's gateway, and what is there.
 
     :arg policy: rules and default routes, as read_policy() gives them.

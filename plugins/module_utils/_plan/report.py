@@ -1,11 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan for people: as text for a terminal of 80 columns, and as one HTML file that needs nothing else."""
+"""A plan as text for a terminal of 80 columns, and the rows that plan.html shows too."""
 
 from __future__ import annotations
 
-import html
 import textwrap
 import typing as t
 
@@ -156,52 +155,3 @@ def as_text(plan: Preflight, title: str = "Plan") -> str:
         for line in finding_lines(finding):
             lines += _wrap(line, "    ")
     return "\n".join(lines) + "\n"
-
-
-_STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;color:#1b2733;margin:2rem auto;max-width:70rem;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
-table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;
-border-bottom:1px solid #dde3e9;vertical-align:top}th{color:#5b6b7a;font-weight:600}
-code{font:13px ui-monospace,monospace}.error{color:#a8201a;font-weight:600}.warning{color:#8a5a00;font-weight:600}
-.ok{color:#22703b}dt{float:left;clear:left;width:7rem;color:#5b6b7a}dd{margin-left:7rem;min-height:1.5em}
-"""
-
-
-def _html_table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]]) -> str:
-    """Cells are HTML already."""
-    head = "".join(f"<th scope=col>{cell}</th>" for cell in heading)
-    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-
-
-def _state(text: str) -> str:
-    kind = next((kind for kind in ("error", "warning") if kind in text), "ok")
-    return f"<span class={kind}>{html.escape(text)}</span>"
-
-
-def as_html(plan: Preflight, title: str = "Plan of the fabric") -> str:
-    heading, rows = host_rows(plan)
-    hosts = [[*(html.escape(cell) for cell in row[:-1]), _state(row[-1])] for row in rows]
-    findings = [
-        [
-            _state(finding["level"]),
-            html.escape(finding["check"]),
-            html.escape(shorten_list(finding["hosts"], 20) or "all"),
-            f"{html.escape(finding['what'])}<br>{html.escape(finding['seen'])}",
-            html.escape(finding["next"]),
-        ]
-        for finding in plan["findings"]
-    ]
-    decided = "\n".join(f"<dt>{html.escape(word)}</dt><dd>{html.escape(text)}</dd>" for word, text in facts(plan))
-    parts = [
-        "<!doctype html>",
-        f'<html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width">'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(headline(plan))}</p>",
-        f"<dl>{decided}</dl>",
-        f"<h2>Hosts</h2>{_html_table([html.escape(cell) for cell in heading], hosts)}",
-    ]
-    if findings:
-        parts.append(f"<h2>Findings</h2>{_html_table(['', 'Check', 'Hosts', 'What', 'Next'], findings)}")
-    return "\n".join([*parts, "</body></html>"]) + "\n"

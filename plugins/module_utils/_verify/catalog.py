@@ -1,168 +1,168 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check: what it is called, where it belongs, what is asked of it, and what to do when it fails."""
+"""Every check: its title, its area, and what to do when it fails."""
 
 from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, CheckType
+
 AREAS = ("cluster", "network", "limits", "ipu", "rdma")
 
 
-class Kind(t.NamedTuple):
-    """What a check is called, where it belongs, and what to do when it fails."""
+MEMLOCK = "Apply the role ipu.fabric.memlock to this host, then recreate its pods."
 
-    title: str
-    area: str
-    next_step: str
-
-
-MEMLOCK = "Apply the role ipu.fabric.memlock to this host, then make new pods."
-
-KINDS: t.Dict[str, Kind] = {
-    "release": Kind(
+CHECK_TYPES: t.Dict[str, CheckType] = {
+    "release": CheckType(
         "Helm release", "cluster", "Run the playbook ipu.fabric.fabric; `helm history` says what went wrong."
     ),
-    "kinds": Kind("Kinds are served", "cluster", "Run the playbook ipu.fabric.fabric: it applies the operators' CRDs."),
-    "policy": Kind(
+    "kinds": CheckType(
+        "API kinds are served", "cluster", "Run the playbook ipu.fabric.fabric: it applies the operators' CRDs."
+    ),
+    "policy": CheckType(
         "NicClusterPolicy is ready",
         "cluster",
         "See the pods of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
     ),
-    "network": Kind(
-        "Network is made",
+    "network": CheckType(
+        "Network is ready",
         "cluster",
         "`kubectl describe macvlannetwork NAME`, or spidermultusconfig with Spiderpool, has the reason.",
     ),
-    "attachment": Kind(
-        "Attachment equals the plan",
+    "attachment": CheckType(
+        "Attachment matches the plan",
         "cluster",
         "Run the playbook ipu.fabric.fabric; if the network was changed on purpose, change the site variables instead.",
     ),
-    "nfd": Kind(
-        "Node Feature Discovery once",
+    "nfd": CheckType(
+        "One Node Feature Discovery",
         "cluster",
-        "Remove one of them: of the network operator's by nfd.enabled=false and nfd.deployNodeFeatureRules=false.",
+        "Remove one of them; the network operator's goes with nfd.enabled=false and nfd.deployNodeFeatureRules=false.",
     ),
-    "multus_once": Kind(
-        "Multus once",
+    "multus_once": CheckType(
+        "One multus",
         "cluster",
-        "Remove one: they take each other's place in /etc/cni/net.d (Spiderpool: multus.multusCNI.install=false).",
+        "Remove one: each overwrites the other's file in /etc/cni/net.d (Spiderpool: multus.multusCNI.install=false).",
     ),
-    "multus_node": Kind(
+    "multus_node": CheckType(
         "Multus runs on the node",
         "cluster",
-        "Tolerate the node's taints: spec.tolerations of the NicClusterPolicy, from 23.7 on; before, remove the taint.",
+        "Let multus tolerate the node's taints: spec.tolerations of the NicClusterPolicy, or remove them before 23.7.",
     ),
-    "node": Kind("Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."),
-    "pod": Kind(
-        "Pod starts", "network", "Do what the message asks for; for an image, set verify_image to one in reach."
+    "node": CheckType(
+        "Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."
     ),
-    "multus": Kind(
+    "pod": CheckType(
+        "Pod starts", "network", "Act on the message; if the image cannot be pulled, set verify_image to one that can."
+    ),
+    "multus": CheckType(
         "Multus handles pods",
         "network",
         "00-multus.conf must be the node's first CNI configuration: restart the node's pod of kube-multus-ds.",
     ),
-    "interface": Kind(
+    "interface": CheckType(
         "Pod has the interface",
         "network",
         "Look for the macvlan and IPAM plugins in the node's CNI directory, and for CNI errors in the kubelet's log.",
     ),
-    "address": Kind(
+    "address": CheckType(
         "Address is in the plan",
         "network",
         "Compare the network's pool or range with plan.json: an address outside it may belong to somebody else.",
     ),
-    "unique": Kind(
-        "No address twice", "network", "Delete the pods that share it, then look for leaked or overlapping allocations."
+    "unique": CheckType(
+        "Addresses are unique",
+        "network",
+        "Delete the pods that share an address, then look for leaked or overlapping allocations.",
     ),
-    "ip_pool": Kind(
+    "ip_pool": CheckType(
         "Address pool has room",
         "network",
         "Plan more addresses for the network: a larger `share`, fewer `reserved` ones or a larger subnet.",
     ),
-    "pool_overlap": Kind(
-        "Nobody else deals addresses",
+    "pool_overlap": CheckType(
+        "No overlapping pool",
         "network",
-        "What is left over goes with fabric_prune_networks: true; of two makers' pools one has to move (key share).",
+        "Remove what is left over with fabric_prune_networks: true; move a pool in use to another range (share).",
     ),
-    "default_route": Kind(
+    "default_route": CheckType(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
     ),
-    "policy_routes": Kind(
-        "Answers leave by their rail",
+    "policy_routes": CheckType(
+        "Replies leave by their rail",
         "network",
-        "Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then make new pods.",
+        "Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then recreate the pods.",
     ),
-    "mtu": Kind("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
-    "ping": Kind(
+    "mtu": CheckType("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
+    "ping": CheckType(
         "Pods reach each other",
         "network",
         "Both masters must be on one layer 2 network whose switch allows several MAC addresses a port.",
     ),
-    "full_size": Kind(
+    "full_size": CheckType(
         "Full-size packets pass",
         "network",
         "Set the MTU of switch ports and masters to the plan's, or plan a smaller one.",
     ),
-    "memlock_root": Kind("Locked memory, uid 0", "limits", MEMLOCK),
-    "memlock_user": Kind("Locked memory, uid 1000", "limits", MEMLOCK),
-    "vipu": Kind(
+    "memlock_root": CheckType("Locked memory, uid 0", "limits", MEMLOCK),
+    "memlock_user": CheckType("Locked memory, uid 1000", "limits", MEMLOCK),
+    "vipu": CheckType(
         "V-IPU port opens",
         "ipu",
         "Check that the V-IPU service runs, its firewall, and the route to it from the pod's net1.",
     ),
-    "ipu_labels": Kind(
+    "ipu_labels": CheckType(
         "IPU node labels",
         "ipu",
         "Run the playbook ipu.fabric.fabric: jobs find their V-IPU controller by these labels.",
     ),
-    "ipu_operator": Kind(
+    "ipu_operator": CheckType(
         "IPU operator runs", "ipu", "`kubectl describe` the Deployment that is not ready, and its pods."
     ),
-    "webhook": Kind(
+    "webhook": CheckType(
         "IPUJob passes the webhook",
         "ipu",
         "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate and restarts the controller.",
     ),
-    "ipu_certificate": Kind(
-        "Webhook's certificate lasts",
+    "ipu_certificate": CheckType(
+        "Webhook certificate",
         "ipu",
         "Run the playbook ipu.fabric.fabric: it renews the certificate in its last 30 days (ipu_operator_renew_days).",
     ),
-    "vipu_proxy": Kind(
+    "vipu_proxy": CheckType(
         "V-IPU proxy is healthy", "ipu", "See the proxy's log; it must reach the planned V-IPU controllers."
     ),
-    "rdma_resource": Kind(
+    "rdma_resource": CheckType(
         "RDMA resource on the node",
         "rdma",
         "Load ib_umad and rdma_cm on the host, check the device plugin's selectors, then restart its pod of this node.",
     ),
-    "rdma_link": Kind(
+    "rdma_link": CheckType(
         "RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."
     ),
-    "link_layer": Kind(
+    "link_layer": CheckType(
         "Link layer is Ethernet",
         "rdma",
         "Macvlan is for RoCE: set LINK_TYPE of the port to Ethernet, or use IPoIB networks.",
     ),
-    "rdma_files": Kind(
+    "rdma_files": CheckType(
         "RDMA files in the pod",
         "rdma",
         "Load ib_uverbs and rdma_cm on the host, then restart the node's device plugin pod.",
     ),
-    "gid": Kind(
+    "gid": CheckType(
         "RoCE v2 GID of the address",
         "rdma",
         "`rdma system` on the host must say shared, and the device must speak RoCE v2.",
     ),
-    "rping": Kind("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
-    "write_bandwidth": Kind(
+    "rping": CheckType("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
+    "write_bandwidth": CheckType(
         "ib_write_bw", "rdma", "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes."
     ),
-    "read_latency": Kind("ib_read_lat", "rdma", "Check power saving, congestion and the path between the nodes."),
-    "host_traffic": Kind(
+    "read_latency": CheckType("ib_read_lat", "rdma", "Check power saving, congestion and the path between the nodes."),
+    "host_traffic": CheckType(
         "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
     ),
 }
@@ -173,36 +173,28 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 NODE_POD = "the probe pod of this node does not run"
 TWO_NODES = "needs pods with an address on two nodes"
 NO_IPU = "IPU checks are off"
+NO_RDMA = "planned without RDMA"
 
 
-class Expect(t.NamedTuple):
-    """What the site asks for beyond the plan."""
-
-    memlock: str = "unlimited"
-    rdma_bandwidth: float = 0
-    rdma_latency: float = 0
-    host_traffic: float = 0
-    ipu: bool = True
-    ipu_partition: str = ""
-
-
-class Check(t.NamedTuple):
-    check: str
-    status: str
-    expected: str
-    seen: str
-    next: str = ""
-    node: str = ""
-    pair: t.Tuple[str, ...] = ()
-    network: str = ""
-    subject: str = ""
-    value: t.Optional[float] = None
-    unit: str = ""
+def result(
+    check: str,
+    good: bool,
+    expected: str,
+    seen: str,
+    *,
+    node: str = "",
+    pair: t.Tuple[str, ...] = (),
+    network: str = "",
+    subject: str = "",
+    value: t.Optional[float] = None,
+    unit: str = "",
+) -> Check:
+    """A check that was made; the keywords are a Place, and what was measured."""
+    status, next_step = (PASSED, "") if good else (FAILED, CHECK_TYPES[check].next_step)
+    return Check(check, status, expected, seen, next_step, node, pair, network, subject, value, unit)
 
 
-def result(check: str, good: bool, expected: str, seen: str, **where: t.Any) -> Check:
-    return Check(check, PASSED if good else FAILED, expected, seen, "" if good else KINDS[check].next_step, **where)
-
-
-def skip(check: str, reason: str, **where: t.Any) -> Check:
-    return Check(check, SKIPPED, "", reason, **where)
+def skip(
+    check: str, reason: str, *, node: str = "", pair: t.Tuple[str, ...] = (), network: str = "", subject: str = ""
+) -> Check:
+    return Check(check, SKIPPED, "", reason, "", node, pair, network, subject)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    CHECK_TYPES,
     FAILED,
-    KINDS,
     PASSED,
     SKIPPED,
-    Check,
 )
 
 TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
@@ -58,9 +58,9 @@ def worst(matrix: Matrix) -> t.List[Check]:
     return sorted(matrix.pairs.values(), key=lambda check: (check.status == PASSED, sign * (check.value or 0)))
 
 
-def as_data(matrix: Matrix) -> t.Dict[str, t.Any]:
+def as_data(matrix: Matrix) -> t.Dict[str, object]:
     """For report.json: the figure, or null where none was measured, by client and then by server."""
-    figures: t.Dict[str, t.Dict[str, t.Any]] = {}
+    figures: t.Dict[str, t.Dict[str, t.Dict[str, object]]] = {}
     for (client, server), check in sorted(matrix.pairs.items()):
         figures.setdefault(client, {})[server] = {"status": check.status, "value": check.value}
     parts = {"network": matrix.network, "check": matrix.check, "unit": matrix.unit, "nodes": matrix.nodes}
@@ -77,7 +77,7 @@ def figure(check: t.Optional[Check]) -> str:
 
 def as_text(matrix: Matrix, width: int) -> t.List[str]:
     """Numbered rows and columns, or the worst pairs where those are too wide."""
-    title = f"  {matrix.network}: {KINDS[matrix.check].title}, {matrix.unit}"
+    title = f"  {matrix.network}: {CHECK_TYPES[matrix.check].title}, {matrix.unit}"
     numbers = [str(number) for number in range(1, len(matrix.nodes) + 1)]
     rows = [
         (

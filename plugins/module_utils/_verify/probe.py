@@ -1,53 +1,57 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts from pods on the planned networks: made on every node, asked all at once, and removed."""
+"""Facts from pods on the planned networks: created on every node, asked all at once, and removed."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import time
 import typing as t
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
+    Object,
     TransportError,
     message_of,
     refusal,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import Release, decode_release
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import POLICY, addon_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
-from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import STACKS, network_path, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands as shell
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
-    IPU_DEPLOYMENTS,
-    LABEL,
-    PSA,
-    End,
-    Facts,
-    Options,
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
+    Answer,
+    HostTraffic,
+    PingPair,
+    PodFacts,
+    Probe,
+    Traffic,
+    TrafficFacts,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pairs, parsers
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_objects as objects
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_facts import Nodes, cluster_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import LABEL, End, Options, Pods
 
 with contextlib.suppress(ImportError):  # connect() says what is missing
     from kubernetes.stream.ws_client import websocket_call
 
 SETTLE_SECONDS = 5
+EVENTS_SECONDS = 2  # only a slow start is worth the question
 ASK_SECONDS = 60
 PING_SECONDS = 30
 TRAFFIC_SECONDS = 30
 HOST_TRAFFIC_SECONDS = 300
 FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are from it on
+TRAFFIC_TOOLS = {"rping": "rping", "write_bandwidth": "ib_write_bw", "read_latency": "ib_read_lat"}  # by check
+HOST_TRAFFIC_TOOL = "gc-hosttraffictest"
+RDMA_TOOLS = (*TRAFFIC_TOOLS.values(), HOST_TRAFFIC_TOOL)
 
 
 class Output(t.NamedTuple):
@@ -61,29 +65,20 @@ class Run(t.NamedTuple):
     """One run of the probe: who is asked, for which plan, and how many at once."""
 
     cluster: Cluster
-    plan: Facts
+    plan: Plan
     options: Options
     pool: ThreadPoolExecutor
     namespace: str = ""
-
-    @property
-    def networks(self) -> t.List[Facts]:
-        return self.plan.get("networks", [])
-
-    @property
-    def rdma(self) -> t.Set[str]:
-        """Names of the networks that the plan has RDMA for."""
-        return {n["name"] for n in self.networks if pod_data.resource_name(self.plan, n)}
 
     def path(self, kind: str) -> str:
         return f"/api/v1/namespaces/{self.namespace}/{kind}"
 
 
-def probe(cluster: Cluster, plan: Facts, options: Options) -> Facts:
-    """Everything that the verdict needs, from the API and from pods that are gone again afterwards."""
+def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
+    """Everything that the checks need, from the API and from pods that are gone again afterwards."""
     if not plan.get("hosts"):
         raise FabricError(
-            "The plan was looked at for the hosts to probe.",
+            "The plan names no hosts to probe.",
             "option plan",
             "no hosts in it",
             "Run the plan first (playbook ipu.fabric.plan) and pass its fact, or the content of plan.json.",
@@ -93,16 +88,15 @@ def probe(cluster: Cluster, plan: Facts, options: Options) -> Facts:
         outside = Run(cluster, plan, options, pool)
         pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes an address, or gives one back
         remove_leftovers(outside)
-        facts = cluster_facts(outside)
+        facts, nodes = cluster_facts(cluster, plan, pool, options.ipu)
         with namespace_for(outside) as run:
-            seen = inside(run, facts["nodes"])
-    facts["nodes"] = {name: pod_data.node_facts(plan, node) for name, node in facts["nodes"].items()}
+            seen = pod_facts(run, nodes)
     seconds = round(time.monotonic() - start, 1)
-    told = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.rdma_tools, "pools": pools}
-    return {**told, **facts, **seen}
+    head = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.rdma_tools, "pools": pools}
+    return t.cast(Probe, {**head, **facts, **seen})
 
 
-def inside(run: Run, nodes: Facts) -> Facts:
+def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
     """What can only be seen with a namespace and pods."""
     accepted = run.pool.submit(webhook, run) if run.options.ipu else None
     pods = start_pods(run, nodes)
@@ -110,8 +104,8 @@ def inside(run: Run, nodes: Facts) -> Facts:
     return {
         "pods": pods,
         "pairs": ping_pairs(run, pods),
-        "traffic": run_traffic(run, pods),
-        "host_traffic": run_host_traffic(run, pods),
+        "traffic": measure_pairs(run, pods),
+        "host_traffic": measure_hosts(run, pods),
         "webhook": accepted.result() if accepted else None,
     }
 
@@ -120,7 +114,7 @@ def inside(run: Run, nodes: Facts) -> Facts:
 def stoppable() -> t.Iterator[None]:
     """Make a kill unwind the stack like Ctrl-C does, so that the pods are removed."""
 
-    def stop(number: int, frame: t.Any) -> None:
+    def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt(f"signal {number}")
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -151,7 +145,7 @@ def remove(run: Run) -> None:
 def namespace_for(outside: Run) -> t.Iterator[Run]:
     """A namespace with no more rights than the pods need: only IPC_LOCK, for RDMA, needs `privileged`."""
     prefix = outside.options.namespace
-    labels = {LABEL: prefix, PSA: "privileged" if outside.rdma else "baseline"}
+    labels = {LABEL: prefix, objects.PSA: "privileged" if pod_data.rdma_networks(outside.plan) else "baseline"}
     body = {"metadata": {"generateName": f"{prefix}-", "labels": labels}}
     run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
     try:
@@ -162,119 +156,14 @@ def namespace_for(outside: Run) -> t.Iterator[Run]:
         remove(run)
 
 
-def create(run: Run, path: str, body: Facts) -> Facts:
+def create(run: Run, path: str, body: Object) -> Object:
     try:
         return run.cluster.request("post", path, body=body)
     except ApiError as error:
         raise refusal(error, "create", path) from error
 
 
-# What the API says by itself
-
-
-def cluster_facts(run: Run) -> Facts:
-    """Asked all at once."""
-    get, items = run.cluster.get, run.cluster.items
-    group = STACKS[stack_name(run.plan)].group
-    groups = [group, NAD_API, *([IPUJOB_API] if run.options.ipu else [])]
-    policy = run.pool.submit(get, POLICY)
-    version = run.pool.submit(get, "/version")
-    nodes = run.pool.submit(items, "/api/v1/nodes")
-    installed = run.pool.submit(releases, run.cluster)
-    addons = run.pool.submit(addon_facts, run.cluster)
-    sources = run.pool.submit(address_sources, run.cluster)
-    operator = run.pool.submit(ipu_facts, run.cluster) if run.options.ipu else None
-    kinds = [run.pool.submit(get, f"/apis/{group}") for group in groups]
-    networks = {network["name"]: network_requests(run, network) for network in run.networks}
-    return {
-        "version": (version.result() or {}).get("gitVersion", ""),
-        "nodes": {node["metadata"]["name"]: node for node in nodes.result()},
-        "policy": status_of(policy.result()),
-        "releases": installed.result(),
-        "addons": addons.result(),
-        "address_sources": sources.result(),
-        "kinds": [kind["kind"] for seen in kinds for kind in (seen.result() or {}).get("resources", [])],
-        "networks": {name: network_facts(*requests) for name, requests in networks.items()},
-        "ipu": operator.result() if operator else {},
-    }
-
-
-def status_of(obj: t.Optional[Facts]) -> t.Optional[Facts]:
-    return None if obj is None else obj.get("status") or {}
-
-
-def network_requests(run: Run, network: Facts) -> t.Tuple[Future[t.Any], Future[t.Any]]:
-    """The object of the network and its attachment."""
-    name, namespace = network["name"], network.get("namespace", "default")
-    attachment = f"/apis/{NAD_API}/namespaces/{namespace}/network-attachment-definitions/{name}"
-    return (
-        run.pool.submit(run.cluster.get, network_path(run.plan, network)),
-        run.pool.submit(run.cluster.get, attachment),
-    )
-
-
-def network_facts(network: Future[t.Any], attachment: Future[t.Any]) -> Facts:
-    """The network's state, and its attachment's configuration as data (as text when it is not JSON)."""
-    config: t.Any = ((attachment.result() or {}).get("spec") or {}).get("config")
-    with contextlib.suppress(ValueError, TypeError):
-        config = json.loads(config)
-    return {"state": status_of(network.result()), "attachment": config}
-
-
-def releases(cluster: Cluster) -> t.List[Facts]:
-    """The newest revision of the operators' Helm releases: name, namespace, revision, chart version, status."""
-    found: t.Dict[str, Release] = {}
-    selector = "owner=helm,name in (network-operator,spiderpool,ipu-operator)"
-    for release in map(decode_release, cluster.items("/api/v1/secrets", labelSelector=selector)):
-        if release.name not in found or release.revision >= found[release.name].revision:
-            found[release.name] = release
-    shown = ("name", "namespace", "revision", "version", "status")
-    return [{key: getattr(release, key) for key in shown} for release in found.values()]
-
-
-def ipu_facts(cluster: Cluster) -> Facts:
-    """The IPU operator's Deployments, in whichever namespace, its certificate, and its V-IPU proxy's health."""
-    found = []
-    for name in IPU_DEPLOYMENTS:
-        for deployment in cluster.items("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={name}"):
-            status, spec = deployment.get("status", {}), deployment.get("spec", {})
-            found.append(
-                {
-                    "name": name,
-                    "namespace": deployment["metadata"]["namespace"],
-                    "ready": status.get("readyReplicas", 0),
-                    "wanted": spec.get("replicas", 1),
-                }
-            )
-    proxy = next((each for each in found if each["name"] == IPU_DEPLOYMENTS[-1]), None)
-    namespace = found[0]["namespace"] if found else "ipu-operator"
-    return {
-        "deployments": found,
-        "proxy": proxy_health(cluster, proxy),
-        "certificate": certificate(cluster, namespace),
-    }
-
-
-# Seconds before each question: a proxy whose controller was away for a moment is back after its next readiness probe.
-HEALTH_PAUSES = (0, 5, 10)
-
-
-def proxy_health(cluster: Cluster, proxy: t.Optional[Facts]) -> Facts:
-    """Asked through the API server: the proxy is not to be reached from outside."""
-    if proxy is None:
-        return {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}
-    path = "/api/v1/namespaces/{namespace}/services/http:{name}:80/proxy/health".format(**proxy)
-    for pause in HEALTH_PAUSES:
-        time.sleep(pause)
-        try:
-            cluster.client.request("get", path, serialize=False, _request_timeout=10)
-            return {"healthy": True, "seen": "GET /health: 200"}
-        except (ApiError, TransportError) as error:
-            seen = message_of(error)
-    return {"healthy": False, "seen": seen}
-
-
-def webhook(run: Run) -> Facts:
+def webhook(run: Run) -> Answer:
     """Whether a dry-run IPUJob passes the operator's webhook."""
     template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
     job = {
@@ -294,30 +183,29 @@ def webhook(run: Run) -> Facts:
 # Pods
 
 
-def start_pods(run: Run, nodes: Facts) -> Facts:
-    """Make the pods and wait for them; the facts of each by node name."""
-    pods: Facts = {}
-    made = []
+def start_pods(run: Run, nodes: Nodes) -> Pods:
+    """Create the pods and wait for them."""
+    pods: Pods = {}
+    manifests = []
     for target in pod_data.targets(run.plan):
-        fault = pod_data.node_fault(nodes.get(target.node))
-        state = "failed" if fault else "waiting"
+        fault = objects.node_fault(nodes.get(target.node))
         pods[target.node] = {
             "host": target.host,
             "pod": pod_data.pod_name(target.node),
             "networks": list(target.networks),
-            "state": state,
+            "state": "failed" if fault else "waiting",
             "reason": fault,
         }
         if not fault:
-            made.append(pod_data.pod_manifest(target, run.plan, nodes[target.node], run.options))
-    for node, refused in run.pool.map(lambda body: create_pod(run, body), made):
+            manifests.append(objects.pod_manifest(target, run.plan, nodes[target.node], run.options))
+    for node, refused in run.pool.map(lambda body: create_pod(run, body), manifests):
         if refused:
-            pods[node].update(state="failed", reason=refused)
+            pods[node]["state"], pods[node]["reason"] = "failed", refused
     wait_for_pods(run, pods)
     return pods
 
 
-def create_pod(run: Run, body: Facts) -> t.Tuple[str, str]:
+def create_pod(run: Run, body: Object) -> t.Tuple[str, str]:
     """A pod that the API server refuses fails its own node, not the run."""
     try:
         run.cluster.request("post", run.path("pods"), body=body, fieldValidation="Strict")
@@ -326,31 +214,31 @@ def create_pod(run: Run, body: Facts) -> t.Tuple[str, str]:
     return body["spec"]["nodeName"], ""
 
 
-def wait_for_pods(run: Run, pods: Facts) -> None:
+def wait_for_pods(run: Run, pods: Pods) -> None:
     """Ask until each pod runs or can't; stops early, and what is still waiting at the end has failed."""
     timeout = run.options.timeout
     start = asked_events = time.monotonic()
     failures: t.Dict[str, t.List[str]] = {}
     while any(pod["state"] == "waiting" for pod in pods.values()):
-        time.sleep(0.2 + len(pods) / 400)  # a list of many pods is dear
+        time.sleep(0.2 + len(pods) / 400)  # a list of many pods costs the API server a lot
         now = time.monotonic()
-        if now - asked_events > 2:  # only a slow start is worth the question
+        if now - asked_events > EVENTS_SECONDS:
             failures, asked_events = sandbox_failures(run), now
         seen = {pod["metadata"]["name"]: pod for pod in run.cluster.items(run.path("pods"))}
         for facts in pods.values():
             if facts["state"] == "waiting":
                 pod = seen.get(facts["pod"])
-                state = pod_data.pod_state(pod, failures.get(facts["pod"], ()))
-                facts.update(state=state.state, reason=state.reason, network_status=pod_data.network_status(pod))
-                if state.state == "waiting" and now - start > timeout:
-                    facts.update(state="failed", reason=f"not running after {timeout} s: {state.reason}")
+                facts["state"], facts["reason"] = objects.pod_state(pod, failures.get(facts["pod"], ()))
+                facts["network_status"] = objects.network_status(pod)
+                if facts["state"] == "waiting" and now - start > timeout:
+                    facts["state"], facts["reason"] = "failed", f"not running after {timeout} s: {facts['reason']}"
 
 
 def sandbox_failures(run: Run) -> t.Dict[str, t.List[str]]:
-    """The kubelet's messages about networks that it could not make, by pod, repeated as often as they came."""
+    """The kubelet's messages about pod networks that it could not set up, by pod, repeated as often as they came."""
     found: t.Dict[str, t.List[str]] = {}
     for event in run.cluster.items(run.path("events"), fieldSelector="reason=FailedCreatePodSandBox"):
-        count = (event.get("series") or {}).get("count") or event.get("count") or 1
+        count = query("series.count || count || `1`", event)
         found.setdefault(event["involvedObject"]["name"], []).extend([event.get("message", "")] * count)
     return found
 
@@ -358,17 +246,17 @@ def sandbox_failures(run: Run) -> t.Dict[str, t.List[str]]:
 # Commands in pods
 
 
-def run_in(run: Run, pod: str, container: str, script: str, timeout: int) -> Output:
-    """Run a script in a container, on a connection of its own: the library's exec call is not thread-safe."""
+def run_in(run: Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> Output:
+    """Run a command of pod.sh, on a connection of its own: the library's exec call is not thread-safe."""
     configuration = run.cluster.client.configuration
     token = configuration.auth_settings().get("BearerToken", {}).get("value")
-    query = [("container", container), ("stdout", "true"), ("stderr", "true"), ("command", ["sh", "-c", script])]
+    argv = ["sh", "-c", run.options.script, "pod.sh", *command]
     try:
         client = websocket_call(
             configuration,
             "get",
             configuration.host + run.path(f"pods/{pod}/exec"),
-            query_params=query,
+            query_params=[("container", container), ("stdout", "true"), ("stderr", "true"), ("command", argv)],
             headers={"authorization": token} if token else {},
             _preload_content=False,
             capture_all=False,
@@ -384,111 +272,139 @@ def run_in(run: Run, pod: str, container: str, script: str, timeout: int) -> Out
     return Output(text, "")
 
 
-def ask_pods(run: Run, pods: Facts) -> None:
+def ask_pods(run: Run, pods: Pods) -> None:
     """One exec a container, all at once; each pod's facts gain `root`, `user` and `rdma`."""
-    jobs: t.List[t.Tuple[str, str, str]] = []
+    rdma = pod_data.rdma_networks(run.plan)
+    jobs: t.List[t.Tuple[PodFacts, str, t.List[str]]] = []
     for node in pod_data.running(pods):
-        controllers = pod_data.serving(run.plan, pods[node]["host"]) if run.options.ipu else []
-        jobs.append((node, "root", shell.network_script(controllers)))
-        jobs.append((node, "user", shell.limits_script()))
-        if run.rdma & set(pods[node]["networks"]):
-            jobs.append((node, "rdma", shell.rdma_script()))
-    outputs = run.pool.map(lambda job: run_in(run, pods[job[0]]["pod"], job[1], job[2], ASK_SECONDS), jobs)
-    readers = {"root": shell.read_network, "user": shell.read_user, "rdma": shell.read_rdma}
-    for (node, container, _script), output in zip(jobs, outputs):
-        pods[node][container] = {**readers[container](output.text), "error": output.error}
+        pod = pods[node]
+        controllers = pod_data.controllers_of(run.plan, pod["host"]) if run.options.ipu else []
+        jobs.append((pod, "root", ["network", *(str(part) for controller in controllers for part in controller)]))
+        jobs.append((pod, "user", ["limits"]))
+        if rdma & set(pod["networks"]):
+            jobs.append((pod, "rdma", ["rdma", *RDMA_TOOLS]))
+    outputs = run.pool.map(lambda job: run_in(run, job[0]["pod"], job[1], job[2], ASK_SECONDS), jobs)
+    for (pod, container, _command), output in zip(jobs, outputs):
+        if container == "root":
+            pod["root"] = parsers.read_network(*output)
+        elif container == "user":
+            pod["user"] = parsers.read_user(*output)
+        else:
+            pod["rdma"] = parsers.read_rdma(*output)
 
 
-def ping_pairs(run: Run, pods: Facts) -> t.List[Facts]:
+def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:
     """Ping across the chosen pairs of every network, all at once."""
     jobs = []
-    for network in run.networks:
-        found = pod_data.ends(pods, network["name"])
-        for a, b in shell.choose_pairs(sorted(found), run.options.max_pairs):
+    for network in run.plan["networks"]:
+        ends = pod_data.ends(pods, network["name"])
+        for a, b in pairs.choose_pairs(sorted(ends), run.options.max_pairs):
             mtu = min(pod_data.mtu_of(run.plan, network, pods[node]["host"]) for node in (a, b))
-            jobs.append((network["name"], mtu, found[a], found[b]))
+            jobs.append((network["name"], mtu, ends[a], ends[b]))
 
-    def ping(job: t.Tuple[str, int, End, End]) -> Facts:
+    def ping(job: t.Tuple[str, int, End, End]) -> PingPair:
         network, mtu, a, b = job
-        output = run_in(run, a.pod, "root", shell.ping_script(b.address, a.interface, mtu), PING_SECONDS)
-        facts = {"network": network, "from": a.node, "to": b.node, "address": b.address, "mtu": mtu}
-        return {**facts, "error": output.error, **shell.read_pings(output.text)}
+        payload = str(parsers.ping_payload(b.address, mtu))
+        output = run_in(run, a.pod, "root", ["reach", b.address, a.interface, payload], PING_SECONDS)
+        pair: PingPair = {
+            "network": network, "from": a.node, "to": b.node, "address": b.address, "mtu": mtu, "error": output.error
+        }  # fmt: skip
+        pair.update(t.cast(PingPair, parsers.read_pings(output.text)))
+        return pair
 
     return list(run.pool.map(ping, jobs))
 
 
-class Test(t.NamedTuple):
-    """The RDMA tests between two pods on one network: a asks, b serves."""
+class PairTest(t.NamedTuple):
+    """The RDMA tests between two pods on one network: client asks, server answers."""
 
     network: str
-    a: End
-    b: End
+    client: End
+    server: End
     port: int
 
 
-def run_traffic(run: Run, pods: Facts) -> t.List[Facts]:
+def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
     """RDMA tests over the pairs of every RDMA network, at the same time where no NIC has two of them."""
-    jobs: t.List[Test] = []
-    for network in sorted(run.rdma):
-        found = pod_data.ends(pods, network)
-        for a, b in shell.choose_directed(sorted(found), run.options.max_pairs):
+    jobs: t.List[PairTest] = []
+    for network in sorted(pod_data.rdma_networks(run.plan)):
+        ends = pod_data.ends(pods, network)
+        for a, b in pairs.choose_directed(sorted(ends), run.options.max_pairs):
             # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
-            jobs.append(Test(network, found[a], found[b], FIRST_PORT + len(jobs) % PORTS))
+            jobs.append(PairTest(network, ends[a], ends[b], FIRST_PORT + len(jobs) % PORTS))
 
-    def nics(test: Test) -> t.Iterator[t.Tuple[str, str]]:
-        for node in (test.a.node, test.b.node):
+    def nics(test: PairTest) -> t.Iterator[t.Tuple[str, str]]:
+        for node in (test.client.node, test.server.node):
             yield from ((node, nic) for nic in pod_data.nics_of(run.plan, test.network, pods[node]["host"]))
 
-    results: t.List[Facts] = []
-    for together in shell.rounds(jobs, nics):
-        for answers in run.pool.map(lambda test: traffic_of(run, pods, test), together):
+    results: t.List[Traffic] = []
+    for together in pairs.rounds(jobs, nics):
+        for answers in run.pool.map(lambda test: measure_pair(run, pods, test), together):
             results += answers
     return results
 
 
-def traffic_of(run: Run, pods: Facts, job: Test) -> t.List[Facts]:
+def measure_pair(run: Run, pods: Pods, job: PairTest) -> t.List[Traffic]:
     """The tests of a pair, one after the other; where rping finds no way, the others would only wait for it."""
-    have = [set((pods[end.node].get("rdma") or {}).get("tools", [])) for end in (job.a, job.b)]
-    results: t.List[Facts] = []
-    for test in shell.traffic_tests(server=job.b.address, client=job.a.address, port=job.port):
-        facts = {"network": job.network, "from": job.a.node, "to": job.b.node, "check": test.check, "tool": test.tool}
-        missing = not all(test.tool in tools for tools in have)
-        blocked = any(result.get("rc") for result in results if result["check"] == "rping")
-        answer = {} if missing or blocked else measure(run, test, job.a, job.b)
-        results.append({**facts, "missing": missing, "blocked": blocked, **answer})
+    tools = [set(pods[end.node]["rdma"]["tools"] if "rdma" in pods[end.node] else ()) for end in job[1:3]]
+    results: t.List[Traffic] = []
+    blocked = False
+    for check, tool in TRAFFIC_TOOLS.items():
+        test: Traffic = {
+            "network": job.network,
+            "from": job.client.node,
+            "to": job.server.node,
+            "check": check,
+            "tool": tool,
+            "missing": not all(tool in have for have in tools),
+            "blocked": blocked,
+        }
+        if not test["missing"] and not blocked:
+            measure(run, test, job)
+        blocked = blocked or (check == "rping" and bool(test.get("rc")))
+        results.append(test)
     return results
 
 
-def measure(run: Run, test: shell.Traffic, a: End, b: End) -> Facts:
-    """Start the server in a thread of its own, run the client, and read its figure."""
+def measure(run: Run, test: Traffic, job: PairTest) -> None:
+    """Start the server in a thread of its own, run the client, and add its figure."""
     limit = TRAFFIC_SECONDS + 10
+    about = [test["check"], job.server.address, job.client.address, str(job.port), str(TRAFFIC_SECONDS)]
     with ThreadPoolExecutor(1) as one:
-        waiting = one.submit(run_in, run, b.pod, "rdma", shell.server_script(test.server, TRAFFIC_SECONDS), limit)
-        client = run_in(run, a.pod, "rdma", shell.client_script(test.client, TRAFFIC_SECONDS), limit)
+        waiting = one.submit(run_in, run, job.server.pod, "rdma", ["serve", *about], limit)
+        client = run_in(run, job.client.pod, "rdma", ["ask", *about], limit)
         server = waiting.result()
-    answer = shell.sections(client.text).get("client", shell.Answer(1, client.error))
-    other = shell.sections(server.text).get("server", shell.Answer(1, server.error))
-    seen = f"client: {shell.last_line(answer.text)}; server: {shell.last_line(other.text)}"
-    return {"rc": answer.rc, "seen": seen, **shell.read_traffic(test.check, answer.text)}
+    answer = parsers.sections(client.text).get("client", parsers.Answer(1, client.error))
+    other = parsers.sections(server.text).get("server", parsers.Answer(1, server.error))
+    figure = parsers.read_traffic(test["check"], answer.text)
+    test["rc"], test["value"], test["unit"] = answer.rc, figure["value"], figure["unit"]
+    test["seen"] = f"client: {parsers.last_line(answer.text)}; server: {parsers.last_line(other.text)}"
 
 
-def run_host_traffic(run: Run, pods: Facts) -> t.List[Facts]:
+def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
     """gc-hosttraffictest on each IPU node, one after the other: a partition serves one user at a time."""
-    results: t.List[Facts] = []
+    results: t.List[HostTraffic] = []
     if not (run.options.ipu and run.options.ipu_partition):
         return results
     for node in pod_data.running(pods):
         pod = pods[node]
-        controllers = pod_data.serving(run.plan, pod["host"])
-        is_ipu = "ipu" in run.plan["hosts"][pod["host"]].get("roles", [])
-        if not is_ipu or not controllers or "rdma" not in pod:
+        controllers = pod_data.controllers_of(run.plan, pod["host"])
+        if "ipu" not in run.plan["hosts"][pod["host"]]["roles"] or not controllers or "rdma" not in pod:
             continue
-        if "gc-hosttraffictest" not in pod["rdma"]["tools"]:
+        if HOST_TRAFFIC_TOOL not in pod["rdma"]["tools"]:
             results.append({"node": node, "missing": True})
             continue
-        script = shell.host_traffic_script(run.options.ipu_device, *controllers[0], run.options.ipu_partition)
-        output = run_in(run, pod["pod"], "rdma", script, HOST_TRAFFIC_SECONDS)
-        answer = shell.sections(output.text).get("host_traffic", shell.Answer(1, output.error))
-        seen = {"rc": answer.rc, "seen": shell.last_line(answer.text)}
-        results.append({"node": node, "missing": False, **seen, **shell.read_host_traffic(answer.text)})
+        host, port = controllers[0]
+        command = ["host_traffic", str(run.options.ipu_device), host, str(port), run.options.ipu_partition]
+        output = run_in(run, pod["pod"], "rdma", command, HOST_TRAFFIC_SECONDS)
+        answer = parsers.sections(output.text).get("host_traffic", parsers.Answer(1, output.error))
+        results.append(
+            {
+                "node": node,
+                "missing": False,
+                "rc": answer.rc,
+                "seen": parsers.last_line(answer.text),
+                **parsers.read_host_traffic(answer.text),
+            }
+        )
     return results

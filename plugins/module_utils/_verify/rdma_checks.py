@@ -1,57 +1,55 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of RDMA from the host's device to the traffic between pods; skipped where the plan has none. Pure."""
+"""Checks of RDMA on a node and in its pod: resource, link, device files, GID; skipped without RDMA. Pure."""
 
 from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Place
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedLink
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Gid, Probe, RdmaFacts, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    KINDS,
-    NO_IPU,
+    CHECK_TYPES,
+    NO_RDMA,
     NODE_POD,
-    TWO_NODES,
-    Check,
-    Expect,
     result,
     skip,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.commands import gid_of
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Facts, addresses_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import addresses_of
 
-NO_RDMA = "planned without RDMA"
-HARDWARE = tuple(name for name, kind in KINDS.items() if kind.area == "rdma" and name != "host_traffic")
+NO_RESOURCE: Resource = {"resource": "RDMA resource", "count": 0}
+HARDWARE = tuple(name for name, kind in CHECK_TYPES.items() if kind.area == "rdma" and name != "host_traffic")
 
 
-def judge_rdma(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
+def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     checks = ("rdma_resource", "rdma_link", "link_layer", "rdma_files", "gid")
-    for network in plan.get("networks", []):
+    for network in plan["networks"]:
         name = network["name"]
-        if not network.get("rdma"):
+        if not network["rdma"]:
             yield from (skip(check, NO_RDMA, network=name) for check in HARDWARE)
             continue
         for node, pod in sorted(probe["pods"].items()):
             if name not in pod["networks"]:
                 continue
-            where = {"node": node, "network": name}
-            held = (
-                probe["nodes"].get(node, {}).get("allocatable", {}).get(name, {"resource": "RDMA resource", "count": 0})
-            )
-            link = plan["hosts"][pod["host"]]["links"][name]
+            where: Place = {"node": node, "network": name}
+            link, rdma = plan["hosts"][pod["host"]]["links"][name], pod.get("rdma")
+            held = probe["nodes"][node]["allocatable"].get(name, NO_RESOURCE) if node in probe["nodes"] else NO_RESOURCE
             seen = "{resource}: {count}".format(**held)
             if not held["count"]:
-                seen += f"; {broken_chain(link, pod.get('rdma') or {})}"
+                seen += f"; {missing_part(link, rdma['classes'] if rdma else [])}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
-            if pod["state"] != "running" or "rdma" not in pod:
+            if pod["state"] != "running" or rdma is None:
                 yield from (skip(c, NODE_POD, **where) for c in checks[1:])
             else:
-                yield from device_checks(pod["rdma"], link.get("device") or "", addresses_of(pod, name), where)
+                yield from device_checks(rdma, link["device"], addresses_of(pod, name), where)
 
 
-def broken_chain(link: Facts, rdma: Facts) -> str:
-    """Where the way from the NIC's name to the resource ends: NIC, RDMA device, its device files, the plugin."""
-    nic, device, classes = link.get("netdev", "the NIC"), link.get("device") or "", rdma.get("classes")
+def missing_part(link: PlannedLink, classes: t.Sequence[str]) -> str:
+    """What a resource lacks first: NIC, RDMA device, its device files, or the plugin's selection."""
+    nic, device = link["netdev"], link["device"]
     if not device:
         return f"{nic} has no infiniband/ below its PCI device"
     if not classes:
@@ -65,7 +63,7 @@ def broken_chain(link: Facts, rdma: Facts) -> str:
     return f"{nic} is {device} with all its device files: the device plugin does not select it"
 
 
-def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t.Dict[str, str]) -> t.Iterator[Check]:
+def device_checks(rdma: RdmaFacts, device: str, addresses: t.Sequence[str], where: Place) -> t.Iterator[Check]:
     ports = {name: port for name, port in rdma["ports"].items() if not device or name.startswith(f"{device}/")}
     label = device or "an RDMA device"
     states = ", ".join(f"{name} {port.get('state', 'no state')}" for name, port in sorted(ports.items()))
@@ -79,7 +77,7 @@ def device_checks(rdma: Facts, device: str, addresses: t.Sequence[str], where: t
     yield gid_check(rdma["gids"], addresses, where)
 
 
-def gid_check(gids: t.Sequence[Facts], addresses: t.Sequence[str], where: t.Dict[str, str]) -> Check:
+def gid_check(gids: t.Sequence[Gid], addresses: t.Sequence[str], where: Place) -> Check:
     """The GID is found by the address and its type: its index differs from pod to pod."""
     if not addresses:
         return skip("gid", "the pod has no address on this network", **where)
@@ -91,60 +89,3 @@ def gid_check(gids: t.Sequence[Facts], addresses: t.Sequence[str], where: t.Dict
         return result("gid", True, expected, "{device} port {port} index {index}".format(**found), **where)
     types = ", ".join(sorted({gid["type"] or "no type" for gid in mine}))
     return result("gid", False, expected, f"only as {types}" if mine else "no GID of this address", **where)
-
-
-def judge_traffic(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
-    image = probe.get("rdma_image", "")
-    for network in plan.get("networks", []):
-        if not network.get("rdma"):
-            continue  # judge_rdma() says why
-        seen = [test for test in probe["traffic"] if test["network"] == network["name"]]
-        if not seen:
-            yield from (
-                skip(c, TWO_NODES, network=network["name"]) for c in ("rping", "write_bandwidth", "read_latency")
-            )
-        for test in seen:
-            yield traffic_check(test, image, expect)
-    yield from host_traffic_checks(plan, probe, expect)
-
-
-def traffic_check(test: Facts, image: str, expect: Expect) -> Check:
-    check, where = test["check"], {"network": test["network"], "pair": (test["from"], test["to"])}
-    if test["missing"]:
-        return skip(check, f"{test['tool']} is not in the image {image}", **where)
-    if test.get("blocked"):
-        return skip(check, "rping failed between these pods", **where)
-    value, unit = test["value"], test["unit"]
-    expected, good = {
-        "rping": ("10 pings", (value or 0) >= 10),
-        "write_bandwidth": (f">= {expect.rdma_bandwidth:g} Gb/s", value is not None and value >= expect.rdma_bandwidth),
-        "read_latency": (
-            f"<= {expect.rdma_latency:g} us" if expect.rdma_latency else "a figure",
-            value is not None and (not expect.rdma_latency or value <= expect.rdma_latency),
-        ),
-    }[check]
-    if test["rc"] != 0 or value is None:
-        return result(check, False, expected, test["seen"], **where)
-    return result(check, good, expected, f"{value:g} {unit}", value=value, unit=unit, **where)
-
-
-def host_traffic_checks(plan: Facts, probe: Facts, expect: Expect) -> t.Iterator[Check]:
-    reason = "no IPU node has a running pod with RDMA"
-    if not expect.ipu:
-        reason = NO_IPU
-    elif not any(network.get("rdma") for network in plan.get("networks", [])):
-        reason = NO_RDMA
-    elif not expect.ipu_partition:
-        reason = "no V-IPU partition was given for it (verify_ipu_partition)"
-    if not probe["host_traffic"]:
-        yield skip("host_traffic", reason)
-    for test in probe["host_traffic"]:
-        where = {"node": test["node"]}
-        if test["missing"]:
-            yield skip("host_traffic", f"gc-hosttraffictest is not in the image {probe.get('rdma_image', '')}", **where)
-            continue
-        value = test["value"]
-        good = test["rc"] == 0 and value is not None and value >= expect.host_traffic
-        seen = test["seen"] if value is None or test["rc"] else f"{value:.1f} Gb/s in the slowest direction"
-        expected = f">= {expect.host_traffic:g} Gb/s"
-        yield result("host_traffic", good, expected, seen, value=value, unit="Gb/s", **where)

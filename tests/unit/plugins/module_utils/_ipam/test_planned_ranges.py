@@ -11,13 +11,15 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import address_fault, read_entry
 
 NETWORK = {
-    "subnet": {
-        "cidr": "10.5.0.0/24",
-        "range_start": "10.5.0.128",
-        "range_end": "10.5.0.254",
-        "exclude": ["10.5.0.0/25", "10.5.0.130/32"],
-    },
-    "pool": {"exclusions": [{"startIP": "10.5.0.140", "endIP": "10.5.0.143"}]},
+    "subnets": [
+        {
+            "cidr": "10.5.0.0/24",
+            "range_start": "10.5.0.128",
+            "range_end": "10.5.0.254",
+            "exclude": ["10.5.0.0/25", "10.5.0.130/32"],
+        }
+    ],
+    "pools": [{"exclusions": [{"startIP": "10.5.0.140", "endIP": "10.5.0.143"}]}],
 }
 
 

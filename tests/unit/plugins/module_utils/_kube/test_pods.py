@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import pods
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import pod_state
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_objects import pod_state
 
 
 @pytest.mark.parametrize(

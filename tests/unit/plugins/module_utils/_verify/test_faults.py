@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import KINDS
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
@@ -51,8 +51,8 @@ class Fault(t.NamedTuple):
 
 
 def status(message: str) -> Facts:
-    """Facts of a pod whose sandbox could not be made, by the way that the probe takes from the kubelet's events."""
-    state = pod_data.pod_state({"status": {"phase": "Pending"}}, [message] * pod_data.SANDBOX_FAILURES)
+    """Facts of a pod whose network could not be set up, by the way that the probe takes from the kubelet's events."""
+    state = pod_objects.pod_state({"status": {"phase": "Pending"}}, [message] * pod_objects.SANDBOX_FAILURES)
     return {**fabrics.pod("w1"), "state": state.state, "reason": state.reason}
 
 
@@ -142,7 +142,7 @@ FAULTS: t.Dict[str, Fault] = {
         }
     ),
     "a network was renamed, and its former pool is still there": Fault(probe={"address_sources": [fabrics.source()]}),
-    "somebody else's network deals addresses of the same subnet": Fault(
+    "somebody else's network gives out addresses of the same subnet": Fault(
         probe={
             "address_sources": [
                 fabrics.source("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")
@@ -176,7 +176,9 @@ def found_by_verify(fault: Fault) -> t.Set[str]:
         fabrics.put(probe, path, value)
     if "pools" in fault.probe:
         planned["networks"][0]["ipam"] = probe["networks"]["rdma-net"]["attachment"]["ipam"] = {"type": "whereabouts"}
-    return {check.check for check in verify_checks.judge(planned, probe, fabrics.EXPECT) if check.status == "failed"}
+    return {
+        check.check for check in verify_checks.check_fabric(planned, probe, fabrics.EXPECT) if check.status == "failed"
+    }
 
 
 def test_a_good_site_and_a_good_fabric_report_nothing() -> None:
@@ -198,14 +200,14 @@ def test_the_page_and_the_tests_have_the_same_faults() -> None:
 
 def test_the_page_names_checks_that_exist_and_places_that_exist() -> None:
     assert set().union(*(row.plan for row in ROWS)) <= set(CHECKS)
-    assert set().union(*(row.proof for row in ROWS)) <= set(KINDS)
+    assert set().union(*(row.proof for row in ROWS)) <= set(CHECK_TYPES)
     assert set().union(*(row.tested for row in ROWS)) <= TESTED
 
 
 def test_a_gid_at_another_index_is_as_good() -> None:
     probe = fabrics.probe()
     fabrics.put(probe, GID, EARLIER)
-    checks = verify_checks.judge(fabrics.plan(), probe, fabrics.EXPECT)
+    checks = verify_checks.check_fabric(fabrics.plan(), probe, fabrics.EXPECT)
     assert {check.seen for check in checks if check.check == "gid"} == {
         "mlx5_0 port 1 index 5",
         "mlx5_0 port 1 index 3",

@@ -8,10 +8,11 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 
 Facts = t.Dict[str, t.Any]
-OPTIONS = pod_data.Options("verify", "tools", "", 60, 100, 4, True, "", 0)
+OPTIONS = pod_data.Options("", "verify", "tools", "", 60, 100, 4, True, "", 0)
 READY = {"type": "Ready", "status": "True"}
 
 
@@ -62,19 +63,22 @@ def test_mtu_of(network: int, host: str, mtu: int) -> None:
     assert pod_data.mtu_of(planned, planned["networks"][network], host) == mtu
 
 
-@pytest.mark.parametrize(("host", "ports"), [("w1", [8090, 8091]), ("w2", [8091])])
-def test_serving(host: str, ports: t.List[int]) -> None:
-    assert [port for address, port in pod_data.serving(plan(), host)] == ports
+FIRST, SECOND = ("10.5.0.20", 8090), ("10.5.0.21", 8091)
+
+
+@pytest.mark.parametrize(("host", "controllers"), [("w1", [FIRST, SECOND]), ("w2", [SECOND])])
+def test_controllers_of(host: str, controllers: t.List[t.Tuple[str, int]]) -> None:
+    assert pod_data.controllers_of(plan(), host) == controllers
 
 
 def manifest(rdma: bool, **allocatable: str) -> Facts:
     target = pod_data.Target("w1", "w1", ("a", "b"))
-    return pod_data.pod_manifest(target, plan(rdma), node(**allocatable), OPTIONS)
+    return pod_objects.pod_manifest(target, plan(rdma), node(**allocatable), OPTIONS)
 
 
 def test_the_pod_asks_for_its_networks_in_order_and_tolerates_every_taint() -> None:
     pod = manifest(False)
-    assert pod["metadata"]["annotations"] == {pod_data.NETWORKS: "default/a,fabric/b"}
+    assert pod["metadata"]["annotations"] == {pod_objects.NETWORKS: "default/a,fabric/b"}
     assert pod["spec"]["nodeName"] == "w1"
     assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
     assert pod["spec"]["activeDeadlineSeconds"] > OPTIONS.timeout
@@ -97,9 +101,17 @@ def test_only_the_rdma_container_may_lock_memory_and_it_asks_for_what_the_node_h
     assert "add" not in f"{root}{user}"
 
 
-@pytest.mark.parametrize("name", ["w1", "n" * 253])
-def test_pod_names_fit(name: str) -> None:
-    assert len(pod_data.pod_name(name)) <= 253
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        ("w1", "probe-w1"),
+        ("w1.example.com", "probe-w1.example.com"),
+        ("n" * 253, "probe-" + "n" * 247),
+        ("n" * 246 + ".example.com", "probe-" + "n" * 246),  # no dot at the end
+    ],
+)
+def test_pod_names_fit(node: str, name: str) -> None:
+    assert pod_data.pod_name(node) == name
 
 
 def status(*states: Facts, **more: t.Any) -> Facts:
@@ -117,9 +129,11 @@ RUNNING: Facts = {"running": {"startedAt": "now"}}
     ("pod", "failures", "state", "reason"),
     [
         (None, [], "failed", "the pod was removed by something else"),
-        ({"status": {"phase": "Pending"}}, [], "waiting", "the kubelet has not taken the pod up"),
-        ({}, [], "waiting", "the kubelet has not taken the pod up"),
+        ({"status": {"phase": "Pending"}}, [], "waiting", "the kubelet has not started the pod"),
+        ({}, [], "waiting", "the kubelet has not started the pod"),
         (status(RUNNING, RUNNING, phase="Running"), [], "running", ""),
+        (status({"running": {}}, phase="Running"), [], "running", ""),
+        (status(RUNNING, {"running": None}), [], "waiting", "the kubelet has not started the pod"),
         (status(RUNNING, waiting("ContainerCreating")), [], "waiting", "ContainerCreating"),
         (status(RUNNING, waiting("ErrImagePull")), [], "waiting", "ErrImagePull"),
         (status(RUNNING, waiting("ImagePullBackOff")), [], "failed", "ImagePullBackOff, img: because"),
@@ -127,13 +141,14 @@ RUNNING: Facts = {"running": {"startedAt": "now"}}
         (status(waiting("CreateContainerError")), [], "failed", "CreateContainerError, img: because"),
         (status(phase="Failed", reason="OutOfcpu", message="no room"), [], "failed", "OutOfcpu: no room"),
         (status(phase="Succeeded"), [], "failed", "Ended: no message"),
-        (status(waiting("ContainerCreating")), ["pool is full"], "waiting", "could not be made yet: pool is full"),
-        (status(waiting("ContainerCreating")), ["pool is full"] * 3, "failed", "could not be made: pool is full"),
+        (status(waiting("ContainerCreating")), ["pool is full"], "waiting", "could not be set up yet: pool is full"),
+        (status(waiting("ContainerCreating")), ["pool is full"] * 3, "failed", "could not be set up: pool is full"),
     ],
 )  # fmt: skip
 def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, reason: str) -> None:
-    found = pod_data.pod_state(pod, failures)
+    found = pod_objects.pod_state(pod, failures)
     assert (found.state, found.reason.endswith(reason)) == (state, True)
+    assert bool(found.reason) == (state != "running")
 
 
 @pytest.mark.parametrize(
@@ -149,15 +164,15 @@ def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, re
     ],
 )
 def test_node_fault(found: t.Optional[Facts], fault: str) -> None:
-    assert pod_data.node_fault(found) == fault
+    assert pod_objects.node_fault(found) == fault
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [('[{"name": "default/a"}]', [{"name": "default/a"}]), ("{broken", None), ("", None)]
 )
 def test_network_status(text: str, expected: object) -> None:
-    assert pod_data.network_status({"metadata": {"annotations": {pod_data.NETWORK_STATUS: text}}}) == expected
-    assert pod_data.network_status({"metadata": {}}) is None
+    assert pod_objects.network_status({"metadata": {"annotations": {pod_objects.NETWORK_STATUS: text}}}) == expected
+    assert pod_objects.network_status({"metadata": {}}) is None
 
 
 def test_ends_are_the_running_pods_with_an_address() -> None:

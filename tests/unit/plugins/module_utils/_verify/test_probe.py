@@ -9,7 +9,6 @@ import base64
 import gzip
 import json
 import os
-import re
 import signal
 import threading
 import time
@@ -20,11 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verdict
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import commands as shell
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import cluster_facts, probe
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.rdma_checks import traffic_check
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import traffic_check
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import FIXTURES
 
 Facts = t.Dict[str, t.Any]
@@ -42,6 +41,7 @@ class FakeApi(Cluster):
         self.namespaces: t.Dict[str, Facts] = {}
         self.pods: t.Dict[str, Facts] = {}
         self.deleted: t.List[str] = []
+        self.labels: Facts = {}  # of the last namespace
         self.looks = 0
         self.pod_status: Facts = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
         self.lock = threading.Lock()
@@ -54,6 +54,7 @@ class FakeApi(Cluster):
         if path == "/api/v1/namespaces":
             name = body["metadata"]["generateName"] + "x1"
             self.namespaces[name] = {"metadata": {**body["metadata"], "name": name}}
+            self.labels = body["metadata"]["labels"]
             return self.namespaces[name]
         if path.endswith("/pods"):
             self.pods[body["metadata"]["name"]] = body
@@ -82,23 +83,25 @@ class FakeApi(Cluster):
 
 def plan(count: int = 2) -> Facts:
     subnet = {"cidr": "10.5.0.0/16", "range_start": "10.5.1.0", "range_end": "10.5.2.255", "exclude": []}
-    network = {"name": "rdma-net", "namespace": "default", "master": "eth1", "mtu": 1500, "rdma": False}
+    subnet.update(gateway="", needed=0)
+    network = {"name": "rdma-net", "namespace": "default", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": {}}
+    link = {"netdev": "eth1", "rdma_netdevs": ["eth1"], "device": "mlx5_0", "mtu": 1500, "addresses": []}
     return {
-        "hosts": {
-            f"h{i}": {"node": f"n{i}", "roles": ["worker"], "links": {"rdma-net": {"mtu": 1500}}} for i in range(count)
-        },
-        "networks": [{**network, "subnet": subnet, "ipam": {}}],
+        "releases": {},
+        "hosts": {f"h{i}": {"node": f"n{i}", "roles": ["worker"], "links": {"rdma-net": link}} for i in range(count)},
+        "networks": [{**network, "rdma": False, "subnet": subnet, "subnets": [subnet], "pools": []}],
+        "vipu": {"controllers": [], "node_labels": {}},
     }
 
 
 def options(**changes: t.Any) -> pod_data.Options:
-    return pod_data.Options("verify", "tools", "", 60, 100, 8, False, "", 0)._replace(**changes)
+    return pod_data.Options("", "verify", "tools", "", 60, 100, 8, False, "", 0)._replace(**changes)
 
 
-def answer(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
     """What a healthy pod says."""
     number = int(pod.rsplit("n", 1)[-1])
-    if "ping" in script:
+    if command[0] == "reach":
         return probe.Output(f"@@ full\n{PING}\n@@ rc 0\n@@ small\n{PING}\n@@ rc 0\n", "")
     uid = {"root": 0, "user": 1000}[container]
     limits = f"@@ uid\n{uid}\n@@ rc 0\n@@ limits\nMax locked memory  unlimited  unlimited  bytes\n@@ rc 0\n"
@@ -117,12 +120,21 @@ def test_a_healthy_run_is_proved_and_leaves_nothing() -> None:
     facts = probe.probe(api, plan(), options())
     assert (api.namespaces, api.pods) == ({}, {})
     assert api.deleted == ["/api/v1/namespaces/verify-x1/pods", "/api/v1/namespaces/verify-x1"]
-    checks = verdict.judge(plan(), facts, verdict.Expect(ipu=False))
-    in_pods = [
-        check for check in checks if check.check in (*verdict.PER_POD, "pod", "ping", "full_size", "memlock_user")
-    ]
+    checks = check_fabric(plan(), facts, Expect(ipu=False))
+    in_pods = [check for check in checks if check.check in (*PER_POD, "pod", "ping", "full_size", "memlock_user")]
     assert {check.status for check in in_pods} == {"passed"}
     json.dumps(facts)  # a module's result
+
+
+@pytest.mark.parametrize(("rdma", "level"), [(False, "baseline"), (True, "privileged")])
+def test_the_namespace_allows_no_more_than_the_pods_need(
+    rdma: bool, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "ask_pods", lambda run, pods: None)
+    planned, api = plan(), FakeApi(["n0", "n1"])
+    planned["networks"][0].update(rdma=rdma, resource="rdma/shared")
+    probe.probe(api, planned, options())
+    assert api.labels == {pod_data.LABEL: "verify", "pod-security.kubernetes.io/enforce": level}
 
 
 def test_two_hundred_nodes_in_one_call() -> None:
@@ -131,10 +143,8 @@ def test_two_hundred_nodes_in_one_call() -> None:
     facts = probe.probe(FakeApi(names), plan(200), options(forks=32))
     assert len(facts["pods"]) == 200
     assert len(facts["pairs"]) == 200
-    checks = verdict.judge(plan(200), facts, verdict.Expect(ipu=False))
-    assert not [
-        check for check in checks if check.check in (*verdict.PER_POD, "ping", "unique") and check.status != "passed"
-    ]
+    checks = check_fabric(plan(200), facts, Expect(ipu=False))
+    assert not [check for check in checks if check.check in (*PER_POD, "ping", "unique") and check.status != "passed"]
     assert time.monotonic() - start < 10
 
 
@@ -193,6 +203,21 @@ def test_a_pod_that_never_runs_says_what_it_waited_for() -> None:
     assert {pod["reason"] for pod in facts["pods"].values()} == {"not running after 1 s: ContainerCreating"}
 
 
+def test_a_network_that_the_kubelet_cannot_set_up_stops_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [
+        {"involvedObject": {"name": "probe-n0"}, "message": "pool is full", "count": 3},
+        {"involvedObject": {"name": "probe-n1"}, "message": "Link not found", "count": 1, "series": {"count": 4}},
+    ]
+    api = FakeApi(["n0", "n1"], **{"/api/v1/namespaces/verify-x1/events": {"items": events}})
+    api.pod_status = {"phase": "Pending"}
+    monkeypatch.setattr(probe, "EVENTS_SECONDS", 0)
+    facts = probe.probe(api, plan(), options(timeout=30))
+    assert {pod["reason"] for pod in facts["pods"].values()} == {
+        "the pod's network could not be set up: pool is full",
+        "the pod's network could not be set up: Link not found",
+    }
+
+
 def test_a_node_that_has_not_joined_gets_no_pod() -> None:
     api = FakeApi(["n0"])
     facts = probe.probe(api, plan(), options())
@@ -204,16 +229,16 @@ def test_a_node_that_has_not_joined_gets_no_pod() -> None:
 def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: t.List[t.Tuple[str, str]] = []
 
-    def measured(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
+    def measured(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
         if container != "rdma":
-            return answer(run, pod, container, script, timeout)
-        if "/sys/class/infiniband" in script:
+            return answer(run, pod, container, command, timeout)
+        if command[0] == "rdma":
             return probe.Output("@@ tools\n/usr/bin/ib_write_bw\n/usr/bin/rping\n@@ rc 0\n", "")
-        asked.append((pod, script.splitlines()[0]))
-        text = (FIXTURES / "probe" / ("rping.txt" if "rping" in script else "ib_write_bw.txt")).read_text(
+        asked.append((pod, command[0]))
+        text = (FIXTURES / "probe" / ("rping.txt" if command[1] == "rping" else "ib_write_bw.txt")).read_text(
             encoding="utf-8"
         )
-        name = "client" if "client" in script else "server"
+        name = "client" if command[0] == "ask" else "server"
         return probe.Output(f"@@ {name}\n{text}\n@@ rc 0\n", "")
 
     monkeypatch.setattr(probe, "run_in", measured)
@@ -222,7 +247,7 @@ def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: p
     facts = probe.probe(FakeApi(["n0", "n1"]), planned, options(rdma_image="perftest"))
     found = {test["check"]: (test["missing"], test.get("value")) for test in facts["traffic"]}
     assert found == {"rping": (False, 3.0), "write_bandwidth": (False, 97.79), "read_latency": (True, None)}
-    assert {pod for pod, script in asked if "server" in script} == {"probe-n0", "probe-n1"}
+    assert {pod for pod, what in asked if what == "serve"} == {"probe-n0", "probe-n1"}
     assert facts["rdma_image"] == "perftest"
 
 
@@ -237,7 +262,7 @@ def rails(shared: bool) -> t.Tuple[Facts, Facts]:
     pods = {}
     for i in range(2):
         seen = {f"net{n}": {"addresses": [{"address": f"10.{n}.0.{i}", "prefix": 24}]} for n in (1, 2, 3)}
-        rdma = {"tools": list(shell.RDMA_TOOLS)}
+        rdma = {"tools": list(probe.RDMA_TOOLS)}
         pod = {"host": f"h{i}", "pod": f"probe-n{i}", "networks": names, "state": "running"}
         pods[f"n{i}"] = {**pod, "root": {"links": seen}, "rdma": rdma}
     return planned, pods
@@ -247,10 +272,10 @@ def rails(shared: bool) -> t.Tuple[Facts, Facts]:
 def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lock, busy, seen, ports = threading.Lock(), [0], [0], []  # type: t.Any, t.List[int], t.List[int], t.List[str]
 
-    def client(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
-        if "@@ client" not in script:
+    def client(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        if command[0] == "serve":
             return probe.Output("@@ server\n@@ rc 0\n", "")
-        ports.extend(re.findall(r"-p (\d+)", script))
+        ports.append(command[4])
         with lock:
             busy[0] += 1
             seen[0] = max(seen[0], busy[0])
@@ -262,22 +287,22 @@ def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypa
     monkeypatch.setattr(probe, "run_in", client)
     planned, pods = rails(shared)
     with ThreadPoolExecutor(16) as pool:
-        traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
+        traffic = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
     assert seen[0] == most
     assert len(traffic) == 3 * 2 * 3  # networks, directions, tests
     assert len(set(ports)) == 3 * 2
 
 
 def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(run: probe.Run, pod: str, container: str, script: str, timeout: int) -> probe.Output:
-        assert "ib_" not in script
+    def lost(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        assert command[1] == "rping"
         return probe.Output("@@ client\ncma event RDMA_CM_EVENT_UNREACHABLE, error -110\n@@ rc 255\n", "")
 
     monkeypatch.setattr(probe, "run_in", lost)
     planned, pods = rails(True)
     with ThreadPoolExecutor(16) as pool:
-        traffic = probe.run_traffic(probe.Run(FakeApi([]), planned, options(), pool), pods)
-    checks = [traffic_check(test, "tools", verdict.Expect()) for test in traffic]
+        traffic = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    checks = [traffic_check(test, "tools", Expect()) for test in traffic]
     assert {(check.check, check.status) for check in checks} == {
         ("rping", "failed"),
         ("write_bandwidth", "skipped"),
@@ -319,10 +344,10 @@ def test_run_in(monkeypatch: pytest.MonkeyPatch, still_open: bool, error: str) -
     api.configuration = types.SimpleNamespace(
         host="https://10.80.0.11:6443", auth_settings=lambda: {"BearerToken": {"value": "Bearer abc"}}
     )
-    run = probe.Run(api, {}, options(), t.cast(t.Any, None), "verify-x1")
-    assert probe.run_in(run, "probe-n1", "root", "id -u", 5) == probe.Output("out\nerr\n", error)
+    run = probe.Run(api, {}, options(script="the script"), t.cast(t.Any, None), "verify-x1")
+    assert probe.run_in(run, "probe-n1", "root", ["reach", "a b"], 5) == probe.Output("out\nerr\n", error)
     assert asked["url"] == "https://10.80.0.11:6443/api/v1/namespaces/verify-x1/pods/probe-n1/exec"
-    assert ("command", ["sh", "-c", "id -u"]) in asked["query_params"]
+    assert ("command", ["sh", "-c", "the script", "pod.sh", "reach", "a b"]) in asked["query_params"]
     assert asked["headers"] == {"authorization": "Bearer abc"}
 
 
@@ -334,7 +359,7 @@ def test_an_exec_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(probe, "websocket_call", refuse)
     api = FakeApi([])
     api.configuration = types.SimpleNamespace(host="https://x", auth_settings=dict)
-    found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", "id", 5)
+    found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)
     assert found.text == ""
     assert "403 Forbidden" in found.error
 
@@ -347,12 +372,10 @@ def test_an_empty_plan_is_refused_before_anything_is_made() -> None:
 
 
 def release(name: str, revision: int, status: str, version: str) -> Facts:
-    data = {
-        "name": name, "namespace": "ns", "version": revision, "info": {"status": status},
-        "chart": {"metadata": {"version": version}},
-    }  # fmt: skip
+    data = {"version": revision, "info": {"status": status}, "chart": {"metadata": {"name": name, "version": version}}}
     packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(data).encode()))).decode()
-    return {"data": {"release": packed}}
+    metadata = {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": "ns", "labels": {"name": name}}
+    return {"metadata": metadata, "data": {"release": packed}}
 
 
 def test_the_newest_revision_of_a_release_counts() -> None:
@@ -362,7 +385,7 @@ def test_the_newest_revision_of_a_release_counts() -> None:
         release("network-operator", 10, "deployed", "26.4.1"),
     ]
     api = FakeApi([], **{"/api/v1/secrets": {"items": secrets}})
-    found = probe.releases(api)
+    found = cluster_facts.newest_releases(api)
     assert [(each["revision"], each["status"], each["version"]) for each in found] == [(10, "deployed", "26.4.1")]
 
 
@@ -375,6 +398,25 @@ def test_an_attachment_is_data_or_text(config: t.Any, expected: t.Any) -> None:
     assert probe.probe(api, plan(), options())["networks"]["rdma-net"]["attachment"] == expected
 
 
+def test_deployments_of_the_ipu_operator_are_found_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deployments(path: str, fieldSelector: str = "", **query: t.Any) -> t.List[Facts]:  # noqa: N803 the API's word
+        name = fieldSelector.partition("=")[2]
+        scale = {"spec": {"replicas": 2}, "status": {"readyReplicas": 1}} if "proxy" in name else {"spec": {}}
+        return [{"metadata": {"name": name, "namespace": "elsewhere"}, **scale}]
+
+    asked: t.List[t.Any] = []
+    api = FakeApi([])
+    monkeypatch.setattr(api, "items", deployments)
+    monkeypatch.setattr(
+        cluster_facts, "proxy_health", lambda cluster, proxy: {"healthy": proxy["ready"] == 1, "seen": ""}
+    )
+    monkeypatch.setattr(cluster_facts, "certificate", lambda cluster, namespace: asked.append(namespace))
+    found = cluster_facts.ipu_facts(api)
+    assert [(each["ready"], each["wanted"]) for each in found["deployments"]] == [(0, 1), (1, 2)]
+    assert found["proxy"]["healthy"]
+    assert asked == ["elsewhere"]
+
+
 @pytest.mark.parametrize(("refusals", "healthy"), [(0, True), (2, True), (3, False)])
 def test_a_proxy_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch, refusals: int, healthy: bool) -> None:
     asked: t.List[str] = []
@@ -385,6 +427,8 @@ def test_a_proxy_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch, refus
             if len(asked) <= refusals:
                 raise probe.ApiError(status=503, reason="Service Unavailable")
 
-    monkeypatch.setattr(probe.time, "sleep", lambda seconds: None)
-    seen = probe.proxy_health(Cluster(Client()), {"namespace": "ipu-operator", "name": "ipu-operator-vipu-proxy"})
+    monkeypatch.setattr(cluster_facts.time, "sleep", lambda seconds: None)
+    seen = cluster_facts.proxy_health(
+        Cluster(Client()), {"namespace": "ipu-operator", "name": "ipu-operator-vipu-proxy"}
+    )
     assert (seen["healthy"], len(asked)) == (healthy, min(refusals + 1, 3))

@@ -1,24 +1,23 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports for a person, a browser and a CI system."""
+"""Reports for a person and a CI system."""
 
 from __future__ import annotations
 
 import json
 import typing as t
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import report
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import KINDS, Check, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, result, skip
 
-HEAD = report.Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
+HEAD = Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
 PASSED = result("mtu", True, "1500", "1500", node="w1", network="rdma-net")
 FAILED = result("memlock_user", False, "unlimited", "8 MiB", node="w1")
 SKIPPED = skip("rping", "planned without RDMA", network="rdma-net")
-VOID = {"meta", "br"}
 
 
 def ping(a: str, b: str, good: bool = True, value: float = 0.08) -> Check:
@@ -41,7 +40,7 @@ def test_a_failure_says_what_was_expected_and_what_to_do() -> None:
         "LIMITS",
         "  FAILED  Locked memory, uid 1000     w1: 8 MiB",
         "          expected: unlimited",
-        "          next: Apply the role ipu.fabric.memlock to this host, then make new",
+        "          next: Apply the role ipu.fabric.memlock to this host, then recreate",
     ]
 
 
@@ -49,7 +48,7 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     long = "a-node-with-a-very-long-name.example.com"
     checks = [
         check
-        for kind in KINDS
+        for kind in CHECK_TYPES
         for check in (
             result(kind, False, "e" * 90, "seen " * 40, node=long, network="a-network-of-many-words"),
             result(kind, True, "", "/a/path/without/any/place/to/break/it/" * 3, node=long),
@@ -81,8 +80,8 @@ def test_many_failures_are_told_in_part() -> None:
 
 
 def test_one_reason_for_everything_is_one_line() -> None:
-    text = report.table([skip(kind, "check mode makes no pods") for kind in KINDS])
-    assert text == f"Nothing was proven: check mode makes no pods.\n\n0 passed, 0 failed, {len(KINDS)} skipped"
+    text = report.table([skip(kind, "check mode creates no pods") for kind in CHECK_TYPES])
+    assert text == f"Nothing was proven: check mode creates no pods.\n\n0 passed, 0 failed, {len(CHECK_TYPES)} skipped"
 
 
 # JSON
@@ -137,102 +136,11 @@ def test_junit_names_are_unique_and_failures_tell_all() -> None:
     names = [(case.attrib["classname"], case.attrib["name"]) for case in junit(CHECKS).iter("testcase")]
     assert len(set(names)) == len(names) == len(CHECKS)
     text = next(junit(CHECKS).iter("failure")).text or ""
-    assert all(part in text for part in ("expected: unlimited", "seen: 8 MiB", "next: Apply"))
+    lines = text.splitlines()
+    assert lines[:2] == ["expected: unlimited", "seen: 8 MiB"]
+    assert lines[2].startswith("next: Apply")
 
 
 @pytest.mark.parametrize("seen", ["a\x00b\x1b[31m", "<&>\"'", "ü → ∞", "\ud800"])
 def test_junit_survives_any_text(seen: str) -> None:
     assert len(junit([FAILED._replace(seen=seen)])) == 1
-
-
-# HTML
-
-
-class Page(HTMLParser):
-    """Cells of every table, whether tags match, and whatever is loaded from elsewhere."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: t.List[str] = []
-        self.tables: t.List[t.List[t.List[str]]] = []
-        self.links: t.List[str] = []
-        self.titles: t.List[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: t.List[t.Tuple[str, t.Optional[str]]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("td", "th"):
-            self.tables[-1][-1][-1] += data
-        elif self.open and self.open[-1] in ("h1", "h2", "h3"):
-            self.titles.append(data)
-
-
-def test_html_is_whole_and_needs_nothing_else() -> None:
-    text = report.to_html(CHECKS, HEAD)
-    page = Page(text)
-    assert page.open == []
-    assert page.links == []
-    assert not any(word in text for word in ("http:", "https:", "@import", "url(", "<script"))
-
-
-def test_html_tells_failures_first() -> None:
-    page = Page(report.to_html(CHECKS, HEAD))
-    assert page.titles[:2] == ["Fabric proof: 2 passed, 1 failed, 1 skipped", "Failed"]
-    assert page.tables[0][1][:4] == ["failed", "Locked memory, uid 1000", "", "w1"]
-
-
-def test_html_escapes() -> None:
-    text = report.to_html([FAILED._replace(seen="<script>alert(1)</script>", node='"><b>')], HEAD)
-    assert "<script" not in text
-    assert '"><b>' not in text
-
-
-def test_the_matrix_shows_each_pair_in_both_directions() -> None:
-    checks = [ping("a", "b", value=0.05), ping("a", "c", good=False)._replace(value=None), ping("b", "c", value=0.2)]
-    page = Page(report.to_html(checks, HEAD))
-    matrix = next(table for table in page.tables if table[0] == ["", "a", "b", "c"])
-    assert matrix[1:] == [["a", "", "0.05 ms", "no"], ["b", "0.05 ms", "", "0.2 ms"], ["c", "no", "0.2 ms", ""]]
-
-
-def test_there_is_a_matrix_for_each_test_that_ran_on_each_network() -> None:
-    bandwidth = result(
-        "write_bandwidth", True, "", "97.8 Gb/s", pair=("a", "b"), network="rail-1", value=97.8, unit="Gb/s"
-    )
-    left_out = skip("rping", "rping is not in the image", pair=("a", "b"), network="rail-1")
-    page = Page(report.to_html([ping("a", "b"), bandwidth, left_out], HEAD))
-    assert [title for title in page.titles if ":" in title][1:] == [
-        "rdma-net: Pods reach each other",
-        "rail-1: ib_write_bw",
-    ]
-
-
-def test_many_nodes_make_a_list_with_failures_first() -> None:
-    nodes = [f"n{i:03}" for i in range(200)]
-    checks = [ping(a, b, value=i / 100) for i, (a, b) in enumerate(zip(nodes, nodes[1:]))]
-    checks[100] = checks[100]._replace(status="failed", value=None)
-    text = report.to_html(checks, HEAD)
-    page = Page(text)
-    pairs = next(table for table in page.tables if table[0][0] == "n100 - n101")
-    assert pairs[0] == ["n100 - n101", "no"]
-    assert pairs[1] == ["n198 - n199", "1.98 ms"]
-    assert len(pairs) == 50
-    assert "The first 50 of 199 pairs" in text
-
-
-def test_large_reports_are_quick_and_small() -> None:
-    checks = [PASSED._replace(node=f"w{i}") for i in range(4000)]
-    assert len(report.to_html(checks, HEAD)) < 1_000_000

@@ -3,15 +3,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+"""Documentation of the action plugin of the same name."""
+
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: fabric_verdict
-short_description: Judge what pods saw of the fabric, and write the reports
+module: fabric_report
+short_description: Check what pods saw of the fabric, and write the reports
 version_added: 0.1.0
 description:
-  - Compares the facts of M(ipu.fabric.fabric_probe) with the plan. Asks nobody.
-  - Writes C(report.json), C(report.html) (one page that needs nothing else) and C(junit.xml) to O(artifacts_dir).
+  - Compares the facts of M(ipu.fabric.fabric_probe) with the plan. Connects to no host.
+  - Runs on the controller, whatever host the task is for, so the reports are written there.
+  - Writes C(report.json), C(report.html) (one file that loads nothing else) and C(junit.xml) to O(artifacts_dir).
     They are a log of this run, so writing them is no change. Check mode writes nothing.
   - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns.
     A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices).
@@ -30,7 +33,9 @@ options:
     type: dict
     required: true
   artifacts_dir:
-    description: Directory for the reports. Empty writes none.
+    description:
+      - Directory on the controller for the reports. Empty writes none.
+      - A relative path starts at the folder of the playbook.
     type: path
     default: ""
   memlock:
@@ -63,12 +68,19 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Judge what the pods saw
-  ipu.fabric.fabric_verdict:
+- name: Compare what the pods saw with the plan
+  ipu.fabric.fabric_report:
     plan: "{{ fabric_plan }}"
     probe: "{{ probe.probe }}"
     artifacts_dir: artifacts
-  delegate_to: localhost
+    rdma_bandwidth: 90
+  run_once: true
+  register: report
+
+- name: Fail when a check failed
+  ansible.builtin.assert:
+    that: report.failed_checks == 0
+    fail_msg: "{{ report.table }}"
   run_once: true
 """
 
@@ -130,75 +142,3 @@ reports:
   type: list
   elements: str
 """
-
-import datetime
-import os
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import report
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, judge, summary
-
-
-def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    plan, probe = module.params["plan"], module.params["probe"]
-    expect = Expect(**{name: module.params[name] for name in Expect._fields})
-    checks = judge(plan, probe, expect)
-    written = []
-    if module.params["artifacts_dir"] and not module.check_mode:
-        written = write(module.params["artifacts_dir"], checks, plan, probe)
-    return {
-        "changed": False,
-        "checks": [report.as_dict(check) for check in checks],
-        "failed_checks": counts(checks)[FAILED],
-        "summary": summary(checks),
-        "table": report.table(checks),
-        "reports": written,
-    }
-
-
-def write(
-    directory: str, checks: t.Sequence[Check], plan: t.Dict[str, t.Any], probe: t.Dict[str, t.Any]
-) -> t.List[str]:
-    head = report.Head(
-        time=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=probe.get("seconds", 0),
-        cluster=str(plan.get("cluster", {}).get("endpoint", "")),
-        version=str(probe.get("version", "")),
-    )
-    texts = {"report.json": report.to_json, "report.html": report.to_html, "junit.xml": report.to_junit}
-    paths = {name: os.path.join(directory, name) for name in texts}
-    try:
-        os.makedirs(directory, exist_ok=True)
-        for name, render in texts.items():
-            with open(paths[name], "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(render(checks, head))
-    except OSError as error:
-        raise FabricError(
-            "The reports were to be written.",
-            directory,
-            str(error),
-            "Set artifacts_dir to a directory that can be written.",
-        ) from error
-    return list(paths.values())
-
-
-def main() -> None:
-    spec = {
-        "plan": {"type": "dict", "required": True},
-        "probe": {"type": "dict", "required": True},
-        "artifacts_dir": {"type": "path", "default": ""},
-        "memlock": {"type": "str", "default": "unlimited"},
-        "rdma_bandwidth": {"type": "float", "default": 0},
-        "rdma_latency": {"type": "float", "default": 0},
-        "host_traffic": {"type": "float", "default": 0},
-        "ipu": {"type": "bool", "default": True},
-        "ipu_partition": {"type": "str", "default": ""},
-    }
-    run_module(spec, body, libraries=("jmespath", "netaddr"))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,25 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hand the script that runs in pods to the module fabric_probe: a module is copied without files beside its code."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+
+SCRIPT = Path(__file__).parents[1] / "plugin_utils/_probe/pod.sh"
+
+
+class ActionModule(ActionBase):
+    """All other options go to the module as they are."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
+        result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
+        options = {**self._task.args, "script": SCRIPT.read_text(encoding="utf-8")}
+        module = "ipu.fabric.fabric_probe"
+        return {**result, **self._execute_module(module_name=module, module_args=options, task_vars=task_vars)}

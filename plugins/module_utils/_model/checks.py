@@ -1,0 +1,61 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of the fabric: what each kind is about, what one found and where, and what a site asks for beyond its plan."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class CheckType(t.NamedTuple):
+    """What all checks of a name have in common."""
+
+    title: str
+    area: str  # one of AREAS of the catalog
+    next_step: str  # what to do when it fails
+
+
+class Place(t.TypedDict, total=False):
+    """What a check is about."""
+
+    node: str
+    pair: t.Tuple[str, str]  # nodes: client and server
+    network: str
+    subject: str  # anything else, such as a Helm release or host:port
+
+
+class Check(t.NamedTuple):
+    """One result."""
+
+    check: str  # key of CHECK_TYPES
+    status: str  # passed, failed or skipped
+    expected: str
+    seen: str  # of a skipped check: why
+    next: str = ""
+    node: str = ""
+    pair: t.Tuple[str, ...] = ()
+    network: str = ""
+    subject: str = ""
+    value: t.Optional[float] = None  # the figure that was measured, in `unit`
+    unit: str = ""
+
+
+class Expect(t.NamedTuple):
+    """What the site asks for beyond the plan."""
+
+    memlock: str = "unlimited"  # or bytes
+    rdma_bandwidth: float = 0  # Gb/s at least
+    rdma_latency: float = 0  # microseconds at most; 0: any
+    host_traffic: float = 0  # Gb/s at least
+    ipu: bool = True
+    ipu_partition: str = ""
+
+
+class Head(t.NamedTuple):
+    """What a report says about the run of the probe."""
+
+    time: str  # UTC, ISO 8601
+    seconds: float  # how long it took
+    cluster: str  # host:port of the API server
+    version: str  # of Kubernetes

@@ -1,0 +1,305 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What fabric_probe saw of a fabric, from the API and from inside pods. Input of the checks."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource
+
+# ---- what a pod says of itself
+
+
+class Memlock(t.TypedDict):
+    """A limit of locked memory: `unlimited`, or bytes as text."""
+
+    soft: str
+    hard: str
+
+
+class Limits(t.TypedDict):
+    uid: t.Optional[int]  # None: not read
+    memlock: t.Optional[Memlock]
+
+
+class UserFacts(Limits):
+    """Of the container as uid 1000."""
+
+    error: str  # why there may be less than asked for
+
+
+class PodLink(t.TypedDict):
+    """A network device in a pod."""
+
+    mtu: t.Optional[int]  # bytes
+    kind: str  # such as macvlan
+    mac: str
+    addresses: t.List[Address]  # global ones
+
+
+class DefaultRoute(t.TypedDict):
+    gateway: str
+    dev: str
+
+
+class RoutingPolicy(t.TypedDict):
+    rules: t.Dict[str, str]  # the table that each source address looks up first; `all`: any address
+    defaults: t.Dict[str, t.List[DefaultRoute]]  # by table
+
+
+class VipuAnswer(t.TypedDict):
+    """Whether the port of a V-IPU controller opened."""
+
+    host: str
+    port: int
+    rc: int  # 127: the image has no tool for it
+    seen: str
+
+
+class NetworkFacts(UserFacts):
+    """Of the container as uid 0."""
+
+    tool_missing: bool  # no `ip` in the image
+    links: t.Optional[t.Dict[str, PodLink]]  # by interface; None: not read
+    default_routes: t.Optional[t.List[str]]  # their interfaces
+    policy: t.Optional[RoutingPolicy]
+    vipu: t.List[VipuAnswer]
+
+
+class Port(t.TypedDict, total=False):
+    """A port of an RDMA device."""
+
+    state: str  # ACTIVE, DOWN and so on
+    link_layer: str  # Ethernet or InfiniBand
+
+
+class Gid(t.TypedDict):
+    """An entry of a GID table."""
+
+    device: str
+    port: int
+    index: int
+    gid: str  # eight groups of four hexadecimal digits
+    type: str  # RoCE v2 or IB/RoCE v1
+    netdev: str
+
+
+class RdmaFacts(t.TypedDict):
+    """Of the container with the RDMA devices."""
+
+    files: t.List[str]  # below /dev/infiniband
+    classes: t.List[str]  # the node's, below /sys/class: infiniband/mlx5_0, misc/rdma_cm
+    ports: t.Dict[str, Port]  # by device and port: mlx5_0/1
+    gids: t.List[Gid]
+    tools: t.List[str]  # of the image
+    error: str
+
+
+class Attached(t.TypedDict, total=False):
+    """An entry of the network status that multus writes on a pod."""
+
+    name: str  # namespace/name
+
+
+class _Asked(t.TypedDict, total=False):
+    network_status: t.Optional[t.List[Attached]]
+    root: NetworkFacts
+    user: UserFacts
+    rdma: RdmaFacts
+
+
+class PodFacts(_Asked):
+    """The probe pod of a node; a pod that does not run says nothing."""
+
+    host: str  # its inventory name
+    pod: str
+    networks: t.List[str]  # in the order of their interfaces: net1, net2
+    state: str  # waiting, running or failed
+    reason: str
+
+
+# ---- from pod to pod
+
+# Names of nodes: `from` is the client.
+Pair = t.TypedDict("Pair", {"network": str, "from": str, "to": str})
+
+
+class Ping(t.TypedDict):
+    sent: int
+    received: int
+    rtt_ms: t.Optional[float]  # average
+    path_mtu: t.Optional[int]  # bytes, where a router or the kernel names it
+    supported: bool  # whether this ping knows the options
+    seen: str
+
+
+class Pings(t.TypedDict, total=False):
+    small: Ping
+    full: Ping  # as large as the MTU, not to be fragmented; missing where the MTU is not known
+
+
+class PingPair(Pair, Pings):
+    address: str  # that was asked
+    mtu: int  # bytes; 0: not known
+    error: str
+
+
+class Figure(t.TypedDict):
+    value: t.Optional[float]
+    unit: str
+
+
+class Directions(Figure):
+    """Of gc-hosttraffictest: the slowest direction, and all."""
+
+    directions: t.Dict[str, float]  # Gb/s
+
+
+class _Measured(t.TypedDict, total=False):
+    rc: int
+    seen: str
+    value: t.Optional[float]
+    unit: str
+
+
+class Traffic(Pair, _Measured):
+    """An RDMA test between two pods; without figures if it was not tried."""
+
+    check: str
+    tool: str
+    missing: bool  # an image lacks the tool
+    blocked: bool  # rping failed before
+
+
+class HostTraffic(_Measured, total=False):
+    """gc-hosttraffictest on a node."""
+
+    node: str
+    missing: bool
+    directions: t.Dict[str, float]
+
+
+# ---- what the API says
+
+
+class ChartRelease(t.TypedDict):
+    """The newest revision of a Helm release."""
+
+    name: str
+    namespace: str
+    revision: int
+    version: str  # of the chart
+    status: str  # such as deployed
+
+
+class NetworkState(t.TypedDict, total=False):
+    """Status of a MacvlanNetwork."""
+
+    state: str
+    reason: str
+
+
+class ClusterNetwork(t.TypedDict):
+    """A planned network as the cluster has it."""
+
+    state: t.Optional[NetworkState]  # None: there is no such object
+    attachment: object  # CNI configuration as data, as text if it is not JSON; None: no attachment
+
+
+class AppliedState(t.TypedDict, total=False):
+    name: str
+    state: str
+
+
+class PolicyStatus(t.TypedDict, total=False):
+    """Status of the NicClusterPolicy."""
+
+    state: str
+    appliedStates: t.List[AppliedState]
+
+
+class Resource(t.TypedDict):
+    resource: str  # rdma/NAME
+    count: int  # that pods on the node may have
+
+
+class NodeFacts(t.TypedDict):
+    ready: bool
+    reason: str
+    labels: t.Dict[str, str]
+    allocatable: t.Dict[str, Resource]  # by network
+
+
+class Addons(t.TypedDict):
+    """DaemonSets as namespace/name."""
+
+    nfd: t.List[str]
+    multus: t.List[str]
+    multus_nodes: t.List[str]  # nodes with a ready multus
+
+
+class Answer(t.TypedDict):
+    passed: bool
+    seen: str
+
+
+class Health(t.TypedDict):
+    healthy: bool
+    seen: str
+
+
+class Deployment(t.TypedDict):
+    """In replicas."""
+
+    name: str
+    namespace: str
+    ready: int
+    wanted: int
+
+
+class Certificate(t.TypedDict):
+    end: str  # ISO 8601; empty: no certificate
+    days: t.Optional[int]  # until then
+
+
+class IpuFacts(t.TypedDict, total=False):
+    """The IPU operator; empty where IPU checks are off."""
+
+    deployments: t.List[Deployment]
+    proxy: Health
+    certificate: Certificate
+
+
+class ClusterFacts(t.TypedDict, total=False):
+    version: str  # of Kubernetes
+    nodes: t.Dict[str, NodeFacts]
+    policy: t.Optional[PolicyStatus]  # None: there is none
+    releases: t.List[ChartRelease]
+    addons: Addons
+    address_sources: t.List[AddressSource]
+    kinds: t.List[str]  # that the API serves, of the groups that are asked for
+    networks: t.Dict[str, ClusterNetwork]
+    ipu: IpuFacts
+
+
+class TrafficFacts(t.TypedDict, total=False):
+    """What only pods can tell."""
+
+    pods: t.Dict[str, PodFacts]  # by node
+    pairs: t.List[PingPair]
+    traffic: t.List[Traffic]
+    host_traffic: t.List[HostTraffic]
+    webhook: t.Optional[Answer]  # None: not asked
+
+
+class Probe(ClusterFacts, TrafficFacts, total=False):
+    """The whole result; in check mode only the first two."""
+
+    probed: bool
+    reason: str  # why not
+    seconds: float  # how long it took
+    rdma_image: str
+    pools: t.List[AddressPool]  # before the pods were made

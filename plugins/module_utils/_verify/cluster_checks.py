@@ -1,0 +1,72 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of the cluster: releases, kinds, the NicClusterPolicy, nodes, multus and Node Feature Discovery. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
+from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import STACKS, stack_name
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
+
+
+def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
+    served = set(probe["kinds"])
+    stack = stack_name(plan)
+    wanted = {STACKS[stack].release: (stack, STACKS[stack].kinds)}
+    if expect.ipu:
+        wanted["ipu-operator"] = ("ipu_operator", frozenset({"IPUJob"}))
+    for release, (key, kinds) in wanted.items():
+        yield release_check(release, version_of(plan, key), probe["releases"], kinds <= served)
+        missing = ", ".join(sorted(kinds - served))
+        yield result(
+            "kinds", not missing, ", ".join(sorted(kinds)), f"missing: {missing}" if missing else "all", subject=release
+        )
+    if stack == "network_operator":
+        yield policy_check(probe["policy"])
+    for name, node in sorted(probe["nodes"].items()):
+        yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
+
+
+def version_of(plan: Plan, component: str) -> str:
+    """The planned version; empty where any will do."""
+    version: object = plan["releases"].get(component, "")
+    return str(version)
+
+
+def release_check(name: str, version: str, releases: t.Sequence[ChartRelease], served: bool) -> Check:
+    found = next((r for r in releases if r["name"] == name), None)
+    expected = f"{version}, deployed".lstrip(", ")
+    if found is None:
+        if served:
+            return skip("release", "not installed by Helm: there is no release to compare", subject=name)
+        return result("release", False, expected, "no such release", subject=name)
+    seen = "{version}, {status}".format(**found)
+    same = not version or found["version"].lstrip("v") == version.lstrip("v")
+    return result("release", same and found["status"] == "deployed", expected, seen, subject=name)
+
+
+def policy_check(status: t.Optional[PolicyStatus]) -> Check:
+    if status is None:
+        return result("policy", False, "ready", "no NicClusterPolicy `nic-cluster-policy`")
+    late = [s["name"] for s in status.get("appliedStates") or [] if s.get("state") not in ("ready", "ignore")]
+    state = status.get("state") or "no state yet"
+    return result("policy", state == "ready", "ready", f"{state}: {', '.join(late)}" if late else state)
+
+
+def check_addons(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    addons = probe["addons"]
+    for check, found in (("nfd", addons["nfd"]), ("multus_once", addons["multus"])):
+        yield result(check, len(found) < 2, "one at most", ", ".join(found) or "none")
+    for target in targets(plan):
+        if not addons["multus"]:
+            yield skip("multus_node", "there is no DaemonSet of multus", node=target.node)
+        elif target.networks and target.node in probe["nodes"]:
+            good, names = target.node in addons["multus_nodes"], ", ".join(addons["multus"])
+            seen = f"{names}: ready" if good else f"{names}: no ready pod on this node"
+            yield result("multus_node", good, "a ready pod of multus", seen, node=target.node)

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the API says of a fabric by itself: releases, kinds, networks, nodes, add-ons and the IPU operator."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+import typing as t
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import certificate
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    Object,
+    TransportError,
+    message_of,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import decode_release
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
+    Certificate,
+    ChartRelease,
+    ClusterFacts,
+    ClusterNetwork,
+    Deployment,
+    Health,
+    IpuFacts,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import POLICY, addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import STACKS, network_path, stack_name
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_objects import node_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS
+
+Nodes = t.Dict[str, Object]
+Pending = t.Tuple["Future[t.Optional[Object]]", "Future[t.Optional[Object]]"]
+# Seconds before each question: a proxy whose controller was away for a moment is back after its next readiness probe.
+HEALTH_PAUSES = (0, 5, 10)
+
+
+def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: bool) -> t.Tuple[ClusterFacts, Nodes]:
+    """All asked at the same time. The nodes come as objects too: pods are made for them."""
+    get = cluster.get
+    group = STACKS[stack_name(plan)].group
+    groups = [group, NAD_API, *([IPUJOB_API] if ipu else [])]
+    policy = pool.submit(get, POLICY)
+    version = pool.submit(get, "/version")
+    listed = pool.submit(cluster.items, "/api/v1/nodes")
+    releases = pool.submit(newest_releases, cluster)
+    addons = pool.submit(addon_facts, cluster)
+    sources = pool.submit(address_sources, cluster)
+    operator = pool.submit(ipu_facts, cluster) if ipu else None
+    kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
+    networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
+    nodes = {node["metadata"]["name"]: node for node in listed.result()}
+    facts = {
+        "version": query("gitVersion", version.result()) or "",
+        "nodes": {name: node_facts(plan, node) for name, node in nodes.items()},
+        "policy": status_of(policy.result()),
+        "releases": releases.result(),
+        "addons": addons.result(),
+        "address_sources": sources.result(),
+        "kinds": query("[].resources[].kind", [seen.result() for seen in kinds]),
+        "networks": {name: network_facts(*pending) for name, pending in networks.items()},
+        "ipu": operator.result() if operator else {},
+    }
+    return t.cast(ClusterFacts, facts), nodes
+
+
+def status_of(obj: t.Optional[Object]) -> t.Any:
+    """None without the object."""
+    return None if obj is None else obj.get("status") or {}
+
+
+def request_network(cluster: Cluster, plan: Plan, network: PlannedNetwork, pool: ThreadPoolExecutor) -> Pending:
+    """The object of the network and its attachment."""
+    attachment = f"/apis/{NAD_API}/namespaces/{network['namespace']}/network-attachment-definitions/{network['name']}"
+    return pool.submit(cluster.get, network_path(plan, network)), pool.submit(cluster.get, attachment)
+
+
+def network_facts(network: Future[t.Optional[Object]], attachment: Future[t.Optional[Object]]) -> ClusterNetwork:
+    """The network's state, and its attachment's configuration as data (as text when it is not JSON)."""
+    config = query("spec.config", attachment.result())
+    with contextlib.suppress(ValueError, TypeError):
+        config = json.loads(config)
+    return {"state": status_of(network.result()), "attachment": config}
+
+
+def newest_releases(cluster: Cluster) -> t.List[ChartRelease]:
+    """The newest revision of each operator's Helm release."""
+    found: t.Dict[str, ChartRelease] = {}
+    selector = "owner=helm,name in (network-operator,spiderpool,ipu-operator)"
+    for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
+        release, name = decode_release(secret), secret["metadata"]["labels"]["name"]
+        if name not in found or release.revision >= found[name]["revision"]:
+            found[name] = {
+                "name": name,
+                "namespace": secret["metadata"]["namespace"],
+                "revision": release.revision,
+                "version": release.version,
+                "status": release.status,
+            }
+    return list(found.values())
+
+
+def ipu_facts(cluster: Cluster) -> IpuFacts:
+    """The IPU operator's Deployments, in whichever namespace, its certificate, and its V-IPU proxy's health."""
+    found: t.List[Deployment] = [
+        {
+            "name": name,
+            "namespace": deployment["metadata"]["namespace"],
+            "ready": query("not_null(status.readyReplicas, `0`)", deployment),
+            "wanted": query("not_null(spec.replicas, `1`)", deployment),
+        }
+        for name in IPU_DEPLOYMENTS
+        for deployment in cluster.items("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={name}")
+    ]
+    proxy = next((each for each in found if each["name"] == IPU_DEPLOYMENTS[-1]), None)
+    namespace = found[0]["namespace"] if found else "ipu-operator"
+    return {
+        "deployments": found,
+        "proxy": proxy_health(cluster, proxy),
+        "certificate": t.cast(Certificate, certificate(cluster, namespace)),
+    }
+
+
+def proxy_health(cluster: Cluster, proxy: t.Optional[Deployment]) -> Health:
+    """Asked through the API server: the proxy is not to be reached from outside."""
+    if proxy is None:
+        return {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}
+    path = "/api/v1/namespaces/{namespace}/services/http:{name}:80/proxy/health".format(**proxy)
+    for pause in HEALTH_PAUSES:
+        time.sleep(pause)
+        try:
+            cluster.client.request("get", path, serialize=False, _request_timeout=10)
+            return {"healthy": True, "seen": "GET /health: 200"}
+        except (ApiError, TransportError) as error:
+            seen = message_of(error)
+    return {"healthy": False, "seen": seen}

@@ -1,0 +1,63 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of the IPU operator, and of the way from pods to V-IPU. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import NodeFacts, Probe
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, NO_IPU, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS, Pods
+
+CERTIFICATE_DAYS = 14
+
+
+def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
+    if not expect.ipu:
+        yield from (skip(check, NO_IPU) for check, kind in CHECK_TYPES.items() if kind.area == "ipu")
+        return
+    yield from vipu_checks(probe["pods"])
+    yield from label_checks(plan, probe["nodes"])
+    deployments, proxy = probe["ipu"]["deployments"], probe["ipu"]["proxy"]
+    late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
+    seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment"
+    good = len(deployments) >= len(IPU_DEPLOYMENTS) and not late
+    yield result("ipu_operator", good, " and ".join(IPU_DEPLOYMENTS) + " ready", seen)
+    webhook = probe["webhook"] or {"passed": False, "seen": "not asked"}
+    yield result("webhook", webhook["passed"], "a dry-run IPUJob is accepted", webhook["seen"])
+    yield result("vipu_proxy", proxy["healthy"], "GET /health: 200", proxy["seen"])
+    end, days = probe["ipu"]["certificate"]["end"], probe["ipu"]["certificate"]["days"] or 0
+    seen = f"{days} days, until {end}" if end else "no certificate in the Secret ipu-operator-admission"
+    yield result("ipu_certificate", bool(end) and days >= CERTIFICATE_DAYS, f"{CERTIFICATE_DAYS} days at least", seen)
+
+
+def vipu_checks(pods: Pods) -> t.Iterator[Check]:
+    asked = False
+    for node, pod in sorted(pods.items()):
+        for seen in pod["root"]["vipu"] if "root" in pod else ():
+            asked = True
+            where = f"{seen['host']}:{seen['port']}"
+            if seen["rc"] == 127:
+                yield skip("vipu", "the image has neither nc nor bash", node=node, subject=where)
+            else:
+                good = seen["rc"] == 0
+                text = "open" if good else f"not open: {seen['seen']}" if seen["seen"] else "no answer within 3 s"
+                yield result("vipu", good, "open", text, node=node, subject=where)
+    if not asked:
+        yield skip("vipu", "no V-IPU controller in the plan, or no pod to ask from")
+
+
+def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Check]:
+    planned = plan["vipu"]["node_labels"]
+    if not planned:
+        yield skip("ipu_labels", "the plan has no node labels")
+    for host, labels in sorted(planned.items()):
+        node = plan["hosts"][host]["node"]
+        have = nodes[node]["labels"] if node in nodes else {}
+        wrong = [f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != value]
+        expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)

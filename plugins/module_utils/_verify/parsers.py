@@ -1,0 +1,303 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tools in a probe pod print, as data: the output of pod.sh. Pure: no API, no clock."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
+    DefaultRoute,
+    Directions,
+    Figure,
+    Gid,
+    Limits,
+    NetworkFacts,
+    Ping,
+    Pings,
+    PodLink,
+    Port,
+    RdmaFacts,
+    RoutingPolicy,
+    UserFacts,
+    VipuAnswer,
+)
+
+# pod.sh puts every command's output between two of these, so that one exec answers many questions.
+MARK = "@@"
+MISSING_TOOL = 127
+
+
+class Answer(t.NamedTuple):
+    """What one command said, standard error included."""
+
+    rc: int
+    text: str
+
+
+def sections(text: str) -> t.Dict[str, Answer]:
+    """The answers in the output of pod.sh by name; one that was cut off has no answer."""
+    found: t.Dict[str, Answer] = {}
+    name, lines = "", []  # type: str, t.List[str]
+    for line in text.splitlines():
+        if line.startswith(f"{MARK} rc "):
+            found[name] = Answer(int(line.split()[2]), "\n".join(lines).strip())
+        elif line.startswith(f"{MARK} "):
+            name, lines = line[len(MARK) + 1 :], []
+        else:
+            lines.append(line)
+    return found
+
+
+NO_ANSWER = Answer(1, "")
+
+# Facts of one pod
+
+
+def read_limits(answers: t.Mapping[str, Answer]) -> Limits:
+    """uid and the soft and hard limit of locked memory: `unlimited` or bytes as a string; None where not seen."""
+    uid = answers.get("uid", NO_ANSWER).text
+    found = re.search(r"^Max locked memory\s+(\S+)\s+(\S+)", answers.get("limits", NO_ANSWER).text, re.MULTILINE)
+    return {
+        "uid": int(uid) if uid.isdigit() else None,
+        "memlock": {"soft": found.group(1), "hard": found.group(2)} if found else None,
+    }
+
+
+def read_user(text: str, error: str = "") -> UserFacts:
+    """The facts in the output of `pod.sh limits`."""
+    return {**read_limits(sections(text)), "error": error}
+
+
+def read_links(text: str) -> t.Optional[t.Dict[str, PodLink]]:
+    """`ip -j -d address show` by interface; None when the text is not its JSON."""
+    try:
+        links = json.loads(text)
+    except ValueError:
+        return None
+    return {
+        link["ifname"]: {
+            "mtu": link.get("mtu"),
+            "kind": link.get("linkinfo", {}).get("info_kind", ""),
+            "mac": link.get("address", ""),
+            "addresses": [
+                {"address": a["local"], "prefix": a["prefixlen"]}
+                for a in link.get("addr_info", [])
+                if a.get("scope") == "global" and "local" in a
+            ],
+        }
+        for link in links
+        if "ifname" in link
+    }
+
+
+def read_routes(text: str) -> t.Optional[t.List[str]]:
+    """The interfaces of the default routes; None when nothing could be read."""
+    devices = []
+    for line in filter(str.strip, text.splitlines()):
+        try:
+            devices += [hop["dev"] for route in json.loads(line) for hop in route.get("nexthops", [route])]
+        except (ValueError, KeyError, TypeError):
+            return None
+    return devices
+
+
+def read_json_lines(answer: t.Optional[Answer]) -> t.Optional[t.List[t.Dict[str, object]]]:
+    """All entries of lists in JSON, one list a line; a family that the kernel does not have only gives an error."""
+    found: t.Optional[t.List[t.Dict[str, object]]] = None
+    for line in (answer.text if answer else "").splitlines():
+        try:
+            entries = json.loads(line)
+        except ValueError:
+            continue
+        found = (found or []) + [entry for entry in entries if isinstance(entry, dict)]
+    return found
+
+
+def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[RoutingPolicy]:
+    """The table that each source address looks up first, and the default routes of each table; None if not read."""
+    rules, routes = read_json_lines(answers.get("rules")), read_json_lines(answers.get("tables"))
+    if rules is None or routes is None:
+        return None
+    lookups: t.Dict[str, str] = {}
+    for rule in sorted(rules, key=lambda rule: int(str(rule.get("priority", 0)))):
+        if "srclen" not in rule:
+            lookups.setdefault(str(rule.get("src", "all")), str(rule.get("table", "")))
+    defaults: t.Dict[str, t.List[DefaultRoute]] = {}
+    for route in routes:
+        if route.get("dst") == "default" and "table" in route:
+            entry: DefaultRoute = {"gateway": str(route.get("gateway", "")), "dev": str(route.get("dev", ""))}
+            table = defaults.setdefault(str(route["table"]), [])
+            table += [entry] if entry not in table else []
+    return {"rules": lookups, "defaults": defaults}
+
+
+def read_network(text: str, error: str = "") -> NetworkFacts:
+    """The facts in the output of `pod.sh network`."""
+    answers = sections(text)
+    links, routes = answers.get("links", NO_ANSWER), answers.get("routes", NO_ANSWER)
+    vipu: t.List[VipuAnswer] = [
+        {
+            "host": name.split()[1],
+            "port": int(name.split()[2]),
+            "rc": answer.rc,
+            "seen": last_line(answer.text) if answer.text else "",
+        }
+        for name, answer in answers.items()
+        if name.startswith("vipu ")
+    ]
+    return {
+        **read_limits(answers),
+        "tool_missing": links.rc == MISSING_TOOL,
+        "links": read_links(links.text),
+        "default_routes": read_routes(routes.text),
+        "policy": read_policy(answers),
+        "vipu": vipu,
+        "error": error,
+    }
+
+
+def read_rdma(text: str, error: str = "") -> RdmaFacts:
+    """The facts in the output of `pod.sh rdma`."""
+    answers = sections(text)
+    files = answers.get("files", NO_ANSWER)
+    return {
+        "files": files.text.split() if files.rc == 0 else [],
+        "classes": answers.get("classes", NO_ANSWER).text.split(),
+        "ports": read_ports(answers.get("ports", NO_ANSWER).text),
+        "gids": read_gids(answers.get("gids", NO_ANSWER).text),
+        "tools": [path.rsplit("/", 1)[-1] for path in answers.get("tools", NO_ANSWER).text.split()],
+        "error": error,
+    }
+
+
+def read_ports(text: str) -> t.Dict[str, Port]:
+    """State and link layer by device and port, as `mlx5_0/1`."""
+    ports: t.Dict[str, Port] = {}
+    for device, number, kind, value in re.findall(
+        r"^/sys/class/infiniband/([^/]+)/ports/(\d+)/(state|link_layer):(.+)$", text, re.MULTILINE
+    ):
+        port = ports.setdefault(f"{device}/{number}", {})
+        # The state reads `4: ACTIVE`.
+        word = value.split(":")[-1].strip()
+        if kind == "state":
+            port["state"] = word
+        else:
+            port["link_layer"] = word
+    return ports
+
+
+def read_gids(text: str) -> t.List[Gid]:
+    """The GID table, in its order."""
+    table: t.Dict[t.Tuple[str, int, int], t.Dict[str, str]] = {}
+    for device, port, kind, index, value in re.findall(
+        r"^/sys/class/infiniband/([^/]+)/ports/(\d+)/(gids|gid_attrs/types|gid_attrs/ndevs)/(\d+):(.+)$",
+        text,
+        re.MULTILINE,
+    ):
+        table.setdefault((device, int(port), int(index)), {})[kind] = value.strip()
+    return [
+        {
+            "device": device,
+            "port": port,
+            "index": index,
+            "gid": entry["gids"],
+            "type": entry.get("gid_attrs/types", ""),
+            "netdev": entry.get("gid_attrs/ndevs", ""),
+        }
+        for (device, port, index), entry in sorted(table.items())
+        if "gids" in entry
+    ]
+
+
+def gid_of(address: str) -> str:
+    """The GID that RoCE makes of an address, as sysfs writes it."""
+    ip = ipaddress.ip_address(address)
+    # Not `exploded`: from Python 3.13 on it writes a mapped address with dots.
+    digits = f"{int(ip) | (0xFFFF << 32 if ip.version == 4 else 0):032x}"
+    return ":".join(digits[at : at + 4] for at in range(0, 32, 4))
+
+
+# From pod to pod
+
+IP_HEADER = {4: 28, 6: 48}  # bytes of the IP and ICMP headers
+
+
+def ping_payload(address: str, mtu: int) -> int:
+    """Bytes that a ping carries in a packet as large as the MTU; 0 where that is not known."""
+    return mtu - IP_HEADER[ipaddress.ip_address(address).version] if mtu else 0
+
+
+def read_ping(answer: Answer) -> Ping:
+    """What iputils and BusyBox print."""
+    text = answer.text
+    counts = re.search(r"(\d+) packets transmitted, (\d+) (?:packets )?received", text)
+    trip = re.search(r"min/avg/max\S* = [\d.]+/([\d.]+)/", text)
+    mtu = re.search(r"mtu ?= ?(\d+)", text)
+    return {
+        "sent": int(counts.group(1)) if counts else 0,
+        "received": int(counts.group(2)) if counts else 0,
+        "rtt_ms": float(trip.group(1)) if trip else None,
+        "path_mtu": int(mtu.group(1)) if mtu else None,
+        "supported": not re.search(r"(invalid|unrecognized|illegal) option", text) and answer.rc != MISSING_TOOL,
+        "seen": last_line(text),
+    }
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"
+
+
+def read_pings(text: str) -> Pings:
+    """The facts in the output of `pod.sh ping`."""
+    answers, found = sections(text), Pings()
+    if "small" in answers:
+        found["small"] = read_ping(answers["small"])
+    if "full" in answers:
+        found["full"] = read_ping(answers["full"])
+    return found
+
+
+def read_rping(text: str) -> Figure:
+    """How many payloads came back whole."""
+    return {"value": float(len(re.findall(r"^ping data: rdma-ping-\d+", text, re.MULTILINE))), "unit": "pings"}
+
+
+def read_perftest(text: str, column: str) -> Figure:
+    """The figure of a perftest table's last row, by the name of its column; value None without a table."""
+    header: t.List[str] = []
+    value: t.Optional[float] = None
+    for line in text.splitlines():
+        if line.lstrip().startswith("#bytes"):
+            header = re.findall(r"#\w+|[\w.%]+(?: [A-Za-z]+)?\[[^\]]+\]", line)
+        elif header and re.match(r"^\s*\d+\s+\d+\s", line):
+            row = dict(zip((name.split("[")[0] for name in header), line.split()))
+            value = float(row[column]) if column in row else None
+    unit = next((name.split("[")[1].rstrip("]") for name in header if name.startswith(f"{column}[")), "")
+    return {"value": value, "unit": {"Gb/sec": "Gb/s", "usec": "us"}.get(unit, unit)}
+
+
+def read_traffic(check: str, text: str) -> Figure:
+    if check == "rping":
+        return read_rping(text)
+    return read_perftest(text, "BW average" if check == "write_bandwidth" else "t_typical")
+
+
+def read_host_traffic(text: str) -> Directions:
+    """The slowest direction between host and buffer, in Gb/s; value None when there is no JSON to read."""
+    try:
+        report = json.loads(text[text.index("{") : text.rindex("}") + 1])
+        speeds = {
+            part.get("description", name): float(part["host_transfer_speed_gbps"])
+            for repeat in report.values()
+            for name, part in repeat.items()
+            if isinstance(part, dict) and "host_transfer_speed_gbps" in part
+        }
+    except (ValueError, AttributeError):
+        speeds = {}
+    return {"value": min(speeds.values()) if speeds else None, "unit": "Gb/s", "directions": speeds}

@@ -1,0 +1,158 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Probe pods and their nodes as objects of the API: manifests, and how a pod is doing. Pure."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS, NETWORKS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import NEVER_STARTS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Attached, NodeFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
+    LABEL,
+    Options,
+    Target,
+    pod_name,
+    resource_name,
+)
+
+PSA = "pod-security.kubernetes.io/enforce"
+# A container in one of these states does not get out of it while we wait; a first failed pull may.
+SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
+
+ApiObject = t.Mapping[str, object]
+Manifest = t.Dict[str, object]
+
+
+class PodState(t.NamedTuple):
+    state: str  # running, waiting or failed
+    reason: str
+
+
+# Nodes
+
+
+def allocatable(node: ApiObject, resource: str) -> int:
+    return int(query(f"status.allocatable.{quoted(resource)}", node) or 0)
+
+
+def ready_condition(node: ApiObject) -> t.Tuple[bool, str]:
+    """Whether a node is Ready, and what the kubelet says to that."""
+    condition = query("status.conditions[?type=='Ready'] | [0]", node) or {"message": "no Ready condition"}
+    return condition.get("status") == "True", condition.get("message", "")
+
+
+def node_fault(node: t.Optional[ApiObject]) -> str:
+    """Why no pod can start on a node; empty when one can."""
+    if node is None:
+        return "the cluster has no node of this name"
+    ready, message = ready_condition(node)
+    return "" if ready else f"the node is not Ready: {message}"
+
+
+def node_facts(plan: Plan, node: ApiObject) -> NodeFacts:
+    ready, message = ready_condition(node)
+    resources = {network["name"]: resource_name(plan, network) for network in plan["networks"]}
+    return {
+        "ready": ready,
+        "reason": message,
+        "labels": query("metadata.labels", node) or {},
+        "allocatable": {
+            name: {"resource": resource, "count": allocatable(node, resource)}
+            for name, resource in resources.items()
+            if resource
+        },
+    }
+
+
+# Pods
+
+
+def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) -> Manifest:
+    """One pod a node, with a container as uid 0, one as uid 1000, and one with the RDMA devices if the plan has any."""
+    networks = {network["name"]: network for network in plan["networks"]}
+    attached = ",".join(f"{networks[name]['namespace']}/{name}" for name in target.networks)
+    wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(target.node),
+            "labels": {LABEL: options.namespace},
+            "annotations": {NETWORKS: attached} if attached else {},
+        },
+        "spec": {
+            "nodeName": target.node,  # a cordoned node is probed too
+            "containers": containers(options, [name for name in wanted if allocatable(node, name) > 0], bool(wanted)),
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": options.lifetime(bool(wanted)),
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "serviceAccountName": "probe",
+            "enableServiceLinks": False,
+            "tolerations": [{"operator": "Exists"}],
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        },
+    }
+
+
+def containers(options: Options, resources: t.Sequence[str], rdma: bool) -> t.List[Manifest]:
+    """`resources` are those that the node has: asking for another would lose every other check of the node."""
+    user = {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
+    found = [
+        container("root", options.image, options.lifetime(rdma), {"runAsUser": 0}),
+        container("user", options.image, options.lifetime(rdma), user),
+    ]
+    if rdma:
+        held = dict.fromkeys(resources, "1")
+        context = {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}}
+        last = container("rdma", options.rdma_tools, options.lifetime(rdma), context)
+        found.append({**last, "resources": {"limits": held, "requests": held}})
+    return found
+
+
+def container(name: str, image: str, lifetime: int, context: Manifest) -> Manifest:
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sleep", str(lifetime)],
+        "securityContext": {"allowPrivilegeEscalation": False, **context},
+    }
+
+
+def pod_state(pod: t.Optional[ApiObject], sandbox_failures: t.Sequence[str] = ()) -> PodState:
+    """Whether a pod runs, may still start, or never will."""
+    if pod is None:
+        return PodState("failed", "the pod was removed by something else")
+    status = query("status", pod) or {}
+    if status.get("phase") in ("Failed", "Succeeded"):
+        return PodState("failed", f"{status.get('reason', 'Ended')}: {status.get('message', 'no message')}")
+    waiting = query("containerStatuses[?state.waiting != `null`].{image: image, why: state.waiting}", status) or []
+    for entry in waiting:
+        why = entry["why"]
+        if why.get("reason") in NEVER_STARTS:
+            return PodState("failed", f"{why['reason']}, {entry['image']}: {why.get('message', 'no message')}")
+    if len(sandbox_failures) >= SANDBOX_FAILURES:
+        return PodState("failed", f"the pod's network could not be set up: {sandbox_failures[-1]}")
+    entries = status.get("containerStatuses") or []
+    if entries and len(query("[?state.running != `null`]", entries)) == len(entries):
+        return PodState("running", "")
+    if sandbox_failures:
+        return PodState("waiting", f"the pod's network could not be set up yet: {sandbox_failures[-1]}")
+    reasons = sorted(set(query("[].why.reason", waiting)))
+    return PodState("waiting", ", ".join(reasons) or "the kubelet has not started the pod")
+
+
+def network_status(pod: t.Optional[ApiObject]) -> t.Optional[t.List[Attached]]:
+    """What multus wrote on the pod; None when it wrote nothing."""
+    text = query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod)
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None

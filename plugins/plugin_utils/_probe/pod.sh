@@ -1,0 +1,135 @@
+#!/bin/sh
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# pod.sh COMMAND [ARGUMENT...]: runs inside a probe pod, as the text of `sh -c`. parsers.py reads what it prints.
+# Short, and plain POSIX: the text travels in the URL of an exec, and images may have BusyBox only.
+
+SYSFS=/sys/class
+LISTEN_SECONDS=6 # an exec on a busy node takes a while
+
+# section NAME COMMAND...: the output of a command between two marks, so that one exec answers many questions.
+section() {
+    echo "@@ $1"
+    shift
+    ("$@") 2>&1
+    printf '\n@@ rc %s\n' $?
+}
+
+both_families() {
+    ip -j "$@"
+    echo
+    ip -j -6 "$@"
+}
+
+# limits: uid, and limits of this process.
+limits() {
+    section uid id -u
+    section limits cat /proc/self/limits
+}
+
+# network [HOST PORT]...: addresses, routes and limits, and whether each V-IPU controller's port opens.
+network() {
+    limits
+    section links ip -j -d address show
+    section routes both_families route show default
+    section rules both_families rule show
+    section tables both_families route show table all
+    while [ $# -ge 2 ]; do
+        section "vipu $1 $2" tcp_open "$1" "$2"
+        shift 2
+    done
+}
+
+# tcp_open HOST PORT: with whichever tool the image has.
+tcp_open() {
+    if command -v nc >/dev/null; then
+        nc -v -z -w 3 "$1" "$2"
+    elif command -v bash >/dev/null; then
+        # shellcheck disable=SC2016 # bash expands it
+        timeout 3 bash -c ': </dev/tcp/$0/$1' "$1" "$2"
+    else
+        exit 127
+    fi
+}
+
+# rdma TOOL...: device files, ports and GIDs that the pod sees, and which of the tools its image has.
+rdma() {
+    ports="$SYSFS/infiniband/*/ports/*"
+    section files ls /dev/infiniband
+    section classes classes
+    # shellcheck disable=SC2086 # a pattern
+    section ports grep -H . $ports/state $ports/link_layer
+    section gids gids
+    section tools tools "$@"
+}
+
+# The node's, whatever the pod was given: where a resource is missing, they say why.
+classes() {
+    cd "$SYSFS" && ls -d infiniband/* infiniband_verbs/uverbs* infiniband_mad/umad* misc/rdma_cm 2>/dev/null
+    true
+}
+
+# Unset entries read as zero, or as an error that says nothing.
+gids() {
+    # shellcheck disable=SC2086 # a pattern
+    grep -H . $ports/gids/* $ports/gid_attrs/types/* $ports/gid_attrs/ndevs/* 2>/dev/null |
+        grep -v ':0000:0000:0000:0000:0000:0000:0000:0000$'
+}
+
+tools() {
+    for tool; do command -v "$tool"; done
+    true
+}
+
+# reach ADDRESS INTERFACE PAYLOAD: a ping of PAYLOAD bytes that must not be fragmented, and a small one to tell a fault
+# of the MTU from a broken path. PAYLOAD 0: only the small one.
+reach() {
+    [ "$3" = 0 ] || section full ping -c 2 -i 0.2 -w 3 -I "$2" -M 'do' -s "$3" "$1"
+    section small ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
+}
+
+# serve and ask CHECK SERVER CLIENT PORT SECONDS: the two ends of an RDMA test, by the addresses of both pods.
+# rdma_cm picks the device and the GID from the addresses, so no index is hard-coded.
+serve() {
+    section server measure serve "$@"
+}
+
+ask() {
+    section client ask_again "$@"
+}
+
+# The server needs a moment to listen: whatever fails within some seconds is tried again.
+ask_again() {
+    end=$(($(date +%s) + LISTEN_SECONDS))
+    until measure ask "$@"; do
+        [ "$(date +%s)" -lt "$end" ] || exit 1
+        sleep 0.5
+    done
+}
+
+# measure END CHECK SERVER CLIENT PORT SECONDS
+measure() {
+    end_is=$1 check=$2 server=$3 client=$4 port=$5 seconds=$6
+    case $check-$end_is in
+    rping-serve) set -- rping -s -a "$server" -C 10 ;;
+    rping-ask) set -- rping -c -a "$server" -I "$client" -C 10 -v -V ;;
+    # A fixed time: the tool's fixed number of writes takes milliseconds on a fast NIC, and minutes on a slow one.
+    write_bandwidth-*) set -- ib_write_bw -R -F -p "$port" -D 4 --report_gbits ;;
+    read_latency-*) set -- ib_read_lat -R -F -p "$port" ;;
+    esac
+    if [ "$check" != rping ]; then
+        case $server in *:*) set -- "$@" --ipv6-addr ;; esac
+        [ "$end_is" = serve ] || set -- "$@" "$server"
+    fi
+    timeout "$seconds" "$@"
+}
+
+# host_traffic DEVICE HOST PORT PARTITION: against a partition that exists.
+host_traffic() {
+    export IPUOF_VIPU_API_HOST="$2" IPUOF_VIPU_API_PORT="$3" IPUOF_VIPU_API_PARTITION_ID="$4"
+    section host_traffic gc-hosttraffictest -d "$1" -j
+}
+
+"$@"

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin around the checks: what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleError
+from ansible.parsing.dataloader import DataLoader
+from ansible_collections.ipu.fabric.plugins.action import fabric_report
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
+from ansible_collections.ipu.fabric.plugins.modules import fabric_report as documented
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
+
+PROBE = {"probed": False, "reason": "no cluster"}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> t.Callable[..., t.Dict[str, t.Any]]:
+    def call(check: bool = False, **params: t.Any) -> t.Dict[str, t.Any]:
+        options = {"plan": {"cluster": {"endpoint": "cp1:6443"}}, "probe": PROBE, **params}
+        task = types.SimpleNamespace(
+            args=options, check_mode=check, async_val=0, action="ipu.fabric.fabric_report", diff=False
+        )
+        loader = DataLoader()
+        loader.set_basedir(str(tmp_path / "playbooks"))
+        nobody: t.Any = None
+        connection: t.Any = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir=""))
+        plugin = fabric_report.ActionModule(task, connection, nobody, loader, nobody, nobody)
+        return plugin.run(task_vars={})
+
+    return call
+
+
+def test_three_reports_are_written_and_that_is_no_change(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    result = run(artifacts_dir=str(tmp_path / "new"))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["junit.xml", "report.html", "report.json"]
+    assert sorted(result["reports"]) == sorted(str(path) for path in (tmp_path / "new").iterdir())
+    assert (result["changed"], result["failed_checks"]) == (False, 0)
+    assert result["summary"] == f"0 passed, 0 failed, {len(CHECK_TYPES)} skipped"
+    assert json.loads((tmp_path / "new/report.json").read_text())["cluster"] == "cp1:6443"
+
+
+def test_a_relative_folder_starts_at_the_playbook(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    assert str(tmp_path / "playbooks/out/report.json") in run(artifacts_dir="out")["reports"]
+    assert (tmp_path / "playbooks/out/report.json").exists()
+
+
+@pytest.mark.parametrize("params", [{"check": True}, {"artifacts_dir": ""}])
+def test_nothing_is_written(run: t.Callable[..., t.Any], tmp_path: Path, params: t.Dict[str, t.Any]) -> None:
+    assert run(**{"artifacts_dir": str(tmp_path / "new"), **params})["reports"] == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_cannot_be_written_is_said(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run(artifacts_dir=str(tmp_path / "file"))
+    assert result["failed"]
+    assert result["where"] == str(tmp_path / "file")
+    assert "artifacts_dir" in result["next_step"]
+    assert result["msg"].startswith(result["what"])
+
+
+@pytest.mark.parametrize(
+    ("options", "failed"),
+    [
+        ({"rdma_bandwidth": "90", "rdma_latency": "5", "host_traffic": 20, "ipu_partition": "p1"}, 0),
+        ({"rdma_bandwidth": 98.5, "ipu_partition": "p1"}, 1),
+        ({"rdma_latency": 1, "host_traffic": 30, "ipu_partition": "p1"}, 2),
+    ],
+)
+def test_what_the_site_expects_counts(
+    run: t.Callable[..., t.Any], options: t.Dict[str, t.Any], failed: int, tmp_path: Path
+) -> None:
+    result = run(plan=fabrics.plan(), probe=fabrics.probe(), artifacts_dir=str(tmp_path), **options)
+    assert result["failed_checks"] == failed
+    assert len([check for check in result["checks"] if check["status"] == "failed"]) == failed
+    assert ("<h2>Failed</h2>" in (tmp_path / "report.html").read_text()) == bool(failed)
+
+
+@pytest.mark.parametrize("options", [{"probe": "text"}, {"rdma_bandwidth": "fast"}, {"unknown": 1}])
+def test_options_are_validated(run: t.Callable[..., t.Any], options: t.Dict[str, t.Any]) -> None:
+    with pytest.raises(AnsibleError, match=next(iter(options))):
+        run(**options)
+
+
+def test_the_documentation_is_the_argument_spec() -> None:
+    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
+    described = {
+        name: {key: option[key] for key in ("type", "default", "required") if key in option}
+        for name, option in options.items()
+    }
+    assert described == fabric_report.ARGUMENT_SPEC

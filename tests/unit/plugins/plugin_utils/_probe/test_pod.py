@@ -1,0 +1,200 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""pod.sh as a pod runs it, with tools that say how they were called."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import typing as t
+from pathlib import Path
+from urllib.parse import quote_plus
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import parsers
+
+SCRIPT = (Path(__file__).parents[5] / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8")
+NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "wc", "bash")  # what an image has
+
+Answers = t.Dict[str, parsers.Answer]
+PodScript = t.Callable[..., Answers]
+
+
+class Image:
+    """An image with these tools: each prints its arguments, or does what it is told to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for name in NEEDED:
+            (path / name).symlink_to(t.cast(str, shutil.which(name)))
+
+    def add(self, tool: str, body: str = 'echo "$0 $*" | sed "s,.*/,,"') -> None:
+        (self.path / tool).unlink(missing_ok=True)
+        (self.path / tool).write_text(f"#!/bin/sh\n{body}\n")
+        (self.path / tool).chmod(0o755)
+
+    def output(self, *command: str) -> str:
+        argv = [str(self.path / "sh"), "-c", SCRIPT, "pod.sh", *command]
+        return subprocess.run(
+            argv, env={"PATH": str(self.path)}, capture_output=True, text=True, check=False, timeout=60
+        ).stdout
+
+    def answers(self, *command: str) -> Answers:
+        return parsers.sections(self.output(*command))
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    (tmp_path / "bin").mkdir()
+    found = Image(tmp_path / "bin")
+    (found.path / "sed").symlink_to(t.cast(str, shutil.which("sed")))
+    return found
+
+
+def test_sections_keep_rc_text_and_standard_error_of_each_command(image: Image) -> None:
+    image.add("id", "printf 'no newline at the end'")
+    assert image.answers("limits")["uid"] == parsers.Answer(0, "no newline at the end")
+    image.add("id", "echo gone; echo oops >&2; exit 3")
+    assert image.answers("limits")["uid"] == parsers.Answer(3, "gone\noops")
+    image.add("id", "true")
+    assert image.answers("limits")["uid"] == parsers.Answer(0, "")
+
+
+def test_limits_of_this_very_process(image: Image) -> None:
+    limits = parsers.read_user(image.output("limits"))
+    assert isinstance(limits["uid"], int)
+    assert limits["memlock"] is not None
+    assert set(limits["memlock"]) == {"soft", "hard"}
+
+
+def test_addresses_routes_and_rules_of_both_families_are_asked(image: Image) -> None:
+    image.add("ip")
+    found = image.answers("network")
+    assert {name: answer.text.splitlines() for name, answer in found.items() if name not in ("uid", "limits")} == {
+        "links": ["ip -j -d address show"],
+        "routes": ["ip -j route show default", "", "ip -j -6 route show default"],
+        "rules": ["ip -j rule show", "", "ip -j -6 rule show"],
+        "tables": ["ip -j route show table all", "", "ip -j -6 route show table all"],
+    }
+
+
+def test_an_image_without_ip_is_told_apart(image: Image) -> None:
+    assert parsers.read_network(image.output("network"))["tool_missing"]
+
+
+def test_each_controller_is_asked_with_the_tool_that_is_there(image: Image) -> None:
+    image.add("nc")
+    assert image.answers("network", "10.5.0.20", "8090", "fd00::20", "8091")["vipu fd00::20 8091"] == parsers.Answer(
+        0, "nc -v -z -w 3 fd00::20 8091"
+    )
+    (image.path / "nc").unlink()
+    assert parsers.read_network(image.output("network", "127.0.0.1", "1"))["vipu"][0]["rc"] == 1
+    (image.path / "bash").unlink()
+    facts = parsers.read_network(image.output("network", "10.5.0.20", "8090"))
+    assert [(each["host"], each["port"], each["rc"]) for each in facts["vipu"]] == [("10.5.0.20", 8090, 127)]
+
+
+@pytest.mark.parametrize("tool", ["nc", "bash"])
+def test_odd_names_are_no_commands(image: Image, tool: str, tmp_path: Path) -> None:
+    if tool == "nc":
+        image.add("nc", "exit 1")
+    spilled = tmp_path / "spilled"
+    for host in (f"$(touch {spilled})", f"; touch {spilled};", f"`touch {spilled}`", f"' touch {spilled} '"):
+        image.output("network", host, "80")
+        image.output("reach", host, host, "0")
+        image.output("host_traffic", "0", host, "80", host)
+    assert not spilled.exists()
+
+
+def test_the_tools_of_the_image_are_listed(image: Image) -> None:
+    image.add("rping")
+    image.add("ib_write_bw")
+    facts = parsers.read_rdma(image.output("rdma", "rping", "ib_write_bw", "ib_read_lat"))
+    assert facts["tools"] == ["rping", "ib_write_bw"]
+
+
+def test_rdma_is_read_from_sysfs(image: Image, tmp_path: Path) -> None:
+    port = tmp_path / "class/infiniband/mlx5_0/ports/1"
+    for name, text in {
+        "state": "4: ACTIVE", "link_layer": "Ethernet", "gids/0": ":".join(["0000"] * 8),
+        "gids/3": parsers.gid_of("10.5.0.130"), "gid_attrs/types/3": "RoCE v2", "gid_attrs/ndevs/3": "net1",
+    }.items():  # fmt: skip
+        (port / name).parent.mkdir(parents=True, exist_ok=True)
+        (port / name).write_text(text + "\n")
+    for name in ("infiniband_verbs/uverbs0", "infiniband_mad/umad0", "misc/rdma_cm", "misc/other"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    image.add("grep", f'exec {shutil.which("grep")} "$@"')
+    script = SCRIPT.replace("SYSFS=/sys/class", f"SYSFS={tmp_path}/class")
+    argv = [str(image.path / "sh"), "-c", script, "pod.sh", "rdma"]
+    text = subprocess.run(argv, env={"PATH": str(image.path)}, capture_output=True, text=True, check=True).stdout
+    facts = parsers.read_rdma(text.replace(str(tmp_path), "/sys"))
+    assert facts["ports"] == {"mlx5_0/1": {"state": "ACTIVE", "link_layer": "Ethernet"}}
+    assert facts["gids"] == [
+        {"device": "mlx5_0", "port": 1, "index": 3, "gid": parsers.gid_of("10.5.0.130"), "type": "RoCE v2",
+         "netdev": "net1"}
+    ]  # fmt: skip
+    expected = {"infiniband/mlx5_0", "infiniband_verbs/uverbs0", "infiniband_mad/umad0", "misc/rdma_cm"}
+    assert set(facts["classes"]) == expected
+
+
+def test_a_full_size_packet_must_not_be_fragmented(image: Image) -> None:
+    image.add("ping")
+    assert {name: answer.text for name, answer in image.answers("reach", "10.5.0.138", "net1", "8972").items()} == {
+        "full": "ping -c 2 -i 0.2 -w 3 -I net1 -M do -s 8972 10.5.0.138",
+        "small": "ping -c 2 -i 0.2 -w 3 -I net1 10.5.0.138",
+    }
+
+
+def test_an_unknown_mtu_leaves_the_full_size_out(image: Image) -> None:
+    image.add("ping")
+    assert set(image.answers("reach", "10.5.0.138", "net1", "0")) == {"small"}
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize(
+    ("check", "served", "asked"),
+    [
+        ("rping", "rping -s -a {server} -C 10", "rping -c -a {server} -I {client} -C 10 -v -V"),
+        (
+            "write_bandwidth",
+            "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{six}",
+            "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{six} {server}",
+        ),
+        ("read_latency", "ib_read_lat -R -F -p 18515{six}", "ib_read_lat -R -F -p 18515{six} {server}"),
+    ],
+)
+def test_traffic_needs_no_gid_index_and_knows_ipv6(
+    image: Image, check: str, served: str, asked: str, family: int
+) -> None:
+    for tool in ("rping", "ib_write_bw", "ib_read_lat"):
+        image.add(tool)
+    server, client = ("10.5.0.138", "10.5.0.130") if family == 4 else ("fd00::138", "fd00::130")
+    words = {"server": server, "client": client, "six": " --ipv6-addr" if family == 6 else ""}
+    about = (check, server, client, "18515", "5")
+    assert image.answers("serve", *about) == {"server": parsers.Answer(0, served.format(**words))}
+    assert image.answers("ask", *about) == {"client": parsers.Answer(0, asked.format(**words))}
+
+
+def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    image.add("rping", f"echo x >>{count}; test $(wc -l <{count}) -ge 3")
+    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "5")["client"]
+    assert answer.rc == 0
+    assert len(count.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_test_that_hangs_is_ended(image: Image) -> None:
+    image.add("rping", "exec sleep 30")
+    assert image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "0.2")["server"].rc == 124
+
+
+def test_host_traffic_is_told_its_partition(image: Image) -> None:
+    echo = 'echo "$* $IPUOF_VIPU_API_HOST $IPUOF_VIPU_API_PORT $IPUOF_VIPU_API_PARTITION_ID"'
+    image.add("gc-hosttraffictest", echo)
+    found = image.answers("host_traffic", "2", "10.5.0.20", "8090", "a partition")
+    assert found == {"host_traffic": parsers.Answer(0, "-d 2 -j 10.5.0.20 8090 a partition")}
+
+
+def test_the_script_fits_the_url_of_an_exec() -> None:
+    assert len(quote_plus(SCRIPT)) < 7000  # proxies allow 8 KiB for the first line of a request

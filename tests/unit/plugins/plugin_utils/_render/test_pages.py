@@ -1,0 +1,188 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pages for a browser: whole, escaped, and without anything from elsewhere."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from html.parser import HTMLParser
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import LISTED, WIDEST, plan_page, report_page
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+
+HEAD = Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
+PASSED = result("mtu", True, "1500", "1500", node="w1", network="rdma-net")
+FAILED = result("memlock_user", False, "unlimited", "8 MiB", node="w1")
+SKIPPED = skip("rping", "planned without RDMA", network="rdma-net")
+VOID = {"meta", "br"}
+
+
+def ping(a: str, b: str, good: bool = True, value: float = 0.08) -> Check:
+    return result("ping", good, "answers", "2 of 2 answered", pair=(a, b), network="rdma-net", value=value, unit="ms")
+
+
+CHECKS = [PASSED, FAILED, SKIPPED, ping("cp1", "w1")]
+
+
+class Page(HTMLParser):
+    """Cells of every table, whether tags match, and whatever is loaded from elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: t.List[str] = []
+        self.tables: t.List[t.List[t.List[str]]] = []
+        self.links: t.List[str] = []
+        self.titles: t.List[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: t.List[t.Tuple[str, t.Optional[str]]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+        elif self.open and self.open[-1] in ("h1", "h2", "h3"):
+            self.titles.append(data)
+
+
+def test_html_is_whole_and_needs_nothing_else() -> None:
+    text = report_page(CHECKS, HEAD)
+    page = Page(text)
+    assert "prefers-color-scheme: dark" in text
+    assert page.open == []
+    assert page.links == []
+    assert not any(word in text for word in ("http:", "https:", "@import", "url(", "<script"))
+
+
+def test_html_tells_failures_first() -> None:
+    page = Page(report_page(CHECKS, HEAD))
+    assert page.titles[:2] == ["Fabric proof: 2 passed, 1 failed, 1 skipped", "Failed"]
+    assert page.tables[0][1][:4] == ["failed", "Locked memory, uid 1000", "", "w1"]
+
+
+def test_html_escapes() -> None:
+    text = report_page([FAILED._replace(seen="<script>alert(1)</script>", node='"><b>')], HEAD)
+    assert "<script" not in text
+    assert '"><b>' not in text
+
+
+def test_the_matrix_shows_each_pair_in_both_directions() -> None:
+    checks = [ping("a", "b", value=0.05), ping("a", "c", good=False)._replace(value=None), ping("b", "c", value=0.2)]
+    page = Page(report_page(checks, HEAD))
+    matrix = next(table for table in page.tables if table[0] == ["", "a", "b", "c"])
+    assert matrix[1:] == [["a", "", "0.05 ms", "no"], ["b", "0.05 ms", "", "0.2 ms"], ["c", "no", "0.2 ms", ""]]
+
+
+def test_there_is_a_matrix_for_each_test_that_ran_on_each_network() -> None:
+    bandwidth = result(
+        "write_bandwidth", True, "", "97.8 Gb/s", pair=("a", "b"), network="rail-1", value=97.8, unit="Gb/s"
+    )
+    left_out = skip("rping", "rping is not in the image", pair=("a", "b"), network="rail-1")
+    page = Page(report_page([ping("a", "b"), bandwidth, left_out], HEAD))
+    assert [title for title in page.titles if ":" in title][1:] == [
+        "rdma-net: Pods reach each other",
+        "rail-1: ib_write_bw",
+    ]
+
+
+def test_many_nodes_make_a_list_with_failures_first() -> None:
+    nodes = [f"n{i:03}" for i in range(200)]
+    checks = [ping(a, b, value=i / 100) for i, (a, b) in enumerate(zip(nodes, nodes[1:]))]
+    checks[100] = checks[100]._replace(status="failed", value=None)
+    text = report_page(checks, HEAD)
+    page = Page(text)
+    pairs = next(table for table in page.tables if table[0][0] == "n100 - n101")
+    assert pairs[0] == ["n100 - n101", "no"]
+    assert pairs[1] == ["n198 - n199", "1.98 ms"]
+    assert len(pairs) == 50
+    assert "The first 50 of 199 pairs" in text
+
+
+def test_large_reports_are_quick_and_small() -> None:
+    checks = [PASSED._replace(node=f"w{i}") for i in range(4000)]
+    start = time.monotonic()
+    text = report_page(checks, HEAD)
+    assert time.monotonic() - start < 5
+    assert text.count(">passed<") == len(checks) + 1
+    assert len(text) < 1_000_000
+
+
+def test_each_direction_of_a_measurement_has_its_cell() -> None:
+    good, bad = (
+        result("write_bandwidth", v > 90, "", f"{v} Gb/s", pair=pair, network="rail-1", value=v, unit="Gb/s")
+        for v, pair in ((97.79, ("w1", "w2")), (40.12, ("w2", "w1")))
+    )
+    page = report_page([good, bad], HEAD)
+    assert '<tr><th>w1</th><td></td><td class="passed" title="97.79 Gb/s">97.79 Gb/s</td>' in page
+    assert '<tr><th>w2</th><td class="failed" title="40.12 Gb/s">40.12 Gb/s</td><td></td>' in page
+
+
+@pytest.mark.parametrize(("count", "is_list"), [(WIDEST, False), (WIDEST + 1, True)])
+def test_a_matrix_is_a_square_as_long_as_it_fits(count: int, is_list: bool) -> None:
+    nodes = [f"n{i:03}" for i in range(count)]
+    text = report_page([ping(a, b) for a, b in zip(nodes, nodes[1:])], HEAD)
+    matrix = Page(text).tables[0]
+    assert (matrix[0][0] == "n000 - n001") == is_list
+    assert len(matrix) == (count - 1 if is_list else count + 1)
+    assert f"The first {LISTED}" not in text
+
+
+# The plan
+
+
+def test_the_plan_is_whole_and_needs_nothing_else() -> None:
+    text = plan_page(sites.plan(sites.site()))
+    page = Page(text)
+    assert "prefers-color-scheme: dark" in text
+    assert (page.open, page.links) == ([], [])
+    assert not any(word in text for word in ("http", "@import", "url(", "<script"))
+    assert page.titles == ["Plan of the fabric", "Hosts"]
+    assert page.tables[0][0] == ["HOST", "ADDRESS", "ROLES", "rdma-net", "FINDINGS"]
+    assert page.tables[0][2] == ["w1", "10.88.0.12", "worker,ipu", "ens1f0 10.5.0.12/24", "ok"]
+    assert "<dt>V-IPU</dt><dd>10.5.0.20:8090" in text
+
+
+def test_the_plan_shows_findings_with_their_level() -> None:
+    hosts = sites.site()
+    sites.change(("host", "memory_mb"), 100)(hosts)
+    text = plan_page(sites.plan(hosts))
+    page = Page(text)
+    assert page.tables[0][2][-1] == "1 error"
+    assert '<td class="error">1 error</td>' in text
+    assert page.tables[1][1][:3] == ["error", "memory", "w1"]
+    assert page.tables[1][1][4]
+
+
+def test_the_plan_escapes() -> None:
+    hosts = sites.site()
+    sites.change(("host", "distribution"), "<script>")(hosts)
+    page = plan_page(sites.plan(hosts))
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_plan_of_many_hosts_is_quick() -> None:
+    many = {f"w{number}": sites.host(number, ["kube_node"]) for number in range(300, 500)}
+    many["cp1"] = sites.host(299, ["kube_control_plane"])
+    planned = sites.plan(many)
+    start = time.monotonic()
+    page = Page(plan_page(planned))
+    assert time.monotonic() - start < 2
+    assert len(page.tables[0]) == 1 + 201
