@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import certificate
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
@@ -258,7 +258,7 @@ def ipu_facts(cluster: Cluster) -> Facts:
     return {
         "deployments": found,
         "proxy": proxy_health(cluster, proxy),
-        "certificate": certificate(cluster, namespace),
+        "certificate": read_certificate(cluster, namespace),
     }
 
 

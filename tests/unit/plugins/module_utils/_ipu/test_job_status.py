@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_status as state
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_status
 
 
 def job(spec=None, status=None, **metadata):
@@ -58,11 +58,11 @@ FAILED = {"type": "Failed", "status": "True"}
     ],
 )
 def test_phase(spec, status, pods, phase):
-    assert state.phase_of(job(spec, status), pods) == phase
+    assert job_status.job_phase(job(spec, status), pods) == phase
 
 
 def test_deleting_goes_before_everything():
-    assert state.phase_of(job({}, DONE, deletionTimestamp="t"), []) == "Deleting"
+    assert job_status.job_phase(job({}, DONE, deletionTimestamp="t"), []) == "Deleting"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_deleting_goes_before_everything():
     ],
 )
 def test_ready(spec, status, ready):
-    found = state.judge(job(spec, status), [])
+    found = job_status.job_state(job(spec, status), [])
     assert found.ready == ready
     assert ready or found.awaited or status["launcherStatus"] == "Pending"
 
@@ -92,7 +92,7 @@ NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 @pytest.mark.parametrize(
     ("status", "pods", "awaited", "faults"),
     [
-        (None, [], ["the IPU operator has not taken the job up yet"], []),
+        (None, [], ["the IPU operator has not reconciled the job yet"], []),
         ({"launcherStatus": "Pending", "lastMessage": "Successfully reconciled IPUJob"}, [], [], []),
         ({"lastMessage": "partition not ready yet!"}, [], ["partition not ready yet!"], []),
         ({}, [pod(conditions=[NO_ROOM])], ["pod mnist-worker-0 is on no node yet: Insufficient rdma/a."], []),
@@ -105,26 +105,26 @@ NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
     ],
 )  # fmt: skip
 def test_what_is_awaited_and_what_is_hopeless(status, pods, awaited, faults):
-    found = state.judge(job({}, status if status is None else {"x": 0, **status}), pods)
+    found = job_status.job_state(job({}, status if status is None else {"x": 0, **status}), pods)
     assert found.faults == faults
     assert found.awaited == awaited
 
 
 def test_own_pods():
     names = ["mnist-worker-10", "mnist-worker-2", "mnist-launcher", "mnist-2-worker-0", "mnist-worker-x", "other"]
-    mine = state.own_pods(job(uid="u"), [pod(name) for name in names])
+    mine = job_status.own_pods(job(uid="u"), [pod(name) for name in names])
     assert [each["metadata"]["name"] for each in mine] == ["mnist-launcher", "mnist-worker-2", "mnist-worker-10"]
 
 
 def test_pods_of_a_job_of_the_same_name_before():
-    assert state.own_pods(job(uid="new"), [pod(owner="old")]) == []
-    assert len(state.own_pods(job(uid="new"), [pod(owner="new")])) == 1
+    assert job_status.own_pods(job(uid="new"), [pod(owner="old")]) == []
+    assert len(job_status.own_pods(job(uid="new"), [pod(owner="new")])) == 1
 
 
 def test_view():
     ended = {"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     spec = {"jobInstances": 2, "ipusPerJobInstance": "4"}
-    view = state.job_view(job(spec, {"launcherStatus": "Failed", "lastMessage": "m"}), [pod(containers=[ended])])
+    view = job_status.job_view(job(spec, {"launcherStatus": "Failed", "lastMessage": "m"}), [pod(containers=[ended])])
     assert (view["state"], view["ipus"], view["message"]) == ("Failed", 8, "m")
     assert view["partitions"] == ["p-mnist-n-0", "p-mnist-n-1"]
     assert view["pods"][0]["exits"] == [{"container": "c", "exit_code": 137, "reason": "OOMKilled"}]
@@ -133,7 +133,7 @@ def test_view():
 def test_line_of_progress():
     status = {"launcherStatus": "Pending", "lastMessage": "partition not ready yet!", "workersStatus": {"active": 1}}
     made = job({"jobInstances": 4}, {**status, "currentReplicas": 2, "restartCount": 1})
-    line = state.step_line(state.step(made, state.judge(made, [])))
+    line = job_status.progress_line(job_status.job_progress(made, job_status.job_state(made, [])))
     assert line == (
         "Pending, 2 of 4 instances, workers 1 active, 0 succeeded, 0 failed, 1 restarts; "
         "awaited: partition not ready yet!"
