@@ -44,7 +44,7 @@ options:
     type: list
     elements: int
     default: []
-  proxy:
+  vipu_proxy:
     description: The Service of the V-IPU proxy.
     type: dict
     default: {}
@@ -150,7 +150,7 @@ def main() -> None:
         label_selectors={"type": "list", "elements": "str", "default": []},
         usage={"type": "bool", "default": False},
         partition_sizes={"type": "list", "elements": "int", "default": []},
-        proxy={"type": "dict", "default": {}, "options": PROXY},
+        vipu_proxy={"type": "dict", "default": {}, "options": PROXY},
     )
     run_module(spec, read_job_info, libraries=("jmespath",))
 

@@ -204,7 +204,7 @@ def test_the_jobs_of_one_namespace(run: Modules, api: ApiServer) -> None:
     run("kube_apply", objects=[manager()])
     make_available(api)
     team = {"state": "absent", "scope": "namespace", "namespace": "teams"}
-    with pytest.raises(ModuleFailedError, match="IPUJobs of the namespace teams.*1: teams/infer"):
+    with pytest.raises(ModuleFailedError, match=r"IPUJobs of the namespace teams.*1: teams/infer"):
         run("ipujob", **team)
     with operator(api):
         assert run("ipujob", delete_all=True, wait_timeout=20, **team)["jobs"] == ["teams/infer"]

@@ -61,5 +61,5 @@ def read_job_info(module: AnsibleModule) -> t.Dict[str, t.Any]:
     result: t.Dict[str, t.Any] = {"changed": False, "usage": {}}
     result["jobs"] = view_jobs(cluster, read_jobs(cluster, namespace or "", **selectors))
     if module.params["usage"] or sizes:
-        result["usage"] = read_usage(module, cluster, ProxyAddress(**module.params["proxy"]), sizes)
+        result["usage"] = read_usage(module, cluster, ProxyAddress(**module.params["vipu_proxy"]), sizes)
     return result
