@@ -176,15 +176,6 @@ def delete_jobs(cluster: Cluster, jobs: t.Sequence[Object], request: JobRequest,
                 raise
 
 
-def force_finalizers(cluster: Cluster, request: JobRequest) -> t.List[Object]:
-    """Remove the finalizers of the jobs that are left, and wait until these are gone. Returns the jobs."""
-    held = [job for job in read_jobs(cluster, request.namespace) if has_finalizer(job)]
-    remove_finalizers(cluster, held)
-    other = "Another client creates them, or they have other finalizers: see kubectl get ipujobs -A -o yaml."
-    wait_until_gone(cluster, request, other)
-    return held
-
-
 def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest) -> t.Dict[str, t.Any]:
     """The state absent of a namespace's jobs, or of the cluster's."""
     jobs = read_jobs(cluster, request.namespace)
@@ -195,9 +186,14 @@ def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest
         if request.force:
             restore_after_kill(cluster)
         delete_jobs(cluster, jobs, request, operator_available)
-        forced = force_finalizers(cluster, request) if request.force and request.wait else []
-    left = [name for job in forced for name in partition_names(job)]
-    if left:
-        module.warn(f"Partitions that may still be in V-IPU, remove them there: {', '.join(left)}")
+        left = read_jobs(cluster, request.namespace) if request.force and request.wait else []
+        forced = [job for job in left if has_finalizer(job)]
+        remove_finalizers(cluster, forced)
+        if request.wait:
+            other = "Another client creates them, or they have other finalizers: see kubectl get ipujobs -A -o yaml."
+            wait_until_gone(cluster, request, other)
+    partitions = [name for job in forced for name in partition_names(job)]
+    if partitions:
+        module.warn(f"Partitions that may still be in V-IPU, remove them there: {', '.join(partitions)}")
     names = [job_name(job) for job in jobs]
-    return outcome(names, [], jobs=names, partitions_left=left)
+    return outcome(names, [], jobs=names, partitions_left=partitions)

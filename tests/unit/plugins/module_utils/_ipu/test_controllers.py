@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import controllers as ipu
@@ -58,9 +60,12 @@ def test_controllers_of_the_config_map(text):
     ]
 
 
-@given(st.text())
-def test_any_text_is_read(text):
-    assert isinstance(ipu.parse_controllers(text), list)
+@given(st.text(alphabet="a:=1,[] \n\"'") | st.text())
+def test_nothing_is_read_that_is_not_in_the_text(text):
+    for controller in ipu.parse_controllers(text):
+        assert re.search(rf"{re.escape(controller['host'])}\]?:0*{controller['port']}:", text)
+        assert f":{controller['label']}" in text
+        assert controller["label"].partition("=")[0]
 
 
 OLD = [{"label": "old=1"}, {"label": "k=1"}]
