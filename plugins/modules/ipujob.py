@@ -325,7 +325,7 @@ jobs:
   elements: str
   sample: [training/resnet]
 partitions_left:
-  description: Names of the partitions in V-IPU that nobody released, because O(force) removed the finalizer.
+  description: Names of the partitions that may stay in V-IPU, because O(force) removed the finalizer.
   returned: success
   type: list
   elements: str

@@ -90,17 +90,7 @@ EXAMPLES = r"""
 RETURN = r"""
 jobs:
   description:
-    - The jobs, by namespace and name.
-    - C(name), C(namespace), C(labels), C(uid), C(created), C(started), C(ended), C(deleting). Times as in the API.
-    - C(state) is V(Pending), V(Running), V(Restarting), V(Completed), V(Failed) or V(Deleting), from the status and the
-      pods; C(status) is the operator's own word for it, empty until it has reconciled the job.
-    - C(instances) and C(instances_wanted), C(workers_active), C(workers_succeeded), C(workers_failed), C(restarts), and
-      C(message), the operator's last one. C(awaited) lists what the job waits for.
-    - C(ipus) of all instances, and the names of their C(partitions). C(held) is true while the operator's finalizer is
-      set.
-    - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(problems), and C(exits), the
-      containers that have ended, with C(container), C(exit_code) and C(reason).
-    - C(spec) as the API has it.
+    - The jobs, by namespace and name, each with the keys of RV(ipu.fabric.ipujob#module:job).
   returned: success
   type: list
   elements: dict

@@ -47,7 +47,7 @@ class JobReconciler:
 
     def __init__(self, cluster: Cluster, request: JobRequest, dry_run: bool) -> None:
         self.cluster, self.request, self.dry_run = cluster, request, dry_run
-        self.partitions_left: t.List[str] = []  # partitions that nobody releases
+        self.partitions_left: t.List[str] = []  # those that stay in V-IPU
         resource = cluster.resource(API, "IPUJob")
         self.path = resource.path(request.name, request.namespace) if resource else ""
 

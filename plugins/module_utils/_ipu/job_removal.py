@@ -54,7 +54,7 @@ OPERATOR_GONE = (
 
 
 def finalizer_refusals(cluster: Cluster, job: Object) -> t.List[str]:
-    """Remove the operator's finalizer, and nobody else's. Returns the refusal where a webhook does not answer."""
+    """Remove the operator's finalizer, and no other. Returns the refusal where a webhook does not answer."""
     path = t.cast(str, cluster.path_of(job))
     for attempt in range(1, ATTEMPTS + 1):
         current = cluster.get(path)
@@ -74,7 +74,7 @@ def finalizer_refusals(cluster: Cluster, job: Object) -> t.List[str]:
 
 
 def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
-    """Remove the operator's finalizer from all jobs, past webhooks that nobody answers for."""
+    """Remove the operator's finalizer from all jobs, past webhooks that do not answer."""
     left = list(jobs)
     while left and not finalizer_refusals(cluster, left[0]):
         left.pop(0)
@@ -95,7 +95,7 @@ def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
 
 
 def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) -> t.List[str]:
-    """Delete the job and wait until it is gone. Returns the partitions that nobody releases (with `force` only)."""
+    """Delete the job and wait until it is gone. Returns the partitions that stay in V-IPU (with `force` only)."""
     cluster.delete(path)
     start, asked, fault = time.monotonic(), 0.0, ""
     operator_gone = Sustained(time.monotonic)
@@ -123,7 +123,7 @@ def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) ->
         if late:
             names = ", ".join(finalizers(current)) or "none"
             raise FabricError(
-                "A deleted job was expected to go.",
+                "A deleted job was expected to be gone.",
                 f"{request.where}, after {waited:.0f} s",
                 f"it is still there, finalizers: {names}" + (f"; {fault}" if fault else ""),
                 "Read the log of the IPU operator's controller and of its V-IPU proxy.",
@@ -159,7 +159,7 @@ def wait_until_gone(cluster: Cluster, request: JobRequest, next_step: str) -> No
     wait_until(
         lambda: [f"{describe(job)} still exists" for job in read_jobs(cluster, request.namespace)],
         request.wait_timeout,
-        "Deleted IPUJobs were expected to go.",
+        "Deleted IPUJobs were expected to be gone.",
         next_step,
     )
 

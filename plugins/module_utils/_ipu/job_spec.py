@@ -119,7 +119,7 @@ def has_finalizer(job: Object) -> bool:
 
 
 def finalizer_patch(job: Object) -> Object:
-    """Removes the operator's finalizer from a job, and nobody else's; a conflict when they changed in between."""
+    """Removes the operator's finalizer from a job, and no other; a conflict when they changed in between."""
     others = [each for each in finalizers(job) if each != FINALIZER]
     return {"metadata": {"finalizers": others, "resourceVersion": query("metadata.resourceVersion", job)}}
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The IPU operator's webhook: when its certificate expires, and updates of IPUJobs while nobody answers for it.
+"""The IPU operator's webhook: when its certificate expires, and how IPUJobs are updated while it does not answer.
 
 Webhooks are never removed: for a moment their failures are ignored, so a webhook that answers again is asked again.
 What was changed is noted in an annotation, from which a later run restores it when this one is killed.
@@ -12,11 +12,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import signal
-import threading
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
@@ -32,7 +31,7 @@ KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 # On a configuration: the failure policies to restore, as JSON by the name of the webhook.
 ANNOTATION = "ipu.fabric/failure-policies"
 SAVED = f"metadata.annotations.{quoted(ANNOTATION)}"
-# The names of webhooks that fail a request about IPUJobs when nobody answers. Fail is the API's default.
+# The names of webhooks that fail requests about IPUJobs while they do not answer. Fail is the API's default.
 STRICT = (
     "webhooks[?(failurePolicy || 'Fail') == 'Fail' && rules[?contains(apiGroups || `[]`, 'graphcore.ai')"
     " && (contains(resources || `[]`, 'ipujobs') || contains(resources || `[]`, '*'))]].name"
@@ -111,24 +110,6 @@ def restore_after_kill(cluster: Cluster) -> None:
     except FabricError:
         return
     restore_failures(cluster)
-
-
-@contextlib.contextmanager
-def termination_as_error() -> t.Iterator[None]:
-    """Let a signal that ends the process run the `finally` blocks first, as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, _frame: t.Any) -> None:
-        raise KeyboardInterrupt(f"signal {number}")
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
