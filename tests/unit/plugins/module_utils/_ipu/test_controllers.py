@@ -20,6 +20,7 @@ from hypothesis import strategies as st
         ([{"host": "vipu.site", "label": "ipunode=true"}], "vipu.site:8090:ipunode=true"),
         ([{"host": "fd00::1", "port": "8091", "label": "a.site/x=y"}], "[fd00::1]:8091:a.site/x=y"),
         ([{"host": "a", "label": "k=1"}, {"host": "a", "port": 1, "label": "k=2"}], "a:8090:k=1,a:1:k=2"),
+        ([{"host": "a", "label": "k=1"}, {"host": "a", "port": 8091, "label": "k=1"}], "a:8090:k=1,a:8091:k=1"),
     ],
 )
 def test_controllers(controllers, value):

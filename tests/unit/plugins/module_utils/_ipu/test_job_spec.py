@@ -125,6 +125,8 @@ def test_ipc_lock_is_added_once():
         ({"a": {"b": [1, {"c": 2}]}}, {"a": {"b": [1, {"c": 3}]}}, ["spec.a.b[1].c"]),
         ({"a": [1]}, {"a": [1, 2]}, ["spec.a"]),
         ({"a": 1}, {"b": 1}, ["spec.a", "spec.b"]),
+        ({"a": {"b": 1}}, {"a": 1}, ["spec.a"]),
+        ({"a": [1]}, {"a": {"b": 1}}, ["spec.a"]),
     ],
 )
 def test_differing_fields(before, after, paths):

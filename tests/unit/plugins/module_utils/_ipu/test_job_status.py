@@ -48,6 +48,8 @@ FAILED = {"type": "Failed", "status": "True"}
         # Restarts: only the time of completion says that there is none to come, or the policy.
         (ON_FAILURE, {"launcherStatus": "Failed"}, [], "Restarting"),
         (ON_FAILURE, {"launcherStatus": "Failed", "restartCount": 2}, [], "Failed"),
+        ({"restartPolicy": {"type": "Always", "backOffLimit": 1}}, {"launcherStatus": "Failed"}, [], "Restarting"),
+        ({"restartPolicy": {"type": "Always", "backOffLimit": 0}}, {"launcherStatus": "Failed"}, [], "Failed"),
         (ON_FAILURE, {"launcherStatus": "Failed", "completionTime": "t"}, [], "Failed"),
         (ON_FAILURE, {"launcherStatus": "Completed"}, [], "Completed"),
         (EXIT_CODE, {"launcherStatus": "Failed", "restartCount": 1}, [], "Restarting"),
@@ -124,10 +126,61 @@ def test_pods_of_a_job_of_the_same_name_before():
 def test_view():
     ended = {"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     spec = {"jobInstances": 2, "ipusPerJobInstance": "4"}
-    view = job_status.job_view(job(spec, {"launcherStatus": "Failed", "lastMessage": "m"}), [pod(containers=[ended])])
-    assert (view["state"], view["ipus"], view["message"]) == ("Failed", 8, "m")
-    assert view["partitions"] == ["p-mnist-n-0", "p-mnist-n-1"]
-    assert view["pods"][0]["exits"] == [{"container": "c", "exit_code": 137, "reason": "OOMKilled"}]
+    status = {
+        "launcherStatus": "Failed",
+        "lastMessage": "m",
+        "startTime": "s",
+        "completionTime": "e",
+        "restartCount": 3,
+    }
+    workers = {"workersStatus": {"active": 1, "succeeded": 2, "failed": 3}, "currentReplicas": 1, "restartCount": 3}
+    worker = pod(containers=[ended])
+    worker["spec"]["nodeName"], worker["status"]["podIP"] = "w1", "10.0.0.1"
+    finalizers = ["ipu.finalizers.graphcore.ai"]
+    metadata = {"uid": "u", "labels": {"a": "b"}, "creationTimestamp": "c", "finalizers": finalizers}
+    assert job_status.job_view(job(spec, {**status, **workers}, **metadata), [worker]) == {
+        "name": "mnist",
+        "namespace": "n",
+        "labels": {"a": "b"},
+        "uid": "u",
+        "created": "c",
+        "started": "s",
+        "ended": "e",
+        "deleting": False,
+        "held": True,
+        "ipus": 8,
+        "state": "Failed",
+        "status": "Failed",
+        "instances": 1,
+        "instances_wanted": 2,
+        "workers_active": 1,
+        "workers_succeeded": 2,
+        "workers_failed": 3,
+        "restarts": 3,
+        "message": "m",
+        "awaited": [],
+        "partitions": ["p-mnist-n-0", "p-mnist-n-1"],
+        "pods": [
+            {
+                "name": "mnist-worker-0",
+                "role": "worker",
+                "phase": "Running",
+                "node": "w1",
+                "ip": "10.0.0.1",
+                "exits": [{"container": "c", "exit_code": 137, "reason": "OOMKilled"}],
+                "problems": [],
+            }
+        ],
+        "spec": spec,
+    }
+
+
+def test_view_of_a_new_job():
+    view = job_status.job_view({"metadata": {"name": "mnist", "namespace": "n"}}, [pod(phase="Pending")])
+    texts = ("uid", "created", "started", "ended", "status", "message")
+    assert {view[key] for key in texts} == {""}
+    assert (view["labels"], view["spec"], view["partitions"], view["ipus"], view["restarts"]) == ({}, {}, [], 0, 0)
+    assert (view["pods"][0]["node"], view["pods"][0]["ip"], view["pods"][0]["exits"]) == ("", "", [])
 
 
 def test_line_of_progress():

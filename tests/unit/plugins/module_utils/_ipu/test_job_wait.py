@@ -125,3 +125,64 @@ def test_when_a_wait_ends(word, spec, goal, now, ends):
         waiting.is_done(goal)
     assert error.value.as_dict()["job"]["state"] == word
     assert error.value.as_dict()["progress"]
+
+
+@pytest.mark.parametrize(("word", "ends"), [("Completed", "done"), ("Failed", "mnist failed")])
+def test_a_restart_that_does_not_come_counts_after_a_while(word, ends):
+    clock = Clock()
+    waiting, _lines = a_wait(Cluster(job(word, restartPolicy={"type": "Always"}), [operator()]), clock)
+    for clock.now in (0, 19):
+        assert not waiting.is_done("finished")
+    clock.now = 20
+    if ends == "done":
+        assert waiting.is_done("finished")
+        return
+    with pytest.raises(job_wait.JobError, match=ends) as error:
+        waiting.is_done("finished")
+    assert "no message; 0 restarts" in error.value.seen
+
+
+def test_an_operator_is_asked_for_again_after_a_while():
+    clock, cluster = Clock(), Cluster(job("Pending"))
+    waiting, _lines = a_wait(cluster, clock)
+    for clock.now in (0, 14):
+        assert "the IPU operator is not there" in str(waiting.observe().awaited)
+        cluster.pods = [operator()]
+    clock.now = 15
+    assert waiting.observe().awaited == []
+
+
+def test_the_api_server_is_named_when_it_does_not_answer_at_the_end_of_the_time():
+    clock, cluster = Clock(), Cluster(job("Running", launcher={"command": ["x"]}), [operator()])
+    waiting, _lines = a_wait(cluster, clock)
+    clock.now = 99
+    assert not waiting.is_done("finished")
+    cluster.job, clock.now = REFUSED, 101
+    with pytest.raises(job_wait.JobError) as error:
+        waiting.is_done("finished")
+    assert error.value.seen == "state unknown; the Kubernetes API"
+
+
+def test_the_newest_warning_of_each_pending_pod_is_named():
+    class Events(Cluster):
+        def items(self, path, **query):
+            if not path.endswith("/events"):
+                return []
+            assert query == {"fieldSelector": "type=Warning"}
+            about = [("Pod", "a", "old"), ("Pod", "a", "new"), ("Pod", "b", "runs"), ("Job", "c", "other")]
+            return [
+                {"involvedObject": {"kind": kind, "name": name}, "reason": "R", "message": message}
+                for kind, name, message in about
+            ]
+
+    waiting, _lines = a_wait(Events(), Clock())
+    assert waiting.warnings() == []
+    phases = {"a": "Pending", "b": "Running", "c": "Pending"}
+    waiting.pods = [{"metadata": {"name": name}, "status": {"phase": phase}} for name, phase in phases.items()]
+    assert waiting.warnings() == ["pod a: R: new"]
+
+
+def test_logs_go_where_they_were_wanted(tmp_path):
+    request = JobRequest("mnist", "n", logs={"path": str(tmp_path), "tail": 3})
+    logs = job_wait.JobWait(Cluster(), "/path", request, print).logs
+    assert (logs.folder, logs.tail, logs.namespace) == (str(tmp_path), 3, "n")

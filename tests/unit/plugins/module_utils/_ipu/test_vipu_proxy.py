@@ -26,6 +26,7 @@ def test_stats_of_the_documentation():
         # Documented: it says that it is available, and there is none.
         ({"available": True, "numOfPartitions": 0, "message": ""}, 0, False),
         ({"available": False, "numOfPartitions": "2", "message": None}, 2, True),
+        ({"available": True, "numOfPartitions": 1}, 1, True),
     ],
 )
 def test_only_the_number_of_partitions_counts(answer, partitions, fits):
@@ -36,6 +37,7 @@ def test_only_the_number_of_partitions_counts(answer, partitions, fits):
 def test_sizes_that_no_partition_has(size):
     with pytest.raises(FabricError) as error:
         vipu_proxy.check_sizes([1, size, 64])
+    assert error.value.next_step == "A partition has a power of two of IPUs, up to 64."
     assert error.value.seen == f"{size} is not one of 1, 2, 4, 8, 16, 32, 64"
 
 
@@ -72,3 +74,7 @@ def test_every_size_is_asked_for_by_itself():
         (2, 3, True),
         (8, 0, False),
     ]
+
+
+def test_check_mode_assumes_no_ipus():
+    assert vipu_proxy.read_stats({"total": {"used": 0, "available": 0}}) == vipu_proxy.NO_IPUS

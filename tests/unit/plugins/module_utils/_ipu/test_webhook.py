@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import copy
+import datetime
+import json
 import os
 import signal
 
@@ -153,3 +155,39 @@ def test_a_user_who_may_not_read_webhooks_can_remove_jobs():
 )
 def test_only_silence_counts_as_unanswered(message, unanswered):
     assert webhook.is_unanswered(message) == unanswered
+
+
+class RefusalError(Exception):
+    def __init__(self, status):
+        super().__init__("refused")
+        self.status, self.body = status, json.dumps({"message": "refused"})
+
+
+def test_a_configuration_that_was_uninstalled_needs_no_restoring(monkeypatch):
+    monkeypatch.setattr(webhook, "ApiError", RefusalError)
+    cluster = api()
+
+    def refuse(*_words, **_options):
+        raise RefusalError(status)
+
+    cluster.request = refuse
+    status = 404
+    webhook.ignore_failures(cluster)
+    status = 403
+    with pytest.raises(FabricError, match="change the failure policies of the IPU operator's webhooks"):
+        webhook.ignore_failures(cluster)
+
+
+@pytest.mark.parametrize(("hours", "days"), [(49, 2), (-1, -1), (None, None)])
+def test_certificate(monkeypatch, hours, days):
+    end = None
+    if hours is not None:
+        end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=hours, minutes=1)
+    monkeypatch.setattr(webhook, "first_end", lambda secret: end if secret == "the Secret" else None)
+
+    class Secrets:
+        def get(self, path):
+            assert path == "/api/v1/namespaces/o/secrets/ipu-operator-admission"
+            return "the Secret"
+
+    assert webhook.read_certificate(Secrets(), "o") == {"end": end.isoformat() if end else "", "days": days}
