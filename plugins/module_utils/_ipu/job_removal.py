@@ -80,8 +80,8 @@ def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
         left.pop(0)
     if left:
         with failures_ignored(cluster):
+            time.sleep(WEBHOOK_PAUSE)
             for job in left:
-                time.sleep(WEBHOOK_PAUSE)
                 wait_until(
                     functools.partial(finalizer_refusals, cluster, job),
                     WEBHOOK_TIMEOUT,
