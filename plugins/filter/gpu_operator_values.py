@@ -15,7 +15,7 @@ short_description: The chart values of the NVIDIA GPU operator
 version_added: 0.1.0
 description:
   - Renders the values of the GPU operator's chart, from 25.10 on. What is not set stays the chart's own.
-  - Refuses what the operator would take and never do, such as gdrcopy beside a driver that is not its own.
+  - Refuses what the operator would accept and never do, such as gdrcopy beside a driver that is not its own.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:

@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import ipu_node_labels
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
+    LabelledNode,
+    NodeLabels,
+    VipuController,
+    ipu_node_labels,
+)
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
@@ -14,14 +19,13 @@ name: ipu_node_labels
 short_description: The labels by which V-IPU controllers find their nodes
 version_added: 0.1.0
 description:
-  - Gives the nodes and labels for M(ipu.fabric.node_labels), and takes the labels off nodes that a controller serves no
-    more.
+  - Returns the nodes and labels for M(ipu.fabric.node_labels). Nodes that a controller serves no more lose its label.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
     description:
       - The V-IPU controllers that are wanted, each with C(label), a key=value, and C(nodes), names of nodes.
-      - Without C(nodes) the labels are the site's own business, and stay.
+      - Without C(nodes) the labels of its nodes are not managed, and stay.
     type: list
     elements: dict
     required: true
@@ -30,7 +34,7 @@ options:
     type: dict
     default: {}
   absent:
-    description: Whether the operator goes, and all labels with it.
+    description: Whether the operator is removed, and all labels with it.
     type: bool
     default: false
 """
@@ -48,22 +52,28 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The nodes, each with C(name) and C(labels); a label of null has to go.
+  description: The nodes, each with C(name) and C(labels); a label of null is removed.
   type: list
   elements: dict
 """
 
 
-def labels(
-    controllers: t.Sequence[t.Dict[str, t.Any]], seen: t.Optional[t.Mapping[str, t.Any]] = None, absent: bool = False
-) -> t.List[t.Dict[str, t.Any]]:
-    known = seen or {}
-    former, labelled = known.get("vipu_controllers") or [], known.get("labelled") or []
-    return ipu_node_labels(controllers, former, labelled, absent)
+class Seen(t.TypedDict, total=False):
+    """What ipu_operator_info returned, as far as this filter reads it."""
+
+    vipu_controllers: t.List[VipuController]
+    labelled: t.List[LabelledNode]
+
+
+def node_labels(
+    controllers: t.Sequence[VipuController], seen: t.Optional[Seen] = None, absent: bool = False
+) -> t.List[NodeLabels]:
+    known: Seen = seen or {}
+    return ipu_node_labels(controllers, known.get("vipu_controllers") or [], known.get("labelled") or [], absent)
 
 
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"ipu_node_labels": readable(labels)}
+        return {"ipu_node_labels": readable(node_labels)}

@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import ipu_operator_values
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.chart_values import (
+    OperatorSettings,
+    Values,
+    ipu_operator_values,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
@@ -50,7 +54,7 @@ _value:
 """
 
 
-def render(settings: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
+def all_values(settings: OperatorSettings) -> Values:
     return combined(ipu_operator_values(settings), settings.get("values") or {})
 
 
@@ -58,4 +62,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"ipu_operator_values": readable(render)}
+        return {"ipu_operator_values": readable(all_values)}

@@ -11,10 +11,10 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import m
 
 DOCUMENTATION = r"""
 name: mpi_job
-short_description: An MPIJob over a fabric network, by RoCE or by TCP
+short_description: An MPIJob on a fabric network, over RoCE or TCP
 version_added: 0.1.0
 description:
-  - Gives an MPIJob of C(kubeflow.org/v2beta1) for Open MPI with UCX. With C(transport) V(roce) each rank finds device
+  - Returns an MPIJob of C(kubeflow.org/v2beta1) for Open MPI with UCX. With C(transport) V(roce) each rank finds device
     and GID index by the address that its pod has on the network. With V(tcp) the same program runs on the same network.
   - Open MPI 4.1 and 5 both work, and find the workers.
   - Only the first fabric network of a pod, C(net1), is used, with IPv4 addresses.
@@ -36,7 +36,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: The same program by RoCE and by TCP
+- name: Run the same program over RoCE and over TCP
   ipu.fabric.kube_apply:
     kubeconfig: artifacts/admin.conf
     objects:

@@ -14,8 +14,8 @@ name: native_workload
 short_description: The objects of a workload on a fabric network, without an operator
 version_added: 0.1.0
 description:
-  - Gives a Job, or a Deployment and its Service, whose pods are on a fabric network and may lock memory.
-  - Wrong names, volumes without a source and a V-IPU on C(localhost) are errors before anything reaches the cluster.
+  - Returns a Job, or a Deployment and its Service, whose pods are on a fabric network and may lock memory.
+  - Invalid names, volumes without a source and a V-IPU on C(localhost) are errors before anything reaches the cluster.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:

@@ -27,7 +27,7 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.preflight_info) as V(host), of
+      - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.host_info) as V(host), of
         M(ipu.fabric.rdma_info) as V(rdma), of M(ipu.fabric.vipu_info) as V(vipu), and V(errors).
       - The filter P(ipu.fabric.observations#filter) returns this.
     type: dict

@@ -10,7 +10,7 @@ module: ipu_operator_info
 short_description: The IPU operator of a cluster, its V-IPU controllers, certificate and jobs
 version_added: 0.1.0
 description:
-  - Reads what has to be known before the IPU operator is installed, upgraded or removed.
+  - Reads what an installation, upgrade or removal of the IPU operator depends on.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -23,21 +23,22 @@ options:
     type: str
     default: ipu-operator
   labels:
-    description: Labels as C(key=value), to look for on nodes besides those of the controllers that the operator knows.
+    description: Labels as C(key=value), to look for on nodes in addition to those of the controllers that the operator
+      knows.
     type: list
     elements: str
     default: []
 """
 
 EXAMPLES = r"""
-- name: Look at the IPU operator
+- name: Read the state of the IPU operator
   ipu.fabric.ipu_operator_info:
     kubeconfig: artifacts/admin.conf
   register: ipu_operator
   delegate_to: localhost
   run_once: true
 
-- name: Say when its certificate ends
+- name: Show when the webhook's certificate expires
   ansible.builtin.debug:
     var: ipu_operator.certificate_end
 """
@@ -46,7 +47,7 @@ RETURN = r"""
 operators:
   description:
     - The IPU operators, each with C(namespace), C(name), C(version), C(release), its name in helm, and C(available),
-      whether its controller runs.
+      whether its controller is available.
   returned: success
   type: list
   elements: dict
@@ -63,13 +64,13 @@ vipu_controllers:
   elements: dict
   sample: [{host: 10.5.212.116, port: 8090, label: ipunode=true}]
 labelled:
-  description: The nodes with a label of a controller, each with C(name) and C(labels), these labels of it.
+  description: The nodes with a label of a controller, each with C(name) and C(labels), those of its labels.
   returned: success
   type: list
   elements: dict
   sample: [{name: ipu1, labels: {ipunode: "true"}}]
 certificate_end:
-  description: When the webhook's certificate ends. Empty when there is none.
+  description: When the webhook's certificate expires. Empty when there is none.
   returned: success
   type: str
   sample: "2027-11-21T10:00:00+00:00"
@@ -79,7 +80,7 @@ certificate_days:
   type: int
   sample: 364
 tracker:
-  description: Whether the ConfigMap is there in which the operator keeps its partitions.
+  description: Whether the ConfigMap exists in which the operator keeps its partitions.
   returned: success
   type: bool
   sample: true
@@ -92,7 +93,7 @@ jobs:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import run
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import read_operator_info
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
@@ -101,7 +102,7 @@ def main() -> None:
         namespace={"type": "str", "default": "ipu-operator"},
         labels={"type": "list", "elements": "str", "default": []},
     )
-    run_module(spec, run)
+    run_module(spec, read_operator_info, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

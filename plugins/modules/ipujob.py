@@ -10,16 +10,14 @@ module: ipujob
 short_description: Run, scale and remove jobs on IPUs
 version_added: 0.1.0
 description:
-  - Makes an IPUJob of Graphcore's IPU operator, waits for it, keeps its logs, scales it, and removes it.
-  - Options are checked before the cluster is asked, and everything that is wrong with them is said at once.
-    Beyond that the
-    API server and the operator's webhook judge the job in a dry run, in check mode too.
-  - Of a job that is there only O(job_instances) and O(labels) can be changed; O(recreate) makes it anew.
-  - While it waits, every change of the job's state goes into the host's system log and into RV(progress). The
-    wait stops
-    early when an image can't be pulled or the namespace refuses the pods. It outlasts a restart of the API
-    server and of the
-    operator.
+  - Creates an IPUJob of Graphcore's IPU operator, waits for it, keeps its logs, scales it, and removes it, or all jobs
+    of a namespace or of the cluster.
+  - Options are checked before the cluster is asked, and everything that is wrong with them is reported at once. Then
+    the API server and the operator's webhook check the job in a dry run, in check mode too.
+  - Of an existing job only O(job_instances) and O(labels) can be changed; for the rest O(recreate) replaces it.
+  - While it waits, every change of the job's state is written to the host's system log and returned in RV(progress).
+    The wait stops early when an image can't be pulled or the namespace refuses the pods. It survives a restart of the
+    API server and of the operator.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -28,22 +26,36 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   name:
-    description: Name of the job. At most 36 characters, since the operator makes longer names of it.
+    description:
+      - Name of the job. At most 36 characters, since the operator makes longer names of it.
+      - Needed with O(scope=job), and only then.
     type: str
-    required: true
   namespace:
-    description: Namespace of the job. It must exist. Pods with O(rdma_resource) need one that allows
-      privileged pods.
+    description:
+      - Namespace of the job, V(default) if not given. It must exist. Pods with O(rdma_resource) need one that allows
+        privileged pods.
+      - Needed with O(scope=namespace). Not allowed with O(scope=cluster).
     type: str
-    default: default
   state:
     description:
-      - With V(present) the job is there as given; with O(wait) it also runs, or has ended well.
-      - With V(finished) it is there and has ended well. A job that has failed is an error, now and at the next run.
-      - With V(absent) the job is gone, its partitions are free, and its pods gone or about to end.
+      - With V(present) the job exists as given; with O(wait) it also runs, or has completed.
+      - With V(finished) it exists and has completed. A job that has failed is an error, now and at the next run.
+      - With V(absent) the job is gone, its partitions are free, and its pods are gone or about to end.
     type: str
     choices: [present, finished, absent]
     default: present
+  scope:
+    description:
+      - With V(job) the module is about the job O(name).
+      - With V(namespace) and V(cluster), for O(state=absent) only, it is about all jobs there, before their operator is
+        removed for instance. While there are any it fails and names them, unless O(delete_all) is set.
+    type: str
+    choices: [job, namespace, cluster]
+    default: job
+  delete_all:
+    description: Delete all jobs of O(scope), running ones too.
+    type: bool
+    default: false
   job_instances:
     description:
       - Number of instances, each with workers and a partition of its own. More than one is for inference.
@@ -163,14 +175,16 @@ options:
     type: dict
     default: {}
   recreate:
-    description: Delete the job and make it anew where it differs in what can't be changed, or has failed.
+    description: Delete the job and create it again where it differs in what can't be changed, or has failed.
     type: bool
     default: false
   force:
     description:
-      - Remove the operator's finalizer when the operator is not there to do so, or has not within O(wait_timeout).
-      - Webhooks of the operator that refuse this for want of an answer are set to ignore that for a moment.
-      - Partitions may stay behind; RV(partitions_left) names them.
+      - Remove the operator's finalizer when the operator is not there to do so, or has not done so within
+        O(wait_timeout).
+      - Where the operator's webhooks do not answer, their failure policy is V(Ignore) for that moment. A run that was
+        killed in that moment is repaired by the next one.
+      - Partitions may stay behind in V-IPU; RV(partitions_left) names them.
     type: bool
     default: false
   wait:
@@ -178,7 +192,7 @@ options:
     type: bool
     default: true
   wait_timeout:
-    description: Seconds to wait at most. The job goes on after that.
+    description: Seconds to wait at most, for all jobs together. A job that is waited for goes on after that.
     type: int
     default: 600
   logs:
@@ -187,11 +201,9 @@ options:
     suboptions:
       path:
         description:
-          - Directory for a file for each container that wrote anything, C(POD.CONTAINER.log), on the host
-            where the module
-            runs. A pod that came again after a restart is C(POD.CONTAINER.2.log).
-          - A file gets its name when it is whole, and is not written anew when it is the same. Files are not a
-            change.
+          - Directory for a file for each container that wrote anything, C(POD.CONTAINER.log), on the host where the
+            module runs. After a restart the next one is C(POD.CONTAINER.2.log).
+          - A file gets its name when it is complete, and is not replaced by the same content. Files are not a change.
         type: path
       tail:
         description: How many of the last lines to return.
@@ -241,12 +253,22 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: No job, even if the operator was uninstalled before
+- name: Remove a job, even if the operator was uninstalled before
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
     name: inference
     state: absent
     force: true
+  delegate_to: localhost
+  run_once: true
+
+- name: Delete all jobs of a team
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    state: absent
+    scope: namespace
+    namespace: vision
+    delete_all: true
   delegate_to: localhost
   run_once: true
 """
@@ -255,17 +277,14 @@ RETURN = r"""
 job:
   description:
     - C(name), C(namespace), C(labels), C(uid), C(created), C(started), C(ended), C(deleting). Times as in the API.
-    - C(state) is V(Pending), V(Running), V(Restarting), V(Completed), V(Failed) or V(Deleting), judged from
-      the status and
-      the pods; C(status) is the operator's own word for it, empty until it has taken the job up.
-    - C(instances) and C(instances_wanted), C(workers_active), C(workers_succeeded), C(workers_failed),
-      C(restarts), and
+    - C(state) is V(Pending), V(Running), V(Restarting), V(Completed), V(Failed) or V(Deleting), from the status and the
+      pods; C(status) is the operator's own word for it, empty until it has reconciled the job.
+    - C(instances) and C(instances_wanted), C(workers_active), C(workers_succeeded), C(workers_failed), C(restarts), and
       C(message), the operator's last one. C(awaited) lists what the job waits for.
-    - C(ipus) of all instances, and the names of their C(partitions). C(held) says that the operator's
-      finalizer is set.
-    - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(problems), and
-      C(exits), the
-      containers that have ended with C(exit_code) and C(reason).
+    - C(ipus) of all instances, and the names of their C(partitions). C(held) is true while the operator's finalizer is
+      set.
+    - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(problems), and C(exits), the
+      containers that have ended, with C(container), C(exit_code) and C(reason).
     - C(spec) as the API has it.
     - Empty after O(state=absent).
   returned: success, and when a wait has failed
@@ -274,8 +293,7 @@ job:
     [p-mnist-default-0]}
 progress:
   description:
-    - The changes that were seen during the wait, each with the C(seconds) since its start. Other keys are those of
-      RV(job).
+    - The changes of state during the wait, each with the C(seconds) since its start. Other keys are those of RV(job).
   returned: success, and when a wait has failed
   type: list
   elements: dict
@@ -283,9 +301,8 @@ progress:
     awaited: []}]
 logs:
   description:
-    - The logs that were read, each with C(name) (C(POD.CONTAINER)), C(file) (empty without O(logs.path)),
-      C(tail) (the last
-      lines), and C(error) (why it could not be read).
+    - The logs that were read, each with C(name) (C(POD.CONTAINER)), C(file) (empty without O(logs.path)), C(tail) (the
+      last lines), and C(error) (why it could not be read).
   returned: success, and when a wait has failed
   type: list
   elements: dict
@@ -301,16 +318,22 @@ attach:
   returned: success
   type: str
   sample: kubectl exec -it --namespace default mnist-launcher -- bash
-partitions_left:
-  description: Partitions of a job that O(force) has removed, which nobody gave back.
+jobs:
+  description: Namespace and name of each job that was removed, or would be in check mode. Empty unless O(state=absent).
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [training/resnet]
+partitions_left:
+  description: Names of the partitions that may stay in V-IPU, because O(force) removed the finalizer.
+  returned: success
+  type: list
+  elements: str
+  sample: [p-resnet-training-0]
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_reconcile import run
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_reconcile import reconcile_jobs
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 LAUNCHER = {
@@ -331,13 +354,16 @@ RESTART = {
     "exit_codes": {"type": "list", "elements": "str"},
 }
 LOGS = {"path": {"type": "path"}, "tail": {"type": "int", "default": 20}}
+NEEDED = [("scope", "job", ["name"]), ("scope", "namespace", ["namespace"])]
 
 
 def main() -> None:
     spec = arguments(
-        name={"type": "str", "required": True},
-        namespace={"type": "str", "default": "default"},
+        name={"type": "str"},
+        namespace={"type": "str"},
         state={"type": "str", "choices": ["present", "finished", "absent"], "default": "present"},
+        scope={"type": "str", "choices": ["job", "namespace", "cluster"], "default": "job"},
+        delete_all={"type": "bool", "default": False},
         job_instances={"type": "int"},
         ipus_per_job_instance={"type": "int"},
         workers_per_job_instance={"type": "int"},
@@ -357,7 +383,7 @@ def main() -> None:
         wait_timeout={"type": "int", "default": 600},
         logs={"type": "dict", "options": LOGS},
     )
-    run_module(spec, run)
+    run_module(spec, reconcile_jobs, libraries=("jmespath",), required_if=NEEDED)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The IPU operator and the kubelet's logs, played by threads of the tests."""
+"""Stand-ins for the IPU operator and for the kubelet's logs: threads of the tests."""
 
 from __future__ import annotations
 

@@ -13,14 +13,19 @@ import threading
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import ignore_failures
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 
 NAMESPACE = "ipu-operator"
 FINALIZER = "ipu.finalizers.graphcore.ai"
 JOBS = ["default/train", "teams/infer"]
 DEFINITION = ROOT / "testbed/standins/charts/ipu-operator-1.2.0/crds/graphcore.ai_ipujobs.yaml"
 MANAGER = "ipu-operator-controller-manager"
+ALL = {"state": "absent", "scope": "cluster"}
+FORCED = {**ALL, "delete_all": True, "force": True}
 
 
 def job(name: str, namespace: str, *finalizers: str, instances: int = 1) -> t.Dict[str, t.Any]:
@@ -113,13 +118,20 @@ def names(api: ApiServer) -> t.List[str]:
     return sorted(f"{metadata['namespace']}/{metadata['name']}" for metadata in found)
 
 
+def failure_policies(api: ApiServer) -> t.List[str]:
+    """Of all webhooks; no configuration has the note of an unfinished change."""
+    found = api.get("validatingwebhookconfigurations")["items"]
+    assert not any("ipu.fabric/failure-policies" in str(each["metadata"].get("annotations")) for each in found)
+    return [each["failurePolicy"] for configuration in found for each in configuration["webhooks"]]
+
+
 @pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("check", [True, False])
 def test_jobs_keep_their_operator(run: Modules, api: ApiServer, check: bool) -> None:
     run("kube_apply", objects=[manager()])
     make_available(api)
     with pytest.raises(ModuleFailedError, match="2: default/train, teams/infer"):
-        run("ipu_jobs_absent", check=check)
+        run("ipujob", check=check, **ALL)
     assert names(api) == JOBS
 
 
@@ -127,21 +139,21 @@ def test_jobs_keep_their_operator(run: Modules, api: ApiServer, check: bool) -> 
 def test_the_operator_lets_them_go(run: Modules, api: ApiServer) -> None:
     run("kube_apply", objects=[manager()])
     make_available(api)
-    told = run("ipu_jobs_absent", check=True, delete=True)
-    assert (told["changed"], sorted(told["jobs"]), told["partitions"]) == (True, JOBS, [])
+    planned = run("ipujob", check=True, delete_all=True, **ALL)
+    assert (planned["changed"], sorted(planned["jobs"]), planned["partitions_left"]) == (True, JOBS, [])
     assert names(api) == JOBS
     with operator(api):
-        assert run("ipu_jobs_absent", delete=True, timeout=20)["partitions"] == []
+        assert run("ipujob", delete_all=True, wait_timeout=20, **ALL)["partitions_left"] == []
     assert names(api) == []
-    assert not run("ipu_jobs_absent", delete=True)["changed"]
-    assert not run("ipu_jobs_absent")["changed"]
+    assert not run("ipujob", delete_all=True, **ALL)["changed"]
+    assert not run("ipujob", **ALL)["changed"]
 
 
 @pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("check", [True, False])
 def test_without_the_operator_nothing_is_begun(run: Modules, api: ApiServer, check: bool) -> None:
     with pytest.raises(ModuleFailedError, match="no controller of an IPU operator is available"):
-        run("ipu_jobs_absent", check=check, delete=True)
+        run("ipujob", check=check, delete_all=True, **ALL)
     assert names(api) == JOBS
     assert not any(each["metadata"].get("deletionTimestamp") for each in api.get("ipujobs", "-A")["items"])
 
@@ -153,13 +165,14 @@ def test_force_without_the_operator(run: Modules, api: ApiServer, asked: bool) -
     if asked:
         run("kube_apply", objects=[webhook()])
     lost = ["p-infer-teams-0", "p-infer-teams-1", "p-other-teams-0", "p-train-default-0"]
-    assert sorted(run("ipu_jobs_absent", check=True, force=True)["partitions"]) == lost
+    assert sorted(run("ipujob", check=True, **FORCED)["partitions_left"]) == lost
     # The finalizer of somebody else is left, and named.
     with pytest.raises(ModuleFailedError, match="IPUJob teams/other still exists"):
-        run("ipu_jobs_absent", force=True, timeout=3)
+        run("ipujob", wait_timeout=3, **FORCED)
     assert names(api) == ["teams/other"]
     assert api.get("ipujob", "other", "-n", "teams")["metadata"]["finalizers"] == ["example.org/other"]
-    assert api.kubectl("get", "validatingwebhookconfigurations", "-o", "name").stdout == ""
+    # The webhook was asked again as soon as that was done.
+    assert failure_policies(api) == (["Fail"] if asked else [])
 
 
 @pytest.mark.usefixtures("jobs")
@@ -167,13 +180,54 @@ def test_an_operator_that_hangs(run: Modules, api: ApiServer) -> None:
     run("kube_apply", objects=[manager(), webhook()])
     make_available(api)
     with pytest.raises(ModuleFailedError, match=r"still exists.*log of the operator's controller"):
-        run("ipu_jobs_absent", delete=True, timeout=2)
+        run("ipujob", delete_all=True, wait_timeout=2, **ALL)
     assert names(api) == JOBS
-    result = run("ipu_jobs_absent", force=True, timeout=2)
-    assert sorted(result["partitions"]) == ["p-infer-teams-0", "p-infer-teams-1", "p-train-default-0"]
+    result = run("ipujob", wait_timeout=2, **FORCED)
+    assert sorted(result["partitions_left"]) == ["p-infer-teams-0", "p-infer-teams-1", "p-train-default-0"]
     assert "p-train-default-0" in str(result["warnings"])
     assert names(api) == []
-    assert not run("ipu_jobs_absent", force=True)["changed"]
+    assert failure_policies(api) == ["Fail"]
+    assert not run("ipujob", **FORCED)["changed"]
+
+
+@pytest.mark.usefixtures("jobs")
+def test_the_next_run_repairs_webhooks_of_a_killed_one(run: Modules, api: ApiServer) -> None:
+    run("kube_apply", objects=[webhook()])
+    ignore_failures(Cluster(get_api_client(kubeconfig=str(api.kubeconfig)).client))
+    with pytest.raises(AssertionError):
+        failure_policies(api)
+    assert run("ipujob", wait_timeout=20, **FORCED)["changed"]
+    assert (names(api), failure_policies(api)) == ([], ["Fail"])
+
+
+@pytest.mark.usefixtures("jobs")
+def test_the_jobs_of_one_namespace(run: Modules, api: ApiServer) -> None:
+    run("kube_apply", objects=[manager()])
+    make_available(api)
+    team = {"state": "absent", "scope": "namespace", "namespace": "teams"}
+    with pytest.raises(ModuleFailedError, match=r"IPUJobs of the namespace teams.*1: teams/infer"):
+        run("ipujob", **team)
+    with operator(api):
+        assert run("ipujob", delete_all=True, wait_timeout=20, **team)["jobs"] == ["teams/infer"]
+    assert names(api) == ["default/train"]
+
+
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scope": "namespace", "delete_all": True}, "namespace"),
+        ({"scope": "cluster", "namespace": "teams", "delete_all": True}, "scope cluster means all namespaces"),
+        ({"scope": "cluster", "name": "train", "delete_all": True}, "scope cluster means all jobs"),
+        ({"delete_all": True}, "name"),
+    ],
+)
+def test_all_jobs_are_never_meant_by_mistake(
+    run: Modules, api: ApiServer, options: t.Dict[str, t.Any], message: str
+) -> None:
+    with pytest.raises(ModuleFailedError, match=message):
+        run("ipujob", state="absent", **options)
+    assert not any(each["metadata"].get("deletionTimestamp") for each in api.get("ipujobs", "-A")["items"])
 
 
 def pem(days: int) -> str:

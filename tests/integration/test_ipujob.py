@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""IPUJobs against a real API server with the real definition. Threads play the IPU operator and the kubelet's logs."""
+"""IPUJobs against a real API server with the real definition. Threads stand for the IPU operator and the kubelet."""
 
 from __future__ import annotations
 
@@ -418,12 +418,12 @@ class Proxy(http.server.BaseHTTPRequestHandler):
 def test_stats(run: Modules, cluster: Cluster) -> None:
     address, start = own_address(), time.monotonic()
     with pytest.raises(ModuleFailedError, match=r"services .* not found"):
-        run("ipu_stats_info")
+        run("ipujob_info", usage=True)
     base, name = "/api/v1/namespaces/ipu-operator", {"name": "ipu-operator-vipu-proxy"}
     cluster.request("post", f"{base}/services", body={"metadata": name, "spec": {"ports": [{"port": 80}]}})
     cluster.request("post", f"{base}/endpoints", body={"metadata": name})
     with pytest.raises(ModuleFailedError, match="no endpoints available"):
-        run("ipu_stats_info")
+        run("ipujob_info", usage=True)
     assert time.monotonic() - start < 30
     server = http.server.ThreadingHTTPServer((address, 0), Proxy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -433,7 +433,7 @@ def test_stats(run: Modules, cluster: Cluster) -> None:
     pod = {"kind": "Pod", "namespace": "ipu-operator", **name}
     subset = {"addresses": [{"ip": address, "targetRef": pod}], "ports": [{"port": server.server_address[1]}]}
     cluster.patch(f"{base}/endpoints/{name['name']}", {"subsets": [subset]})
-    result = run("ipu_stats_info", sizes=[2, 64])
+    result = run("ipujob_info", partition_sizes=[2, 64])["usage"]
     server.shutdown()
     assert result["total"] == {"used": 4, "available": 28, "ipus": 32}
     assert result["namespaces"] == {"default": {"used": 4, "available": 28, "ipus": 32}}
@@ -442,7 +442,7 @@ def test_stats(run: Modules, cluster: Cluster) -> None:
         {"size": 64, "partitions": 0, "fits": False, "message": ""},
     ]
     with pytest.raises(ModuleFailedError, match="3 is not one of"):
-        run("ipu_stats_info", sizes=[3])
+        run("ipujob_info", partition_sizes=[3])
 
 
 def test_without_the_kind(run: Modules, api: ApiServer, operator: Operator) -> None:
@@ -459,4 +459,4 @@ def test_without_the_kind(run: Modules, api: ApiServer, operator: Operator) -> N
         run("ipujob", name="early", **JOB)
     missing = {"kubeconfig": "/nonexistent"}
     assert run("ipujob", check=True, name="early", **JOB, **missing)["changed"]
-    assert run("ipu_stats_info", check=True, **missing)["total"]["ipus"] == 0
+    assert run("ipujob_info", check=True, usage=True, **missing)["usage"]["total"]["ipus"] == 0

@@ -11,8 +11,9 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
+PLUGINS = ROOT / "plugins"
 PREFIX = "ansible_collections.ipu.fabric.plugins."
 # Packages whose code runs on hosts, with nothing but Python.
 HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubeadm", "_model")}

@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import NETWORK_OPERATORS
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 URL = re.compile(r"(?:https|oci)://[a-z0-9][^\s\"',}]+")
 NEWEST = max((line, operator.newest) for line, operator in NETWORK_OPERATORS.items() if operator.released)[1]
 

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Only for this scenario: runs the launcher of an MPIJob, and says what went over which device.
+"""Only for this scenario: runs the launcher of an MPIJob, and returns what was sent over which device.
 
-Command and environment are the rendered job's. The launcher sits in the first pod, in place of one of its own. The rest
-is as the MPI operator and its images have it: the hostfile, variables for Open MPI 4, and an `ssh` into the workers
-that hands on no environment. Here it is `ip netns exec`.
+Command and environment are those of `job`, an MPIJob as the filter mpi_job renders it. The launcher sits in the first
+pod, in place of one of its own. The rest is as the MPI operator and its images have it: the hostfile, variables for
+Open MPI 4, and an `ssh` into the workers that hands on no environment. Here it is `ip netns exec`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 
 BYTES = 1 << 21  # each way
 # mpirun's own end, however slow the machine; what hangs is killed.
@@ -64,6 +63,7 @@ def prepare() -> None:
         folder.mkdir(exist_ok=True)
     (PLACE / "ssh").write_text(SSH)
     (PLACE / "ssh").chmod(0o755)
+    (PLACE / "program.py").write_text(PROGRAM)
     hosts = (f"soft-worker-{n}.soft.default.svc slots=1\n" for n in range(2))
     Path("/etc/mpi/hostfile").write_text("".join(hosts))
 
@@ -80,19 +80,9 @@ def sent() -> t.Dict[str, int]:
 
 
 def main() -> None:
-    module = AnsibleModule({"transport": {"type": "str", "required": True}})
-    transport = module.params["transport"]
+    module = AnsibleModule({"job": {"type": "dict", "required": True}})
     prepare()
-    settings: t.Dict[str, t.Any] = {
-        "name": "soft",
-        "image": "the VM",
-        "transport": transport,
-        "command": ["python3", "-c", PROGRAM],
-        "network": "rdma-net",
-        # rdma_rxe does not say of a datagram whether it came by IPv4, so UCX looks for its GID in the wrong place.
-        "env": {"UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"},
-    }
-    spec = mpi_job(settings)["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    spec = module.params["job"]["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     launcher = spec["containers"][0]
     variables = {**OPERATOR, **{one["name"]: one["value"] for one in launcher["env"]}}
     path = f"PATH={PLACE}:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""IPUJobs as they are, and how many IPUs are free."""
+"""The module ipujob_info: the IPUJobs of a cluster and, if asked for, how many IPUs are free."""
 
 from __future__ import annotations
 
@@ -9,109 +9,57 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API, job_name
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import job_view, own_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    Object,
-    connect,
-    message_of,
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.vipu_proxy import (
+    NO_IPUS,
+    ProxyAddress,
+    VipuProxy,
+    check_sizes,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuUsage, JobView
 
 
-def jobs_of(cluster: Cluster, params: Object) -> t.List[Object]:
-    """The jobs that the options choose, each with its pods, in the order of namespace and name."""
+def read_jobs(cluster: Cluster, namespace: str = "", **selectors: t.Optional[str]) -> t.List[Object]:
+    """The IPUJobs of a namespace, or of all; none while the cluster does not know the kind."""
     resource = cluster.resource(API, "IPUJob")
-    if resource is None:
-        return []
-    chosen = {"fieldSelector": f"metadata.name={params['name']}" if params["name"] else None}
-    chosen["labelSelector"] = ",".join(params["label_selectors"]) or None
-    jobs = cluster.items(resource.path(namespace=params["namespace"] or ""), **chosen)
-    pods: t.Dict[str, t.List[Object]] = {}
-    for job in jobs:
-        namespace = job["metadata"]["namespace"]
-        if namespace not in pods:
-            pods[namespace] = cluster.items(f"/api/v1/namespaces/{namespace}/pods")
-    jobs.sort(key=lambda job: (job["metadata"]["namespace"], job["metadata"]["name"]))
-    return [job_view(job, own_pods(job, pods[job["metadata"]["namespace"]])) for job in jobs]
+    items = cluster.items(resource.path(namespace=namespace), **selectors) if resource else []
+    return [{**item, "apiVersion": API, "kind": "IPUJob"} for item in items]
 
 
-def run_info(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module ipujob_info."""
-    return {"changed": False, "jobs": jobs_of(connect(module), module.params)}
+def view_jobs(cluster: Cluster, jobs: t.Sequence[Object]) -> t.List[JobView]:
+    """The jobs with their pods, by namespace and name."""
+    namespaces = {query("metadata.namespace", job) for job in jobs}
+    pods = {namespace: cluster.items(f"/api/v1/namespaces/{namespace}/pods") for namespace in namespaces}
+    ordered = sorted(jobs, key=lambda job: job_name(job).split("/"))
+    return [job_view(job, own_pods(job, pods[query("metadata.namespace", job)])) for job in ordered]
 
 
-def usage(counts: t.Any) -> Object:
-    """A count of IPUs as /stats gives it, with whole numbers."""
-    used, available = int(counts["used"]), int(counts["available"])
-    return {"used": used, "available": available, "ipus": used + available}
-
-
-def read_stats(answer: Object) -> Object:
-    """The answer of /stats: a count for each namespace that has partitions, and the total beside them."""
-    counts = {name: usage(value) for name, value in answer.items()}
-    return {"total": counts.pop("total"), "namespaces": counts}
-
-
-def read_query(answer: Object) -> Object:
-    """The answer of /query. Its word `available` is true with no partition left too: only the number counts."""
-    number = int(answer["numOfPartitions"])
-    return {"partitions": number, "fits": number > 0, "message": str(answer.get("message") or "")}
-
-
-# What check mode ends with where the operator is not there yet.
-NOTHING = {"changed": False, "total": usage({"used": 0, "available": 0}), "namespaces": {}, "sizes": []}
-
-
-class Proxy:
-    """The V-IPU proxy of the IPU operator, reached through the API server: it has no address outside of the cluster."""
-
-    def __init__(self, cluster: Cluster, params: Object) -> None:
-        self.cluster = cluster
-        self.path = "/api/v1/namespaces/{namespace}/services/http:{service}:{port}/proxy".format(**params)
-
-    def ask(self, verb: str, what: str, read: t.Callable[[Object], Object], body: t.Any = None) -> Object:
-        try:
-            return read(self.cluster.request(verb, f"{self.path}{what}", body=body))
-        except ApiError as error:
-            seen = f"{error.status}: {message_of(error)}"
-            cause: Exception = error
-        except (ValueError, KeyError, TypeError) as error:
-            seen, cause = f"an answer that can't be read ({type(error).__name__}: {error})", error
-        raise FabricError(
-            "The V-IPU proxy was asked for its IPUs.",
-            f"{self.path}{what}",
-            seen,
-            "Check namespace, service and port, and that the Deployment ipu-operator-vipu-proxy is ready. Its user "
-            "needs the right to get and create services/proxy.",
-        ) from cause
-
-
-def size_problems(sizes: t.Sequence[int]) -> t.List[str]:
-    return [
-        f"sizes: {size} is not one of 1, 2, 4, 8, 16, 32, 64" for size in sizes if size not in (1, 2, 4, 8, 16, 32, 64)
-    ]
-
-
-def run_stats(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module ipu_stats_info."""
-    params = module.params
-    wrong = size_problems(params["sizes"])
-    if wrong:
-        raise FabricError(
-            "The options were checked.", "sizes", "; ".join(wrong), "A partition has a power of two of IPUs, up to 64."
-        )
-    cluster = connect(module)
+def read_usage(module: AnsibleModule, cluster: Cluster, address: ProxyAddress, sizes: t.Sequence[int]) -> IpuUsage:
+    """The IPUs of the cluster; none in check mode, where the operator may still have to be installed."""
     try:
-        return {"changed": False, **all_stats(Proxy(cluster, params), params["sizes"])} if cluster.present else NOTHING
+        return VipuProxy(cluster, address).usage(sizes) if cluster.present else NO_IPUS
     except FabricError as error:
         if not module.check_mode:
             raise
-        module.warn(f"The V-IPU proxy does not answer yet, check mode takes it that there are no IPUs: {error.seen}")
-        return NOTHING
+        module.warn(f"The V-IPU proxy does not answer yet, so check mode assumes that there are no IPUs: {error.seen}")
+        return NO_IPUS
 
 
-def all_stats(proxy: Proxy, sizes: t.Sequence[int]) -> Object:
-    stats = proxy.ask("get", "/stats", read_stats)
-    return {**stats, "sizes": [{"size": n, **proxy.ask("post", "/query", read_query, {"size": n})} for n in sizes]}
+def read_job_info(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module ipujob_info."""
+    name, namespace, labels = (module.params[option] for option in ("name", "namespace", "label_selectors"))
+    sizes: t.List[int] = module.params["partition_sizes"]
+    check_sizes(sizes)
+    cluster = connect(module)
+    selectors = {
+        "fieldSelector": f"metadata.name={name}" if name else None,
+        "labelSelector": ",".join(labels) or None,
+    }
+    result: t.Dict[str, t.Any] = {"changed": False, "usage": {}}
+    result["jobs"] = view_jobs(cluster, read_jobs(cluster, namespace or "", **selectors))
+    if module.params["usage"] or sizes:
+        result["usage"] = read_usage(module, cluster, ProxyAddress(**module.params["vipu_proxy"]), sizes)
+    return result

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs of a job's pods, followed while they run: the operator may delete a pod the moment that it has ended."""
+"""Logs of a job's pods, followed while they run: the operator may delete a pod as soon as it has ended."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     Cluster,
     Object,
     TransportError,
-    field,
     message_of,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import LogView
 
 CONNECT_TIMEOUT = 10
-# A quiet program sends nothing for long; then the log is asked for again, from its last line on.
+# Seconds without a line after which the log is requested again, from its last line on.
 SILENCE = 300
-# Seconds between two questions for a log that is not there yet. A program may end, and its pod go, within a second.
-# Many pods that start at once are asked less often, a hundred times a second in all.
+# Seconds between two requests for a log that is not there yet: a program may end, and its pod go, within a second.
+# With many pods there are at most RATE requests a second in all.
 PAUSE = 0.2
 RATE = 100
 # Seconds for the last lines of a container that has ended.
@@ -35,17 +36,17 @@ PATIENCE = 5
 MAX_LINE = 4000
 
 
-class Sequel:
+class ReadPosition:
     """Drops what was read already when a log is read again from a second on, as `sinceTime` has it."""
 
     def __init__(self) -> None:
         self.last, self.count = "", 0  # the newest stamp, and how many lines have it
         self.limit, self.skip = "", 0  # up to where lines are known, and how many of those at the limit
 
-    def again(self) -> None:
+    def reopen(self) -> None:
         self.limit, self.skip = self.last, self.count
 
-    def new(self, stamp: str) -> bool:
+    def is_new(self, stamp: str) -> bool:
         if self.limit and stamp <= self.limit:
             known = stamp < self.limit or self.skip > 0
             self.skip -= stamp == self.limit
@@ -58,20 +59,20 @@ class Sequel:
         return True
 
 
-class Log:
+class ContainerLog:
     """What one container wrote: the last lines, and a file that gets its name when it is whole."""
 
     def __init__(self, name: str, folder: str, tail: int) -> None:
         self.name, self.error = name, ""
         self.lines: t.Deque[str] = collections.deque(maxlen=tail)
-        self.sequel, self.lock, self.closed, self.count = Sequel(), threading.Lock(), False, 0
+        self.position, self.lock, self.closed, self.count = ReadPosition(), threading.Lock(), False, 0
         self.path = os.path.join(folder, f"{name}.log") if folder else ""
         self.part = os.path.join(folder, f".{name}.log.{os.getpid()}") if folder else ""
 
     def add(self, line: str) -> None:
         stamp, _space, text = line.partition(" ")
         with self.lock:
-            if self.closed or not self.sequel.new(stamp):
+            if self.closed or not self.position.is_new(stamp):
                 return
             self.lines.append(text[:MAX_LINE])
             self.count += 1
@@ -92,22 +93,22 @@ class Log:
             return self.path
 
 
-class Follower(threading.Thread):
-    """Follows the log of one container until it ends, its pod is gone, or nobody wants it any more."""
+class LogFollower(threading.Thread):
+    """Follows the log of one container until the container ends, its pod is gone, or the log is closed."""
 
     pause = PAUSE
 
-    def __init__(self, cluster: Cluster, path: str, container: str, log: Log) -> None:
+    def __init__(self, cluster: Cluster, path: str, container: str, log: ContainerLog) -> None:
         super().__init__(daemon=True)
         self.cluster, self.path, self.container, self.log = cluster, path, container, log
-        self.over = threading.Event()  # nothing more will come: the container has ended
+        self.ended = threading.Event()  # the container writes nothing more
 
     def run(self) -> None:
         while not self.log.closed:
-            before, over = self.log.count, self.over.is_set()
+            before, ended = self.log.count, self.ended.is_set()
             # Read once more after the container's end was seen, so that its last lines are in.
-            gone = self.read(follow=not over)
-            if gone or over:
+            gone = self.read(follow=not ended)
+            if gone or ended:
                 return
             if self.log.count == before:
                 time.sleep(self.pause)
@@ -122,9 +123,9 @@ class Follower(threading.Thread):
     def read(self, follow: bool) -> bool:
         """Read until the stream ends. True when the pod is gone."""
         query = [("container", self.container), ("timestamps", "true"), ("follow", "true" if follow else "false")]
-        if self.log.sequel.last:
-            query.append(("sinceTime", whole_second(self.log.sequel.last)))
-        self.log.sequel.again()
+        if self.log.position.last:
+            query.append(("sinceTime", whole_second(self.log.position.last)))
+        self.log.position.reopen()
         try:
             answer = self.cluster.client.request(
                 "get",
@@ -139,7 +140,7 @@ class Follower(threading.Thread):
         except (ApiError, TransportError, OSError, ValueError) as error:
             status = getattr(error, "status", None)
             if status is None:
-                time.sleep(self.pause)  # the API server restarts: go on where it broke off
+                time.sleep(self.pause)  # the API server restarts: continue from the last line
             elif status in (401, 403):
                 self.log.error = message_of(error)
             return status in (401, 403, 404)
@@ -162,48 +163,49 @@ def lines_of(chunks: t.Iterable[bytes]) -> t.Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-class Logs:
+class JobLogs:
     """The logs of all containers that a job has had, across its restarts."""
 
     def __init__(self, cluster: Cluster, namespace: str, folder: str, tail: int) -> None:
         self.cluster, self.namespace, self.folder, self.tail = cluster, namespace, folder, tail
-        self.followers: t.Dict[t.Tuple[str, str], Follower] = {}
-        self.seen: t.Dict[str, int] = {}
-        self.closed: t.Optional[t.List[Object]] = None
+        self.followers: t.Dict[t.Tuple[str, str], LogFollower] = {}
+        self.names: t.Dict[str, int] = {}
+        self.closed: t.Optional[t.List[LogView]] = None
 
     def follow(self, pods: t.Sequence[Object]) -> None:
         """Start to follow what is new, and tell the followers of containers that have ended."""
         present = set()
         for pod in pods:
-            if not field(pod, "spec.nodeName"):
+            if not query("spec.nodeName", pod):
                 continue
-            for container in (field(pod, "spec.initContainers") or []) + (field(pod, "spec.containers") or []):
-                key = (pod["metadata"]["uid"], container["name"])
+            uid, name = query("metadata.[uid, name]", pod)
+            for container in query("[spec.initContainers, spec.containers][].name", pod):
+                key = (uid, container)
                 present.add(key)
                 if key not in self.followers:
-                    self.followers[key] = self.start(pod["metadata"]["name"], container["name"])
-                if field(pod, "status.phase") in ("Succeeded", "Failed"):
-                    self.followers[key].over.set()
+                    self.followers[key] = self.start(name, container)
+                if query("status.phase", pod) in ("Succeeded", "Failed"):
+                    self.followers[key].ended.set()
         for key, follower in self.followers.items():
             follower.pause = max(PAUSE, len(self.followers) / RATE)
             if key not in present:
-                follower.over.set()
+                follower.ended.set()
 
-    def start(self, pod: str, container: str) -> Follower:
-        """A pod that comes again after a restart gets a number, so that no log covers another."""
+    def start(self, pod: str, container: str) -> LogFollower:
+        """A pod that is created again after a restart gets a number, so that no log overwrites another."""
         name = f"{pod}.{container}"
-        self.seen[name] = self.seen.get(name, 0) + 1
-        number = f".{self.seen[name]}" if self.seen[name] > 1 else ""
-        log = Log(f"{name}{number}", self.folder, self.tail)
-        follower = Follower(self.cluster, f"/api/v1/namespaces/{self.namespace}/pods/{pod}", container, log)
+        self.names[name] = self.names.get(name, 0) + 1
+        number = f".{self.names[name]}" if self.names[name] > 1 else ""
+        log = ContainerLog(f"{name}{number}", self.folder, self.tail)
+        follower = LogFollower(self.cluster, f"/api/v1/namespaces/{self.namespace}/pods/{pod}", container, log)
         follower.start()
         return follower
 
-    def close(self) -> t.List[Object]:
-        """End all of it, once. Containers that have ended are read to their end; others run on without us."""
+    def close(self) -> t.List[LogView]:
+        """Stop following. The logs of containers that have ended are read to their end."""
         if self.closed is None:
             for follower in self.followers.values():
-                if follower.over.is_set():
+                if follower.ended.is_set():
                     follower.finish()
             self.closed = [
                 {"name": f.log.name, "file": f.log.close(), "tail": list(f.log.lines), "error": f.log.error}

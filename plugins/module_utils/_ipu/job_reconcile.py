@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module ipujob: make, scale, wait for and remove an IPUJob."""
+"""The module ipujob: create, scale, recreate, wait for and remove an IPUJob."""
 
 from __future__ import annotations
 
@@ -10,141 +10,154 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_spec as data
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_removal import remove
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import job_view, own_pods, phase_of
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import JobError, Wait, operator_fault
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_removal import remove_all_jobs, remove_job
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import (
+    JobRequest,
+    check_request,
+    request_warnings,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
+    API,
+    SCALED,
+    build_job,
+    differing_fields,
+    job_name,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import job_phase, job_view, own_pods
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import JobError, JobWait
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import is_unanswered, restore_after_kill
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
     Object,
     comparable,
     connect,
-    field,
     refusal,
     unknown_kind,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 
+INSTANCES, UID = "spec.jobInstances", "metadata.uid"
 DELETE_FIRST = "Delete it first (state: absent), or set recreate: true to have that done here."
 
 
-class Jobs:
-    """One job of a cluster, as the options want it."""
+class JobReconciler:
+    """One job of a cluster, and the request for it."""
 
-    def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
-        self.module, self.cluster, self.params = module, cluster, module.params
-        self.dry_run: bool = module.check_mode
-        self.left: t.List[str] = []  # partitions that nobody gives back
-        resource = cluster.resource(data.API, "IPUJob")
-        self.path = resource.path(self.params["name"], self.params["namespace"]) if resource else ""
+    def __init__(self, cluster: Cluster, request: JobRequest, dry_run: bool) -> None:
+        self.cluster, self.request, self.dry_run = cluster, request, dry_run
+        self.partitions_left: t.List[str] = []  # those that stay in V-IPU
+        resource = cluster.resource(API, "IPUJob")
+        self.path = resource.path(request.name, request.namespace) if resource else ""
 
-    @property
-    def where(self) -> str:
-        return f"IPUJob {self.params['namespace']}/{self.params['name']}"
-
-    def current(self) -> t.Optional[Object]:
+    def read(self) -> t.Optional[Object]:
         return self.cluster.get(self.path) if self.path else None
 
     def pods(self, job: Object) -> t.List[Object]:
-        return own_pods(job, self.cluster.items(f"/api/v1/namespaces/{self.params['namespace']}/pods"))
+        return own_pods(job, self.cluster.items(f"/api/v1/namespaces/{self.request.namespace}/pods"))
 
-    def judged(self, job: Object, dry_run: bool) -> Object:
-        """The job as the server, with the operator's webhook, takes it."""
+    def apply(self, job: Object, dry_run: bool) -> Object:
+        """The job as the server, with the operator's webhook, accepts it."""
         try:
             return self.cluster.apply(job, dry_run)
         except FabricError as error:
-            if "failed calling webhook" not in error.seen:
+            if not is_unanswered(error.seen):
                 raise
             reason = operator_fault(self.cluster) or "its webhook does not answer"
             raise FabricError(
                 "The IPU operator was asked to check the job.",
-                self.where,
+                self.request.where,
                 f"{reason}: {error.seen}",
                 "Look at the Deployment ipu-operator-controller-manager and at the webhook's certificate.",
             ) from error
 
     def wanted(self, before: t.Optional[Object]) -> Object:
-        """What the job is to become, in a dry run; in check mode also where neither kind nor namespace is there yet."""
-        job = data.build_job(self.params, field(before, "spec.jobInstances") or 1)
+        """What the job will be, by a dry run; in check mode also where kind or namespace do not exist yet."""
+        job = build_job(self.request, query(INSTANCES, before) or 1)
         if not self.path:
             if self.dry_run:
                 return job
             raise unknown_kind(job)
-        if self.cluster.get(f"/api/v1/namespaces/{self.params['namespace']}") is None:
+        if self.cluster.get(f"/api/v1/namespaces/{self.request.namespace}") is None:
             if self.dry_run:
                 return job
-            raise FabricError("A job was to be made.", self.where, "no such namespace", "Create the namespace first.")
-        return self.judged(job, dry_run=True)
+            where, next_step = self.request.where, "Create the namespace first."
+            raise FabricError("A job was to be created.", where, "no such namespace", next_step)
+        return self.apply(job, dry_run=True)
 
     def ensure_present(self) -> t.Tuple[t.Optional[Object], Object]:
         """Create, scale or recreate. Returns the job before and after."""
-        before = self.current()
+        before = self.read()
         after = self.wanted(before)
-        if before is not None and self.must_go(before, after):
-            anew = data.build_job(self.params, field(before, "spec.jobInstances"))
+        if before is not None and self.needs_recreation(before, after):
+            recreated = build_job(self.request, query(INSTANCES, before))
             if self.dry_run:
-                return before, anew
-            self.left = remove(self.cluster, self.path, before, self.params)
-            return before, self.judged(anew, dry_run=False)
+                return before, recreated
+            self.partitions_left = remove_job(self.cluster, self.path, before, self.request)
+            return before, self.apply(recreated, dry_run=False)
         if not self.dry_run and comparable(before) != comparable(after):
-            after = self.change(before, after)
+            after = self.update(before, after)
         return before, after
 
-    def must_go(self, before: Object, after: Object) -> bool:
-        """Whether the job has to be made anew; FabricError where that is so and was not asked for."""
-        if field(before, "metadata.deletionTimestamp"):
-            return self.allowed("is being deleted", "Wait for its end with state: absent, or set recreate: true.")
-        phase = phase_of(before, self.pods(before))
-        if self.params["recreate"] and phase == "Failed":
+    def needs_recreation(self, before: Object, after: Object) -> bool:
+        """Whether the job has to be recreated; FabricError where that is so and was not asked for."""
+        if query("metadata.deletionTimestamp", before):
+            self.check_recreate("is being deleted", "Wait for its end with state: absent, or set recreate: true.")
+            return True
+        phase = job_phase(before, self.pods(before))
+        if self.request.recreate and phase == "Failed":
             return True
         over = phase in ("Completed", "Failed")
-        fixed = [d for d in data.differences(before["spec"], after["spec"]) if over or d != data.SCALED]
-        if not fixed:
-            return False
-        return self.allowed(
-            f"is {phase} and differs in {', '.join(fixed)}; only the number of instances can be changed, and only "
-            "before the job has ended",
-            DELETE_FIRST,
-        )
+        fixed = [d for d in differing_fields(before["spec"], after["spec"]) if over or d != SCALED]
+        if fixed:
+            self.check_recreate(
+                f"is {phase} and differs in {', '.join(fixed)}; only the number of instances can be changed, and only "
+                "before the job has ended",
+                DELETE_FIRST,
+            )
+        return bool(fixed)
 
-    def allowed(self, seen: str, next_step: str) -> bool:
-        if self.params["recreate"]:
-            return True
-        raise FabricError("A job was to be changed.", self.where, f"it {seen}", next_step)
+    def check_recreate(self, seen: str, next_step: str) -> None:
+        if not self.request.recreate:
+            raise FabricError("A job was to be changed.", self.request.where, f"it {seen}", next_step)
 
-    def change(self, before: t.Optional[Object], after: Object) -> Object:
+    def update(self, before: t.Optional[Object], after: Object) -> Object:
         """Scale by the scale subresource, as everybody else does; the rest by an apply."""
-        instances = field(after, "spec.jobInstances")
-        if before is not None and field(before, "spec.jobInstances") != instances:
+        instances = query(INSTANCES, after)
+        if before is not None and query(INSTANCES, before) != instances:
             try:
                 self.cluster.patch(f"{self.path}/scale", {"spec": {"replicas": instances}})
             except ApiError as error:
-                raise refusal(error, "scale", self.where) from error
-            before = self.current() or before
+                raise refusal(error, "scale", self.request.where) from error
+            before = self.read() or before
             if comparable(before) == comparable(after):
                 return before
-        return self.judged(data.build_job(self.params, instances), dry_run=False)
+        return self.apply(build_job(self.request, instances), dry_run=False)
 
     def ensure_absent(self) -> t.Optional[Object]:
         """Delete. Returns the job before."""
-        before = self.current()
+        before = self.read()
+        if self.request.force and not self.dry_run:
+            restore_after_kill(self.cluster)
         if before is not None and not self.dry_run:
-            if self.params["wait"]:
-                self.left = remove(self.cluster, self.path, before, self.params)
+            if self.request.wait:
+                self.partitions_left = remove_job(self.cluster, self.path, before, self.request)
             else:
                 self.cluster.delete(self.path)
         return before
 
-    def warn_of_partitions(self) -> None:
-        if self.left:
-            self.module.warn(
-                f"{self.where} was removed without its operator. Its partitions may still be there: "
-                f"{', '.join(self.left)}. Look for them in V-IPU and in the ConfigMap ipu-partitions-tracker."
-            )
+    def warnings(self) -> t.List[str]:
+        if not self.partitions_left:
+            return []
+        return [
+            f"{self.request.where} was removed without its operator. Its partitions may still be there: "
+            f"{', '.join(self.partitions_left)}. Look for them in V-IPU and in the ConfigMap ipu-partitions-tracker."
+        ]
 
 
-def prepare_folder(path: str) -> None:
-    """Before the job is made: a job whose logs can't be kept is not worth its IPUs."""
+def prepare_log_directory(path: str) -> None:
+    """Before the job is created: a job whose logs can't be kept is not worth its IPUs."""
     try:
         os.makedirs(path, exist_ok=True)
         with open(os.path.join(path, f".probe.{os.getpid()}"), "w", encoding="utf-8") as probe:
@@ -159,53 +172,57 @@ def prepare_folder(path: str) -> None:
         ) from error
 
 
-def attach(job: Object) -> str:
+def attach_command(job: Object) -> str:
     """The command that opens a shell where the job's commands run."""
-    metadata = job["metadata"]
-    pod = "launcher" if field(job, "spec.launcher") or field(job, "spec.interactive") else "worker-0"
-    return f"kubectl exec -it --namespace {metadata['namespace']} {metadata['name']}-{pod} -- bash"
+    pod = "launcher" if query("spec.launcher || spec.interactive", job) else "worker-0"
+    namespace, name = query("metadata.[namespace, name]", job)
+    return f"kubectl exec -it --namespace {namespace} {name}-{pod} -- bash"
 
 
-def present(module: AnsibleModule, jobs: Jobs) -> t.Dict[str, t.Any]:
-    params = module.params
-    folder = params["logs"].get("path")
-    if params["wait"] and folder and not module.check_mode:
-        prepare_folder(folder)
-    before, after = jobs.ensure_present()
-    jobs.warn_of_partitions()
-    result = outcome(comparable(before), comparable(after))
-    result["changed"] = result["changed"] or uid_of(before) != uid_of(after)
-    facts: Object = {"progress": [], "logs": [], "waited": 0.0, "partitions_left": jobs.left}
-    facts["attach"] = attach(after)
-    if params["wait"] and not module.check_mode:
-        wait = Wait(jobs.cluster, jobs.path, params, module.log)
-        try:
-            wait.until(params["state"])
-        except JobError as error:
-            error.facts.update(result)
-            raise
-        return {**result, **facts, **wait.facts()}
-    pods = jobs.pods(after) if before is not None and not module.check_mode else []
-    return {**result, **facts, "job": job_view(after, pods)}
-
-
-def uid_of(job: t.Optional[Object]) -> t.Optional[str]:
-    return field(job, "metadata.uid")
-
-
-def absent(jobs: Jobs) -> t.Dict[str, t.Any]:
-    before = jobs.ensure_absent()
-    facts: Object = {"job": {}, "progress": [], "logs": [], "waited": 0.0, "attach": ""}
-    jobs.warn_of_partitions()
-    return outcome(comparable(before), None, partitions_left=jobs.left, **facts)
-
-
-def run(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module ipujob."""
-    params = module.params
-    params["logs"] = params["logs"] or {"path": None, "tail": 20}
-    data.refuse_problems(params)
-    for text in data.advice(params):
+def ensure_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, t.Any]:
+    """The states present and finished."""
+    request, will_wait = reconciler.request, reconciler.request.wait and not module.check_mode
+    if will_wait and request.logs["path"]:
+        prepare_log_directory(request.logs["path"])
+    before, after = reconciler.ensure_present()
+    for text in reconciler.warnings():
         module.warn(text)
-    jobs = Jobs(module, connect(module))
-    return absent(jobs) if params["state"] == "absent" else present(module, jobs)
+    facts = {"progress": [], "logs": [], "waited": 0.0, "jobs": [], "partitions_left": reconciler.partitions_left}
+    result = outcome(comparable(before), comparable(after), **facts, attach=attach_command(after))
+    result["changed"] = result["changed"] or query(UID, before) != query(UID, after)
+    if will_wait:
+        wait = JobWait(reconciler.cluster, reconciler.path, request, module.log)
+        try:
+            wait.wait_for(request.state)
+        except JobError as error:
+            error.facts.update(changed=result["changed"], diff=result["diff"])
+            raise
+        return {**result, **wait.result()}
+    pods = reconciler.pods(after) if before is not None and not module.check_mode else []
+    return {**result, "job": job_view(after, pods)}
+
+
+def remove_one_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, t.Any]:
+    """The state absent of one job."""
+    before = reconciler.ensure_absent()
+    for text in reconciler.warnings():
+        module.warn(text)
+    names = [] if before is None else [job_name(before)]
+    return outcome(comparable(before), None, jobs=names, partitions_left=reconciler.partitions_left)
+
+
+def reconcile_jobs(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module ipujob."""
+    request = JobRequest.from_options(module.params)
+    check_request(request)
+    for text in request_warnings(request):
+        module.warn(text)
+    cluster = connect(module)
+    if request.scope == "job":
+        reconciler = JobReconciler(cluster, request, module.check_mode)
+        if request.state != "absent":
+            return ensure_job(module, reconciler)
+        result = remove_one_job(module, reconciler)
+    else:
+        result = remove_all_jobs(module, cluster, request)
+    return {**result, "job": {}, "progress": [], "logs": [], "waited": 0.0, "attach": ""}

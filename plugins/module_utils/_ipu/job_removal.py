@@ -1,120 +1,199 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removing an IPUJob, also when the operator that should do it is gone."""
+"""Removing one IPUJob or all, also when the operator that releases their partitions is gone."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import FINALIZER, held, partitions, release_patch
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import PATIENCE, Stay, operator_fault
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_jobs
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
+    FINALIZER,
+    finalizer_patch,
+    finalizers,
+    has_finalizer,
+    job_name,
+    partition_names,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import PATIENCE, Sustained
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import installed_operators, operator_fault
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import (
+    failures_ignored,
+    is_unanswered,
+    restore_after_kill,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
     Object,
-    field,
+    describe,
     message_of,
     refusal,
+    wait_until,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+
+ASK_OPERATOR = 5  # seconds between two checks of the operator
+ATTEMPTS = 5
+# Seconds that the API server takes to know changed webhooks, and that it is tried after them.
+WEBHOOK_PAUSE, WEBHOOK_TIMEOUT = 0.5, 60
+SHOWN = 20  # jobs that an error names
+OPERATOR_GONE = (
+    "Start the operator (the role ipu.fabric.ipu_operator installs it again) so that it releases the partitions, or "
+    "remove the jobs with force: true (ipu_operator_force: true): their partitions then stay in V-IPU."
 )
 
-WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
-WEBHOOK_KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-ASK_OPERATOR = 5
-ATTEMPTS = 10
+
+# The finalizer
 
 
-def remove(cluster: Cluster, path: str, job: Object, params: Object) -> t.List[str]:
-    """Delete the job and wait until it is gone. Returns the partitions that nobody gives back (with `force` only)."""
+def finalizer_refusals(cluster: Cluster, job: Object) -> t.List[str]:
+    """Remove the operator's finalizer, and no other. Returns the refusal where a webhook does not answer."""
+    path = t.cast(str, cluster.path_of(job))
+    for attempt in range(1, ATTEMPTS + 1):
+        current = cluster.get(path)
+        if current is None or query("metadata.uid", current) != query("metadata.uid", job):
+            break
+        if not has_finalizer(current):
+            break
+        try:
+            cluster.patch(path, finalizer_patch(current))
+            break
+        except ApiError as error:
+            if is_unanswered(message_of(error)):
+                return [message_of(error)]
+            if error.status not in (404, 409) or attempt == ATTEMPTS:
+                raise refusal(error, "remove the finalizer of", describe(job)) from error
+    return []
+
+
+def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
+    """Remove the operator's finalizer from all jobs, past webhooks that do not answer."""
+    left = list(jobs)
+    while left and not finalizer_refusals(cluster, left[0]):
+        left.pop(0)
+    if left:
+        with failures_ignored(cluster):
+            time.sleep(WEBHOOK_PAUSE)
+            for job in left:
+                wait_until(
+                    functools.partial(finalizer_refusals, cluster, job),
+                    WEBHOOK_TIMEOUT,
+                    f"The finalizer of {describe(job)} was to be removed.",
+                    "A webhook that is not the IPU operator's does not answer: start it, or remove its configuration.",
+                    WEBHOOK_PAUSE,
+                )
+
+
+# One job
+
+
+def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) -> t.List[str]:
+    """Delete the job and wait until it is gone. Returns the partitions that stay in V-IPU (with `force` only)."""
     cluster.delete(path)
-    where = f"IPUJob {params['namespace']}/{params['name']}"
-    uid, start, asked, reason = field(job, "metadata.uid"), time.monotonic(), 0.0, ""
-    alone = Stay(time.monotonic)
+    start, asked, fault = time.monotonic(), 0.0, ""
+    operator_gone = Sustained(time.monotonic)
     while True:
-        left = cluster.get(path)
-        if left is None or field(left, "metadata.uid") != uid:
+        current = cluster.get(path)
+        if current is None or query("metadata.uid", current) != query("metadata.uid", job):
             return []
         waited = time.monotonic() - start
         if not asked or waited - asked >= ASK_OPERATOR:
-            asked, reason = waited or 0.1, operator_fault(cluster)
-        late = waited >= params["wait_timeout"]
+            asked, fault = waited or 0.1, operator_fault(cluster)
+        late = waited >= request.wait_timeout
         # An operator that restarts is back in a moment: only one that stays away counts as gone.
-        gone = alone.long(bool(reason), min(PATIENCE, params["wait_timeout"]))
-        if held(left) and params["force"] and (gone or late):
-            release(cluster, path, left, where)
-            return partitions(job)
-        if held(left) and gone:
+        gone = operator_gone.lasts(bool(fault), min(PATIENCE, request.wait_timeout))
+        if has_finalizer(current) and request.force and (gone or late):
+            remove_finalizers(cluster, [current])
+            return partition_names(job)
+        if has_finalizer(current) and gone:
             raise FabricError(
-                "A job was to be removed; only the IPU operator can give its partitions back.",
-                where,
-                f"{reason}, and the finalizer {FINALIZER} is still there",
-                "Start the operator: it ends the deletion, which is on record. Or set force: true to remove the "
-                "finalizer; partitions may then stay behind in V-IPU.",
+                "Only the IPU operator can release the partitions of a job that is removed.",
+                request.where,
+                f"{fault}, and the finalizer {FINALIZER} is still there",
+                "Start the operator: it completes the deletion. Or set force: true to remove the finalizer; partitions "
+                "may then stay behind in V-IPU.",
             )
         if late:
-            finalizers = ", ".join(field(left, "metadata.finalizers") or []) or "none"
+            names = ", ".join(finalizers(current)) or "none"
             raise FabricError(
-                "A deleted job was expected to go.",
-                f"{where}, after {waited:.0f} s",
-                f"it is still there, finalizers: {finalizers}" + (f"; {reason}" if reason else ""),
+                "A deleted job was expected to be gone.",
+                f"{request.where}, after {waited:.0f} s",
+                f"it is still there, finalizers: {names}" + (f"; {fault}" if fault else ""),
                 "Read the log of the IPU operator's controller and of its V-IPU proxy.",
             )
         time.sleep(0.5)
 
 
-def release(cluster: Cluster, path: str, job: Object, where: str) -> None:
-    """Remove the operator's finalizer, and nobody else's."""
-    body = release_patch(job)
-    try:
-        cluster.patch(path, body)
-    except ApiError as error:
-        if error.status == 404:
-            return
-        if "failed calling webhook" not in message_of(error):
-            raise refusal(error, "remove the finalizer of", where) from error
-        with webhooks_that_let_pass(cluster):
-            patch_soon(cluster, path, body, where)
+# All jobs of a namespace or of the cluster
 
 
-def patch_soon(cluster: Cluster, path: str, body: Object, where: str) -> None:
-    """Patch; the API server takes a moment to know changed webhooks."""
-    for attempt in range(ATTEMPTS):
-        time.sleep(0.5)
+def check_removal(jobs: t.Sequence[Object], request: JobRequest, operator_available: bool) -> None:
+    """FabricError, before anything is changed, for jobs that may not or can't be removed."""
+    names = [job_name(job) for job in jobs]
+    shown = f"{', '.join(names[:SHOWN])}{' and more' if names[SHOWN:] else ''}"
+    if jobs and not request.delete_all:
+        raise FabricError(
+            "There must be no IPUJobs.",
+            request.where,
+            f"{len(jobs)}: {shown}",
+            "Wait until they have ended and delete them, or have all of them deleted: delete_all: true "
+            "(ipu_operator_delete_jobs: true).",
+        )
+    if any(map(has_finalizer, jobs)) and not operator_available and not request.force:
+        raise FabricError(
+            "IPUJobs can't be deleted without their operator: it removes their finalizer.",
+            f"{len(jobs)} IPUJobs: {shown}",
+            "no controller of an IPU operator is available",
+            OPERATOR_GONE,
+        )
+
+
+def wait_until_gone(cluster: Cluster, request: JobRequest, next_step: str) -> None:
+    wait_until(
+        lambda: [f"{describe(job)} still exists" for job in read_jobs(cluster, request.namespace)],
+        request.wait_timeout,
+        "Deleted IPUJobs were expected to be gone.",
+        next_step,
+    )
+
+
+def delete_jobs(cluster: Cluster, jobs: t.Sequence[Object], request: JobRequest, operator_available: bool) -> None:
+    """Delete the jobs, and wait until the operator has released them; with `force` it need not."""
+    for job in jobs:
+        cluster.delete(t.cast(str, cluster.path_of(job)))
+    if request.wait and operator_available:
         try:
-            cluster.patch(path, body)
-            return
-        except ApiError as error:
-            if attempt + 1 == ATTEMPTS or "failed calling webhook" not in message_of(error):
-                raise refusal(error, "remove the finalizer of", where) from error
+            wait_until_gone(cluster, request, f"See the log of the operator's controller. {OPERATOR_GONE}")
+        except FabricError:
+            if not request.force:
+                raise
 
 
-@contextlib.contextmanager
-def webhooks_that_let_pass(cluster: Cluster) -> t.Iterator[None]:
-    """The webhooks of an operator that is gone refuse every update: ignore their silence for as long as this takes."""
-    changed = []
-    try:
-        for kind in WEBHOOK_KINDS:
-            for found in cluster.items(f"{WEBHOOKS}/{kind}"):
-                path = f"{WEBHOOKS}/{kind}/{found['metadata']['name']}"
-                if any(about_jobs(hook) for hook in found.get("webhooks") or []):
-                    hooks = [{**h, "failurePolicy": "Ignore"} if about_jobs(h) else h for h in found["webhooks"]]
-                    set_webhooks(cluster, path, hooks)
-                    changed.append((path, found["webhooks"]))
-        yield
-    finally:
-        for path, hooks in changed:
-            set_webhooks(cluster, path, hooks)
-
-
-def about_jobs(hook: Object) -> bool:
-    return any("graphcore.ai" in (rule.get("apiGroups") or []) for rule in hook.get("rules") or [])
-
-
-def set_webhooks(cluster: Cluster, path: str, hooks: t.List[Object]) -> None:
-    try:
-        cluster.patch(path, {"webhooks": hooks})
-    except ApiError as error:
-        raise refusal(error, "change the webhooks of the IPU operator in", path) from error
+def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest) -> t.Dict[str, t.Any]:
+    """The state absent of a namespace's jobs, or of the cluster's."""
+    jobs = read_jobs(cluster, request.namespace)
+    operator_available = any(operator["available"] for operator in installed_operators(cluster))
+    check_removal(jobs, request, operator_available)
+    forced = [] if operator_available else [job for job in jobs if has_finalizer(job)]
+    if not module.check_mode:
+        if request.force:
+            restore_after_kill(cluster)
+        delete_jobs(cluster, jobs, request, operator_available)
+        left = read_jobs(cluster, request.namespace) if request.force and request.wait else []
+        forced = [job for job in left if has_finalizer(job)]
+        remove_finalizers(cluster, forced)
+        if request.wait:
+            other = "Another client creates them, or they have other finalizers: see kubectl get ipujobs -A -o yaml."
+            wait_until_gone(cluster, request, other)
+    partitions = [name for job in forced for name in partition_names(job)]
+    if partitions:
+        module.warn(f"Partitions that may still be in V-IPU, remove them there: {', '.join(partitions)}")
+    names = [job_name(job) for job in jobs]
+    return outcome(names, [], jobs=names, partitions_left=partitions)

@@ -1,193 +1,199 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an IPUJob is, judged from its status and its pods: pure functions."""
+"""The state of an IPUJob, from its status and its pods: pure functions."""
 
 from __future__ import annotations
 
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import held, partitions
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object, field
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
+    finalizers,
+    has_finalizer,
+    partition_names,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import container_statuses, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
+    ContainerExit,
+    JobProgress,
+    JobView,
+    PodView,
+)
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 
 ENDED = ("Completed", "Succeeded")
 FAILED = ("Failed", "Error")
 BACK_OFF_LIMIT = 3
-# What the operator says when there is nothing to say.
-CONTENT = "Successfully reconciled"
+# The operator's message when there is nothing to report.
+RECONCILED = "Successfully reconciled"
 # A namespace that refuses the pods of a job goes on to do so; a quota may have room again later.
 REFUSED = "violates PodSecurity"
 
 
-class State(t.NamedTuple):
-    """What can be said of a job at one moment.
+class JobState(t.NamedTuple):
+    """The state of a job at one moment."""
 
-    phase: Pending, Running, Restarting, Completed, Failed or Deleting; ready: every instance runs; awaited: what it
-    waits for; faults: what no waiting mends.
-    """
-
-    phase: str
-    ready: bool
-    awaited: t.List[str]
-    faults: t.List[str]
+    phase: str  # Pending, Running, Restarting, Completed, Failed or Deleting
+    ready: bool  # every instance runs
+    awaited: t.List[str]  # what the job waits for
+    faults: t.List[str]  # what no waiting fixes
 
 
 def own_pods(job: Object, pods: t.Sequence[Object]) -> t.List[Object]:
     """The job's pods among those of its namespace: the launcher first, then the workers by number."""
-    pattern = re.compile(re.escape(job["metadata"]["name"]) + r"-(?:launcher|worker-(\d+))")
+    pattern = re.compile(re.escape(query("metadata.name", job)) + r"-(?:launcher|worker-(\d+))")
     found = []
     for pod in pods:
-        match = pattern.fullmatch(pod["metadata"]["name"])
-        # A job that was made anew under the same name is not meant by the pods of the one before.
-        owners = [o["uid"] for o in pod["metadata"].get("ownerReferences") or [] if o.get("kind") == "IPUJob"]
-        if match and (not owners or job["metadata"].get("uid") in owners):
+        match = pattern.fullmatch(query("metadata.name", pod))
+        # Pods of a former job of the same name have another owner.
+        owners = query("metadata.ownerReferences[?kind == 'IPUJob'].uid", pod)
+        if match and (not owners or query("metadata.uid", job) in owners):
             found.append((int(match[1] or -1), pod))
     return [pod for _number, pod in sorted(found, key=lambda pair: pair[0])]
 
 
-def role(pod: Object) -> str:
-    return "launcher" if pod["metadata"]["name"].endswith("-launcher") else "worker"
+def pod_role(pod: Object) -> str:
+    return "launcher" if query("metadata.name", pod).endswith("-launcher") else "worker"
 
 
 def has_launcher(job: Object) -> bool:
-    return bool(field(job, "spec.launcher") or field(job, "spec.interactive"))
+    return bool(query("spec.launcher || spec.interactive", job))
 
 
-def restarts_left(job: Object, failed: bool) -> bool:
+def may_restart(job: Object, failed: bool) -> bool:
     """Whether the operator may start the job once more. It alone knows what ExitCode makes of an exit code."""
-    policy = field(job, "spec.restartPolicy") or {}
-    limit = policy.get("backOffLimit", BACK_OFF_LIMIT)
-    if field(job, "spec.cleanPodPolicy") == "All" or (field(job, "status.restartCount") or 0) >= limit:
+    kind, limit = query("spec.restartPolicy.[type, backOffLimit]", job) or (None, None)
+    restarts = query("status.restartCount", job) or 0
+    if query("spec.cleanPodPolicy", job) == "All" or restarts >= (BACK_OFF_LIMIT if limit is None else limit):
         return False
-    return policy.get("type") == "Always" or (failed and policy.get("type") in ("OnFailure", "ExitCode"))
+    return kind == "Always" or (failed and kind in ("OnFailure", "ExitCode"))
 
 
-def pods_failed(job: Object, pods: t.Sequence[Object]) -> bool:
+def deciding_pod_failed(job: Object, pods: t.Sequence[Object]) -> bool:
     """Whether a pod that decides about the job has failed: the launcher, or any worker of a job without one."""
     deciding = "launcher" if has_launcher(job) else "worker"
-    return any(role(pod) == deciding and field(pod, "status.phase") == "Failed" for pod in pods)
+    return any(pod_role(pod) == deciding and query("status.phase", pod) == "Failed" for pod in pods)
 
 
-def phase_of(job: Object, pods: t.Sequence[Object]) -> str:
+def job_phase(job: Object, pods: t.Sequence[Object]) -> str:
     """The job's state in one word."""
-    if field(job, "metadata.deletionTimestamp"):
+    if query("metadata.deletionTimestamp", job):
         return "Deleting"
-    word = field(job, "status.launcherStatus") or "Pending"
-    complete = bool(field(job, "status.completionTime"))
+    word = query("status.launcherStatus", job) or "Pending"
+    complete = bool(query("status.completionTime", job))
     failed = word in FAILED
     if complete or word in ENDED:
-        failed = failed or condition_true(job, "Failed") or pods_failed(job, pods)
+        failed = failed or condition_true(job, "Failed") or deciding_pod_failed(job, pods)
     if not (complete or failed or word in ENDED):
         return "Running" if word == "Running" else "Pending"
-    if not complete and restarts_left(job, failed):
+    if not complete and may_restart(job, failed):
         return "Restarting"
     return "Failed" if failed else "Completed"
 
 
 def all_instances_run(job: Object) -> bool:
-    """Whether the status is of the wanted number of instances; right after a scale it is still of the one before."""
-    status, wanted = job.get("status") or {}, field(job, "spec.jobInstances")
-    if has_launcher(job):
-        return True
-    return status.get("desiredReplicas") == wanted and status.get("currentReplicas", 0) == wanted
+    """Whether the status is of the wanted number of instances; right after a scale it is still of the former one."""
+    wanted, desired, current = query("[spec.jobInstances, status.desiredReplicas, status.currentReplicas]", job)
+    return has_launcher(job) or (desired == wanted and (current or 0) == wanted)
 
 
-def starting(pod: Object) -> t.List[str]:
+def waiting_containers(pod: Object) -> t.List[str]:
     """Containers that wait for something, in the kubelet's words."""
-    waiting = [(each["name"], field(each, "state.waiting") or {}) for each in container_statuses(pod)]
-    name = pod["metadata"]["name"]
-    return [f"pod {name}, container {c}: {w['reason']}" for c, w in waiting if w.get("reason")]
+    name = query("metadata.name", pod)
+    waiting = query("[?state.waiting.reason].[name, state.waiting.reason]", container_statuses(pod))
+    return [f"pod {name}, container {container}: {reason}" for container, reason in waiting]
 
 
-def judge(job: Object, pods: t.Sequence[Object]) -> State:
+def job_state(job: Object, pods: t.Sequence[Object]) -> JobState:
     """The state of a job, from the object and its pods."""
-    phase = phase_of(job, pods)
+    phase = job_phase(job, pods)
     found = [problem for pod in pods for problem in pod_problems(pod)]
     faults = [problem.text for problem in found if problem.fault]
     awaited: t.List[str] = []
-    message = field(job, "status.lastMessage") or ""
+    message = query("status.lastMessage", job) or ""
     if phase == "Deleting":
-        awaited.append("finalizers " + ", ".join(field(job, "metadata.finalizers") or []))
-    elif not job.get("status"):
-        awaited.append("the IPU operator has not taken the job up yet")
-    elif phase in ("Pending", "Restarting") and message and not message.startswith(CONTENT):
+        awaited.append("finalizers " + ", ".join(finalizers(job)))
+    elif not query("status", job):
+        awaited.append("the IPU operator has not reconciled the job yet")
+    elif phase in ("Pending", "Restarting") and message and not message.startswith(RECONCILED):
         (faults if REFUSED in message else awaited).append(message)
     awaited += [problem.text for problem in found if not problem.fault]
-    if phase == "Pending":
-        awaited += [text for pod in pods for text in starting(pod) if not faults]
+    if phase == "Pending" and not faults:
+        awaited += [text for pod in pods for text in waiting_containers(pod)]
     ready = phase == "Running" and all_instances_run(job)
     if phase == "Running" and not ready:
-        counts = [field(job, f"status.{name}") or 0 for name in ("currentReplicas", "desiredReplicas")]
-        awaited.append(f"{counts[0]} of {field(job, 'spec.jobInstances')} instances are there")
-    return State(phase, ready, list(dict.fromkeys(awaited)), faults)
+        current, wanted = query("[status.currentReplicas, spec.jobInstances]", job)
+        awaited.append(f"{current or 0} of {wanted} instances run")
+    return JobState(phase, ready, list(dict.fromkeys(awaited)), faults)
 
 
-def step(job: Object, state: State) -> Object:
-    """One entry of the progress: what a person wants to see change."""
-    workers = field(job, "status.workersStatus") or {}
+def job_progress(job: Object, state: JobState) -> JobProgress:
+    """What a person wants to see change."""
     return {
         "state": state.phase,
-        "status": field(job, "status.launcherStatus") or "",
-        "instances": field(job, "status.currentReplicas") or 0,
-        "instances_wanted": field(job, "spec.jobInstances"),
-        "workers_active": workers.get("active", 0),
-        "workers_succeeded": workers.get("succeeded", 0),
-        "workers_failed": workers.get("failed", 0),
-        "restarts": field(job, "status.restartCount") or 0,
-        "message": field(job, "status.lastMessage") or "",
+        "status": query("status.launcherStatus", job) or "",
+        "instances": query("status.currentReplicas", job) or 0,
+        "instances_wanted": query("spec.jobInstances", job),
+        "workers_active": query("status.workersStatus.active", job) or 0,
+        "workers_succeeded": query("status.workersStatus.succeeded", job) or 0,
+        "workers_failed": query("status.workersStatus.failed", job) or 0,
+        "restarts": query("status.restartCount", job) or 0,
+        "message": query("status.lastMessage", job) or "",
         "awaited": [*state.faults, *state.awaited],
     }
 
 
-def step_line(entry: Object) -> str:
-    workers = ", ".join(f"{entry['workers_' + w]} {w}" for w in ("active", "succeeded", "failed"))
-    awaited = f"; awaited: {'; '.join(entry['awaited'])}" if entry["awaited"] else ""
-    instances = f"{entry['instances']} of {entry['instances_wanted']} instances"
-    return f"{entry['state']}, {instances}, workers {workers}, {entry['restarts']} restarts{awaited}"
+def progress_line(progress: JobProgress) -> str:
+    """One line for the system log."""
+    counts = [progress["workers_active"], progress["workers_succeeded"], progress["workers_failed"]]
+    workers = ", ".join(f"{count} {word}" for count, word in zip(counts, ("active", "succeeded", "failed")))
+    awaited = f"; awaited: {'; '.join(progress['awaited'])}" if progress["awaited"] else ""
+    instances = f"{progress['instances']} of {progress['instances_wanted']} instances"
+    return f"{progress['state']}, {instances}, workers {workers}, {progress['restarts']} restarts{awaited}"
 
 
-def exits(pod: Object) -> t.List[Object]:
-    """Containers of a pod that have ended: name, exit code and reason."""
-    found = []
-    for container in container_statuses(pod):
-        ended = field(container, "state.terminated")
-        if ended:
-            reason = ended.get("reason") or ""
-            found.append({"container": container["name"], "exit_code": ended.get("exitCode", 0), "reason": reason})
-    return found
+def container_exits(pod: Object) -> t.List[ContainerExit]:
+    """Containers of a pod that have ended."""
+    ended = query("[?state.terminated].[name, state.terminated]", container_statuses(pod))
+    return [
+        {"container": name, "exit_code": end.get("exitCode", 0), "reason": end.get("reason") or ""}
+        for name, end in ended
+    ]
 
 
-def pod_view(pod: Object) -> Object:
+def pod_view(pod: Object) -> PodView:
     return {
-        "name": pod["metadata"]["name"],
-        "role": role(pod),
-        "phase": field(pod, "status.phase") or "",
-        "node": field(pod, "spec.nodeName") or "",
-        "ip": field(pod, "status.podIP") or "",
-        "exits": exits(pod),
+        "name": query("metadata.name", pod),
+        "role": pod_role(pod),
+        "phase": query("status.phase", pod) or "",
+        "node": query("spec.nodeName", pod) or "",
+        "ip": query("status.podIP", pod) or "",
+        "exits": container_exits(pod),
         "problems": [problem.text for problem in pod_problems(pod)],
     }
 
 
-def job_view(job: Object, pods: t.Sequence[Object]) -> Object:
+def job_view(job: Object, pods: t.Sequence[Object]) -> JobView:
     """What the modules return of a job."""
-    state, metadata, spec = judge(job, pods), job["metadata"], job.get("spec") or {}
+    instances, ipus = query("[spec.jobInstances, spec.ipusPerJobInstance]", job)
     return {
-        "name": metadata["name"],
-        "namespace": metadata.get("namespace", ""),
-        "labels": metadata.get("labels") or {},
-        "uid": metadata.get("uid", ""),
-        "created": metadata.get("creationTimestamp", ""),
-        "started": field(job, "status.startTime") or "",
-        "ended": field(job, "status.completionTime") or "",
-        "deleting": bool(metadata.get("deletionTimestamp")),
-        "held": held(job),
-        "ipus": (spec.get("jobInstances") or 0) * int(spec.get("ipusPerJobInstance") or 0),
-        **step(job, state),
-        "partitions": partitions(job),
+        "name": query("metadata.name", job),
+        "namespace": query("metadata.namespace", job) or "",
+        "labels": query("metadata.labels", job) or {},
+        "uid": query("metadata.uid", job) or "",
+        "created": query("metadata.creationTimestamp", job) or "",
+        "started": query("status.startTime", job) or "",
+        "ended": query("status.completionTime", job) or "",
+        "deleting": bool(query("metadata.deletionTimestamp", job)),
+        "held": has_finalizer(job),
+        "ipus": (instances or 0) * int(ipus or 0),
+        **job_progress(job, job_state(job, pods)),
+        "partitions": partition_names(job),
         "pods": [pod_view(pod) for pod in pods],
-        "spec": spec,
+        "spec": query("spec", job) or {},
     }

@@ -9,25 +9,27 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_logs import Logs
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_logs import JobLogs
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import (
-    State,
-    exits,
+    JobState,
+    container_exits,
+    job_progress,
+    job_state,
     job_view,
-    judge,
     own_pods,
-    step,
-    step_line,
+    progress_line,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, field
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import ContainerExit, LogView, ProgressStep
 
 # Seconds that a fault, a gone job or an end that may still become a restart has to stay before it counts.
 PATIENCE = 20
-# Seconds for which an API server that has just restarted may refuse what it answered before: it fills its caches.
+# Seconds for which a restarted API server may refuse what it answered before: it fills its caches.
 GRACE = 30
-ASK_OPERATOR = 15
-OPERATOR_LABELS = "app.kubernetes.io/name=ipu-operator,app.kubernetes.io/component=controller-manager"
+ASK_OPERATOR = 15  # seconds between two checks of the operator
 
 
 class JobError(FabricError):
@@ -41,166 +43,158 @@ class JobError(FabricError):
         return {**super().as_dict(), **self.facts}
 
 
-def operator_fault(cluster: Cluster) -> str:
-    """Why the IPU operator can't act; empty when it can, or when this user may not look."""
-    try:
-        pods = cluster.items("/api/v1/pods", labelSelector=OPERATOR_LABELS)
-    except FabricError:
-        return ""
-    if not pods:
-        return "the IPU operator is not there (no pod of its controller in any namespace)"
-    if any(condition_true(pod, "Ready") for pod in pods):
-        return ""
-    names = ", ".join(sorted(f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in pods))
-    return f"the IPU operator has no ready pod ({names})"
-
-
-class Stay:
-    """How long something has been so without a break."""
+class Sustained:
+    """How long a condition has been true without a break."""
 
     def __init__(self, clock: t.Callable[[], float]) -> None:
         self.clock = clock
         self.since: t.Optional[float] = None
 
-    def long(self, so: bool, patience: float) -> bool:
-        self.since = None if not so else self.clock() if self.since is None else self.since
-        return self.since is not None and self.clock() - self.since >= patience
+    def lasts(self, condition: bool, seconds: float) -> bool:
+        self.since = None if not condition else self.clock() if self.since is None else self.since
+        return self.since is not None and self.clock() - self.since >= seconds
 
 
-class Wait:
+class JobWait:
     """A wait for one job, from its start to a JobError or to the state that is wanted."""
 
     def __init__(
         self,
         cluster: Cluster,
         path: str,
-        params: Object,
-        say: t.Callable[[str], None],
+        request: JobRequest,
+        log: t.Callable[[str], None],
         clock: t.Callable[[], float] = time.monotonic,
     ) -> None:
-        self.cluster, self.path, self.params, self.say, self.clock = cluster, path, params, say, clock
+        self.cluster, self.path, self.request, self.log, self.clock = cluster, path, request, log, clock
         self.start = self.answered = clock()
-        self.asked_operator, self.operator = -float(ASK_OPERATOR), ""
-        self.progress: t.List[Object] = []
-        self.exits: t.Dict[str, t.List[Object]] = {}
+        self.operator_asked, self.operator = -float(ASK_OPERATOR), ""
+        self.progress: t.List[ProgressStep] = []
+        self.exits: t.Dict[str, t.List[ContainerExit]] = {}
         self.job: Object = {}
         self.pods: t.List[Object] = []
-        self.faulty, self.gone, self.restarting = Stay(clock), Stay(clock), Stay(clock)
-        logs = params["logs"]
-        self.logs = Logs(cluster, params["namespace"], logs.get("path") or "", logs["tail"])
-        self.written: t.List[Object] = []
+        self.faulty, self.missing, self.restarting = Sustained(clock), Sustained(clock), Sustained(clock)
+        self.logs = JobLogs(cluster, request.namespace, request.logs["path"] or "", request.logs["tail"])
+        self.written: t.List[LogView] = []
+
+    @property
+    def elapsed(self) -> float:
+        return self.clock() - self.start
 
     @property
     def where(self) -> str:
-        return f"IPUJob {self.params['namespace']}/{self.params['name']}, after {self.clock() - self.start:.0f} s"
+        return f"{self.request.where}, after {self.elapsed:.0f} s"
 
-    def until(self, goal: str) -> None:
+    def wait_for(self, goal: str) -> None:
         """Wait until the job runs (`present`) or has ended (`finished`)."""
         try:
-            while not self.done(goal):
-                time.sleep(min(1.0, 0.5 + (self.clock() - self.start) / 60))
+            while not self.is_done(goal):
+                time.sleep(min(1.0, 0.5 + self.elapsed / 60))
         finally:
             self.written = self.logs.close()
 
-    def look(self) -> t.Optional[State]:
-        """Read the job and its pods; None while they can't be seen."""
+    def observe(self) -> t.Optional[JobState]:
+        """Read the job and its pods; None while they can't be read."""
         try:
             job = self.cluster.get(self.path)
-            pods = self.cluster.items(f"/api/v1/namespaces/{self.params['namespace']}/pods", resourceVersion="0")
+            pods = self.cluster.items(f"/api/v1/namespaces/{self.request.namespace}/pods", resourceVersion="0")
         except FabricError:
             if not self.job or self.clock() - self.answered > GRACE:
                 raise
             return None
         self.answered = self.clock()
-        if self.gone.long(job is None, PATIENCE):
+        if self.missing.lasts(job is None, PATIENCE):
             raise self.error("was deleted while it was waited for", "no such object", "Find out who deleted it.")
         if job is None:
             return None
         self.job, self.pods = job, own_pods(job, pods)
-        self.exits.update({pod["metadata"]["name"]: exits(pod) for pod in self.pods if exits(pod)})
+        # A pod that was created again has no exits yet: those of the one before stay.
+        exits = [(query("metadata.name", pod), container_exits(pod)) for pod in self.pods]
+        self.exits.update({name: ended for name, ended in exits if ended})
         self.logs.follow(self.pods)
-        return self.note(judge(job, self.pods))
+        return self.record(job_state(job, self.pods))
 
-    def note(self, state: State) -> State:
+    def record(self, state: JobState) -> JobState:
         """Keep what has changed, with what the operator's absence explains."""
-        if state.phase in ("Pending", "Restarting", "Running") and self.clock() - self.asked_operator >= ASK_OPERATOR:
-            self.asked_operator, self.operator = self.clock(), operator_fault(self.cluster)
+        if state.phase in ("Pending", "Restarting", "Running") and self.clock() - self.operator_asked >= ASK_OPERATOR:
+            self.operator_asked, self.operator = self.clock(), operator_fault(self.cluster)
         if self.operator:
             state = state._replace(awaited=[*state.awaited, self.operator])
-        entry = step(self.job, state)
-        if not self.progress or {**entry, "seconds": self.progress[-1]["seconds"]} != self.progress[-1]:
-            self.progress.append({"seconds": round(self.clock() - self.start, 1), **entry})
-            self.say(f"{self.where}: {step_line(entry)}")
+        progress = job_progress(self.job, state)
+        if not self.progress or {**progress, "seconds": self.progress[-1]["seconds"]} != self.progress[-1]:
+            self.progress.append({**progress, "seconds": round(self.elapsed, 1)})
+            self.log(f"{self.where}: {progress_line(progress)}")
         return state
 
-    def done(self, goal: str) -> bool:
+    def is_done(self, goal: str) -> bool:
         """True when the job is where it is wanted; JobError when it can't get there or the time is up."""
-        state = self.look()
+        state = self.observe()
         if state is not None:
-            stuck = self.restarting.long(state.phase == "Restarting", PATIENCE)
-            failed = field(self.job, "status.launcherStatus") != "Completed"
+            stuck = self.restarting.lasts(state.phase == "Restarting", PATIENCE)
+            failed = query("status.launcherStatus", self.job) != "Completed"
             if state.phase == "Failed" or (stuck and failed):
                 raise self.failure()
             if state.phase == "Completed" or stuck or (goal == "present" and state.ready):
                 return True
-            if self.faulty.long(bool(state.faults), PATIENCE):
+            if self.faulty.lasts(bool(state.faults), PATIENCE):
                 raise self.error(
                     "can't start, the wait was stopped early",
                     "; ".join(state.faults),
-                    "Mend what is named (image, secret, rights of the namespace) and run again with recreate: true.",
+                    "Fix what is named (image, secret, rights of the namespace) and run again with recreate: true.",
                 )
-        if self.clock() - self.start >= self.params["wait_timeout"]:
-            seen = state or State("unknown", False, ["the Kubernetes API"], [])
+        if self.elapsed >= self.request.wait_timeout:
+            seen = state or JobState("unknown", False, ["the Kubernetes API"], [])
             wanted = "has not ended" if goal == "finished" else "does not run"
             awaited = [*seen.faults, *seen.awaited, *self.warnings()]
             raise self.error(
                 f"{wanted} within wait_timeout",
-                f"state {seen.phase}; " + ("; ".join(dict.fromkeys(awaited)) or "nothing is awaited, it is at work"),
-                "The job goes on: run again to wait on, give it more wait_timeout, or mend what is awaited.",
+                f"state {seen.phase}; " + ("; ".join(dict.fromkeys(awaited)) or "it is at work"),
+                "The job goes on: run again to keep waiting, raise wait_timeout, or fix what it waits for.",
             )
         return False
 
     def warnings(self) -> t.List[str]:
         """The newest warning about each pod that does not run yet: networks, volumes, scheduling."""
-        path = f"/api/v1/namespaces/{self.params['namespace']}/events"
-        names = {pod["metadata"]["name"] for pod in self.pods if field(pod, "status.phase") == "Pending"}
+        names = query("[?status.phase == 'Pending'].metadata.name", self.pods)
         if not names:
             return []
+        path = f"/api/v1/namespaces/{self.request.namespace}/events"
         try:
             events = self.cluster.items(path, fieldSelector="type=Warning")
         except FabricError:
             return []
-        newest = {e["involvedObject"]["name"]: e for e in events if e["involvedObject"].get("kind") == "Pod"}
-        return [f"pod {n}: {newest[n].get('reason')}: {newest[n].get('message')}" for n in sorted(names & set(newest))]
+        texts = query("[?involvedObject.kind == 'Pod'].[involvedObject.name, reason, message]", events)
+        newest = {name: f"pod {name}: {reason}: {message}" for name, reason, message in texts}
+        return [newest[name] for name in sorted(set(names) & set(newest))]
 
     def failure(self) -> JobError:
-        """A failed job: the last message, exit codes, and the last lines of whoever failed."""
+        """A failed job: the last message, exit codes, and the last lines of the logs."""
         self.written = self.logs.close()
         ends = [
-            f"{pod}, container {e['container']}: exit code {e['exit_code']} {e['reason']}".strip()
-            for pod, codes in sorted(self.exits.items())
-            for e in codes
-            if e["exit_code"]
+            f"{pod}, container {end['container']}: exit code {end['exit_code']} {end['reason']}".strip()
+            for pod, exits in sorted(self.exits.items())
+            for end in exits
+            if end["exit_code"]
         ]
         lines = [f"{log['name']} ends with: {' | '.join(log['tail'][-5:])}" for log in self.written if log["tail"]]
-        message = field(self.job, "status.lastMessage") or "no message"
-        restarts = field(self.job, "status.restartCount") or 0
+        message = query("status.lastMessage", self.job) or "no message"
+        restarts = query("status.restartCount", self.job) or 0
         return self.error(
             "failed",
             "; ".join([message, *ends, f"{restarts} restarts", *lines]),
-            "Mend what its log names, then run again with recreate: true.",
+            "Fix what its log names, then run again with recreate: true.",
         )
 
     def error(self, how: str, seen: str, next_step: str) -> JobError:
         self.written = self.logs.close()
-        what = f"The job {self.params['name']} {how}."
-        return JobError(what, self.where, seen, next_step, **self.facts())
+        what = f"The job {self.request.name} {how}."
+        return JobError(what, self.where, seen, next_step, **self.result())
 
-    def facts(self) -> Object:
+    def result(self) -> t.Dict[str, t.Any]:
         """What the module returns of the wait, however it ended."""
         return {
             "job": job_view(self.job, self.pods) if self.job else {},
             "progress": self.progress,
             "logs": self.written,
-            "waited": round(self.clock() - self.start, 1),
+            "waited": round(self.elapsed, 1),
         }

@@ -16,12 +16,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import quer
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     from cryptography import x509
 
+UTC = datetime.timezone.utc
 PEM = "-----BEGIN CERTIFICATE-----"
 
 
 def not_after(pem: str) -> datetime.datetime:
     """When the first certificate of a PEM text ends."""
-    return x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+    certificate = x509.load_pem_x509_certificate(pem.encode())
+    # cryptography before 42, as in Debian 12, has the time in UTC without saying so.
+    return getattr(certificate, "not_valid_after_utc", None) or certificate.not_valid_after.replace(tzinfo=UTC)
 
 
 def first_end(secret: t.Optional[Object]) -> t.Optional[datetime.datetime]:

@@ -12,7 +12,7 @@ import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import certificate
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
@@ -25,7 +25,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
-    Certificate,
     ChartRelease,
     ClusterFacts,
     ClusterNetwork,
@@ -127,7 +126,7 @@ def ipu_facts(cluster: Cluster) -> IpuFacts:
     return {
         "deployments": found,
         "proxy": proxy_health(cluster, proxy),
-        "certificate": t.cast(Certificate, certificate(cluster, namespace)),
+        "certificate": read_certificate(cluster, namespace),
     }
 
 

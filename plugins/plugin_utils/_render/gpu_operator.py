@@ -10,9 +10,32 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 
-Object = t.Dict[str, t.Any]
+Values = t.Dict[str, t.Any]  # of a chart: any YAML
 
-# Where the chart takes the images of each component from, by the chart's values from 25.10 to 26.7.
+
+class GpuOperatorSettings(t.TypedDict, total=False):
+    """Settings of the filter gpu_operator_values. Empty: the chart's own."""
+
+    driver: bool
+    driver_repository: str
+    driver_image: str
+    driver_version: str
+    rdma: bool
+    host_mofed: bool
+    gdrcopy: bool
+    toolkit: bool
+    containerd_config: str  # path, likewise the next
+    containerd_socket: str
+    toolkit_env: t.Mapping[str, t.Any]  # values become text
+    license_secret: str
+    license_nls: bool
+    nfd: bool
+    registry: str
+    pull_secrets: t.Sequence[str]
+    values: t.Mapping[str, t.Any]  # of the chart; they win
+
+
+# The repositories of each component's images below the registry, in the chart's values from 25.10 to 26.7.
 REPOSITORIES = {
     "validator": "nvidia",
     "operator": "nvidia",
@@ -33,17 +56,18 @@ REPOSITORIES = {
 WITHOUT_SECRETS = ("driver.manager",)
 
 
-def nested(path: str, value: Object) -> Object:
+def nested(path: str, value: Values) -> Values:
     """A value at a.b, as dictionaries."""
     for part in reversed(path.split(".")):
         value = {part: value}
     return value
 
 
-def check(settings: t.Mapping[str, t.Any]) -> None:
-    """Refuse what the operator would take and never do."""
+def check_settings(settings: GpuOperatorSettings) -> None:
+    """Refuse what the operator would accept and never do."""
     driver, where = settings["driver"], "gpu_operator_driver"
-    beside = [name for name in ("rdma", "gdrcopy") if settings.get(name)]
+    modules = {"rdma": settings.get("rdma"), "gdrcopy": settings.get("gdrcopy")}
+    beside = [name for name, wanted in modules.items() if wanted]
     if beside and not driver:
         raise FabricError(
             "nvidia-peermem and gdrcopy run beside the operator's driver container.",
@@ -53,7 +77,7 @@ def check(settings: t.Mapping[str, t.Any]) -> None:
         )
     if settings.get("host_mofed") and not settings.get("rdma"):
         raise FabricError(
-            "The hosts' network driver matters to GPUDirect RDMA only.",
+            "The hosts' network driver matters for GPUDirect RDMA only.",
             "gpu_operator_host_mofed",
             "true, and gpu_operator_rdma is false",
             "Set gpu_operator_rdma to true, or leave both false.",
@@ -63,16 +87,16 @@ def check(settings: t.Mapping[str, t.Any]) -> None:
             "A vGPU licence goes with a vGPU guest driver, whose image is in no public registry.",
             "gpu_operator_license_secret",
             "no gpu_operator_driver_repository" if driver else f"{where} is false",
-            "Name repository, image and version of the guest driver. A driver of the host's own takes its licence from "
+            "Set repository, image and version of the guest driver. A driver on the host reads its licence from "
             "/etc/nvidia/gridd.conf.",
         )
 
 
-def components(registry: str, pull_secrets: t.Sequence[str]) -> Object:
-    """Registry and pull secrets of every component; nothing where the chart's own will do."""
-    values: Object = {}
+def component_values(registry: str, pull_secrets: t.Sequence[str]) -> Values:
+    """Registry and pull secrets of every component; nothing that is not set."""
+    values: Values = {}
     for path, repository in REPOSITORIES.items():
-        own: Object = {"repository": f"{registry}/{repository}"} if registry else {}
+        own: Values = {"repository": f"{registry}/{repository}"} if registry else {}
         if pull_secrets and path not in WITHOUT_SECRETS:
             own["imagePullSecrets"] = list(pull_secrets)
         if own:
@@ -80,24 +104,25 @@ def components(registry: str, pull_secrets: t.Sequence[str]) -> Object:
     return values
 
 
-def gpu_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
-    """The chart's values; the filter's documentation lists the settings."""
-    check(settings)
-    driver: Object = {
+def gpu_operator_values(settings: GpuOperatorSettings) -> Values:
+    """The chart's values."""
+    check_settings(settings)
+    given: Values = {**settings}
+    driver: Values = {
         "enabled": bool(settings["driver"]),
         "rdma": {"enabled": bool(settings.get("rdma")), "useHostMofed": bool(settings.get("host_mofed"))},
     }
     chosen = {"repository": "driver_repository", "image": "driver_image", "version": "driver_version"}
-    driver.update({key: settings[name] for key, name in chosen.items() if settings.get(name)})
+    driver.update({key: given[name] for key, name in chosen.items() if given.get(name)})
     if settings.get("license_secret"):
         nls = bool(settings.get("license_nls", True))
         driver["licensingConfig"] = {"secretName": settings["license_secret"], "nlsEnabled": nls}
     places = {"CONTAINERD_CONFIG": "containerd_config", "CONTAINERD_SOCKET": "containerd_socket"}
-    env = {key: settings[name] for key, name in places.items() if settings.get(name)}
+    env = {key: given[name] for key, name in places.items() if given.get(name)}
     env.update(settings.get("toolkit_env") or {})
-    own: Object = {
+    own: Values = {
         "nfd": {"enabled": bool(settings.get("nfd"))},
-        "operator": {"upgradeCRD": False},  # the definitions are applied by us: no hook has to run for them
+        "operator": {"upgradeCRD": False},  # helm_release applies the definitions: no hook has to run for them
         "driver": driver,
         "gdrcopy": {"enabled": bool(settings.get("gdrcopy"))},
         "toolkit": {
@@ -105,5 +130,5 @@ def gpu_operator_values(settings: t.Mapping[str, t.Any]) -> Object:
             **({"env": [{"name": name, "value": str(value)} for name, value in sorted(env.items())]} if env else {}),
         },
     }
-    base = components(settings.get("registry") or "", settings.get("pull_secrets") or [])
+    base = component_values(settings.get("registry") or "", settings.get("pull_secrets") or [])
     return combined(combined(base, own), settings.get("values") or {})

@@ -1,10 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods on a fabric network, and the Job or Deployment around them."""
+"""Pods on a fabric network, and the Job or Deployment around them. Pure."""
 
 from __future__ import annotations
 
+import pathlib
 import re
 import typing as t
 
@@ -12,7 +13,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS
 
 Object = t.Dict[str, t.Any]
-Settings = t.Mapping[str, t.Any]
 
 NAME_LABEL = "app.kubernetes.io/name"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -20,76 +20,127 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_NAME = 63
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-# RDMA registers memory up to the limit, unless the process has CAP_IPC_LOCK (bit 14), which only root keeps.
-MEMLOCK_SCRIPT = """\
-limit=$(ulimit -l)
-while read -r key value; do [ "$key" != CapEff: ] || caps=$value; done < /proc/self/status
-if [ "$limit" = unlimited ]; then echo "locked memory: unlimited"; exit 0; fi
-if [ $((0x${caps#????????} >> 14 & 1)) = 1 ]; then echo "locked memory: $limit KiB, lifted by IPC_LOCK"; exit 0; fi
-echo "locked memory: $limit KiB for uid $(id -u), wanted is unlimited." >&2
-echo "Next: run the role ipu.fabric.memlock on this node." >&2
-exit 1
-"""
+SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 
 
-def wrong(what: str, where: str, seen: t.Any, next_step: str) -> FabricError:
-    return FabricError(what, where, str(seen), next_step)
+def read_script(name: str) -> str:
+    """A script for a pod, without its comments."""
+    lines = (SCRIPTS / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("#"))
+
+
+MEMLOCK_SCRIPT = read_script("memlock_check.sh")
+
+
+class Vipu(t.TypedDict, total=False):
+    """Where a pod finds its IPUs."""
+
+    host: str  # as pods reach it; empty: not set
+    port: int  # 8090 if missing
+    partition: str
+
+
+class _VolumeMount(t.TypedDict):
+    name: str
+    path: str  # in the container
+
+
+class Volume(_VolumeMount, total=False):
+    """Exactly one of nfs, claim and size says what it is."""
+
+    nfs: t.Mapping[str, str]  # server and path
+    claim: str  # name of a PersistentVolumeClaim
+    size: str  # of an emptyDir, as 1Gi
+    read_only: bool
+
+
+class Workload(t.TypedDict, total=False):
+    """Settings of a pod on a fabric network. Only name and image are needed; empty and 0 mean not set."""
+
+    kind: str  # Job or Deployment
+    name: str
+    namespace: str
+    image: str
+    replicas: int
+    command: t.Sequence[str]
+    args: t.Sequence[str]
+    working_dir: str
+    env: t.Mapping[str, t.Any]  # values become text
+    pull_secrets: t.Sequence[str]
+    port: int
+    network: str  # as in the annotation for multus
+    rdma_resource: str  # rdma/NAME
+    vipu: Vipu
+    user: int
+    group: int
+    capabilities: t.Sequence[str]  # beside IPC_LOCK
+    check_memlock: bool
+    node_selector: t.Mapping[str, str]
+    tolerations: t.Sequence[Object]
+    resources: t.Mapping[str, t.Mapping[str, t.Any]]  # requests and limits
+    volumes: t.Sequence[Volume]
+    shm: str  # size of /dev/shm, as 8Gi
+    backoff_limit: int  # pods that a Job replaces
+    deadline: int  # seconds
 
 
 def checked_name(name: str, longest: int = LONGEST_NAME) -> str:
     if len(name) > longest or not NAME.fullmatch(name):
         step = f"Use at most {longest} lower case letters, digits and hyphens, with no hyphen at either end."
-        raise wrong("A workload needs a name that Kubernetes takes.", "name", name, step)
+        raise FabricError("A workload needs a name that Kubernetes takes.", "name", name, step)
     return name
 
 
-def environment(settings: Settings) -> t.List[Object]:
+def environment(settings: Workload) -> t.List[Object]:
     """The variables of the container: where V-IPU is, then those that were given, which win."""
     vipu = settings.get("vipu") or {}
     if vipu.get("host") in LOOPBACK:
         step = "Give the address of V-IPU on the fabric network: a pod has its own localhost."
-        raise wrong("A pod has to reach V-IPU.", "vipu.host", vipu["host"], step)
+        raise FabricError("A pod has to reach V-IPU.", "vipu.host", vipu["host"], step)
     values: t.Dict[str, t.Any] = {}
     if vipu.get("host"):
         values = {"IPUOF_VIPU_API_HOST": vipu["host"], "IPUOF_VIPU_API_PORT": vipu.get("port") or 8090}
     if vipu.get("partition"):
         values["IPUOF_VIPU_API_PARTITION_ID"] = vipu["partition"]
-    return [{"name": name, "value": text(value)} for name, value in {**values, **(settings.get("env") or {})}.items()]
+    return [
+        {"name": name, "value": as_text(value)} for name, value in {**values, **(settings.get("env") or {})}.items()
+    ]
 
 
-def text(value: t.Any) -> str:
+def as_text(value: t.Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def volume(wanted: Settings) -> Object:
+def volume_source(wanted: Volume) -> Object:
     """A volume of a pod. Exactly one of nfs, claim and size says what it is."""
-    kinds = [kind for kind in ("nfs", "claim", "size") if wanted.get(kind)]
+    nfs, claim, size = wanted.get("nfs"), wanted.get("claim"), wanted.get("size")
+    kinds = [kind for kind, value in (("nfs", nfs), ("claim", claim), ("size", size)) if value]
     if len(kinds) != 1:
         step = "Give each volume one of nfs (server and path), claim (a name) and size (of an emptyDir)."
-        raise wrong("A volume has one source.", f"volume {wanted['name']}", ", ".join(kinds) or "none", step)
+        raise FabricError("A volume has one source.", f"volume {wanted['name']}", ", ".join(kinds) or "none", step)
     read_only = {"readOnly": True} if wanted.get("read_only") else {}
-    source: Object = {
-        "nfs": lambda: {"nfs": {"server": wanted["nfs"]["server"], "path": wanted["nfs"]["path"], **read_only}},
-        "claim": lambda: {"persistentVolumeClaim": {"claimName": wanted["claim"], **read_only}},
-        "size": lambda: {"emptyDir": {"sizeLimit": wanted["size"]}},
-    }[kinds[0]]()
+    source: Object = {"emptyDir": {"sizeLimit": size}}
+    if nfs:
+        source = {"nfs": {"server": nfs["server"], "path": nfs["path"], **read_only}}
+    elif claim:
+        source = {"persistentVolumeClaim": {"claimName": claim, **read_only}}
     return {"name": wanted["name"], **source}
 
 
-def volumes(settings: Settings) -> t.Tuple[t.List[Object], t.List[Object]]:
+def volumes(settings: Workload) -> t.Tuple[t.List[Object], t.List[Object]]:
     """The pod's volumes, and where its container has them."""
-    found = [volume(wanted) for wanted in settings.get("volumes") or []]
+    sources = [volume_source(wanted) for wanted in settings.get("volumes") or []]
     mounts: t.List[Object] = [
         {"name": v["name"], "mountPath": v["path"], **({"readOnly": True} if v.get("read_only") else {})}
         for v in settings.get("volumes") or []
     ]
     if settings.get("shm"):
-        found.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings["shm"]}})
+        sources.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings["shm"]}})
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
-    return found, mounts
+    return sources, mounts
 
 
-def security(settings: Settings) -> Object:
+def security(settings: Workload) -> Object:
     """The container's security context: only what RDMA needs, as root and as a normal user."""
     user, group = settings.get("user") or 0, settings.get("group")
     added = (["IPC_LOCK"] if settings.get("rdma_resource") else []) + list(settings.get("capabilities") or [])
@@ -102,17 +153,19 @@ def security(settings: Settings) -> Object:
     return {**context, **({"capabilities": capabilities} if capabilities else {})}
 
 
-def resources(settings: Settings) -> Object:
-    """Requests and limits; a device is asked for in both, once a pod."""
+def resources(settings: Workload) -> Object:
+    """Requests and limits, with one RDMA device in both."""
     given = settings.get("resources") or {}
     device = {settings["rdma_resource"]: "1"} if settings.get("rdma_resource") else {}
     both = {part: {**(given.get(part) or {}), **device} for part in ("requests", "limits")}
-    return {part: {name: text(amount) for name, amount in held.items()} for part, held in both.items() if held}
+    return {
+        part: {name: as_text(amount) for name, amount in amounts.items()} for part, amounts in both.items() if amounts
+    }
 
 
-def container(settings: Settings, name: str) -> Object:
+def container(settings: Workload, name: str) -> Object:
     _volumes, mounts = volumes(settings)
-    found: Object = {"name": name, "image": settings["image"], "securityContext": security(settings)}
+    required: Object = {"name": name, "image": settings["image"], "securityContext": security(settings)}
     optional = {
         "command": list(settings.get("command") or []),
         "args": list(settings.get("args") or []),
@@ -122,10 +175,10 @@ def container(settings: Settings, name: str) -> Object:
         "resources": resources(settings),
         "volumeMounts": mounts,
     }
-    return {**found, **{key: value for key, value in optional.items() if value}}
+    return {**required, **{key: value for key, value in optional.items() if value}}
 
 
-def memlock_check(settings: Settings) -> Object:
+def memlock_check(settings: Workload) -> Object:
     """The init container that proves the limit, as the same user and with the same rights as the workload."""
     check: Object = {
         "name": "memlock",
@@ -133,19 +186,19 @@ def memlock_check(settings: Settings) -> Object:
         "command": ["sh", "-c", MEMLOCK_SCRIPT],
         "securityContext": security(settings),
     }
-    held = resources(settings)
-    return {**check, **({"resources": held} if held else {})}
+    needed = resources(settings)
+    return {**check, **({"resources": needed} if needed else {})}
 
 
-def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
-    """A pod on the network; `name` is its container's."""
-    held, _mounts = volumes(settings)
+def pod_template(settings: Workload, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
+    """The template of a pod on the network; `name` is its container's."""
+    sources, _mounts = volumes(settings)
     spec: Object = {"containers": [container(settings, name)]}
     optional = {
         "restartPolicy": restart,
         "initContainers": [memlock_check(settings)] if settings.get("check_memlock") else [],
         "securityContext": {"fsGroup": settings["group"]} if settings.get("group") else {},
-        "volumes": held,
+        "volumes": sources,
         "nodeSelector": dict(settings.get("node_selector") or {}),
         "tolerations": list(settings.get("tolerations") or []),
         "imagePullSecrets": [{"name": secret} for secret in settings.get("pull_secrets") or []],
@@ -157,8 +210,8 @@ def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, res
     return {**({"metadata": metadata} if metadata else {}), "spec": spec}
 
 
-def job(settings: Settings, metadata: Object) -> Object:
-    """A Job of so many pods. A pod that failed stays, so that its log can be read."""
+def job(settings: Workload, metadata: Object) -> Object:
+    """A Job of `replicas` pods. A pod that failed stays, so that its log can be read."""
     count = settings.get("replicas", 1)
     spec: Object = {"backoffLimit": settings.get("backoff_limit", 1), "parallelism": count, "completions": count}
     if settings.get("deadline"):
@@ -167,8 +220,8 @@ def job(settings: Settings, metadata: Object) -> Object:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def deployment(settings: Settings, metadata: Object) -> Object:
-    """A Deployment that is updated in place: a pod more would want IPUs and an address that may not be there."""
+def deployment(settings: Workload, metadata: Object) -> Object:
+    """A Deployment that is updated pod by pod: a spare pod would need IPUs and an address that may not be free."""
     labels = metadata["labels"]
     spec = {
         "replicas": settings.get("replicas", 1),
@@ -179,14 +232,14 @@ def deployment(settings: Settings, metadata: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
-def service(settings: Settings, metadata: Object) -> Object:
+def service(settings: Workload, metadata: Object) -> Object:
     port = settings["port"]
     spec = {"selector": metadata["labels"], "ports": [{"port": port, "targetPort": port, "protocol": "TCP"}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def native_workload(settings: Settings) -> t.List[Object]:
-    """The objects of a workload without an operator; the filter's documentation lists the settings."""
+def native_workload(settings: Workload) -> t.List[Object]:
+    """The objects of a workload without an operator."""
     name = checked_name(settings["name"])
     metadata = {"name": name, "namespace": settings.get("namespace") or "default", "labels": {NAME_LABEL: name}}
     if settings.get("kind", "Job") == "Job":

@@ -56,7 +56,7 @@ def pods(bed: Bed, job: str) -> list[str]:
 
 
 def free(bed: Bed) -> int:
-    return int(module(bed, "ipu_stats_info")["total"]["available"])
+    return int(module(bed, "ipujob_info", usage=True)["usage"]["total"]["available"])
 
 
 POLICIES = list(itertools.product(("Never", "OnFailure", "ExitCode", "Always"), ("None", "Workers", "All"), (0, 3)))

@@ -9,7 +9,6 @@ import copy
 import json
 import os
 import types
-from pathlib import Path
 
 import pytest
 import yaml
@@ -17,10 +16,11 @@ from ansible.errors import AnsibleError
 from ansible_collections.ipu.fabric.plugins.action import fabric_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_files import keep_plan, write_file
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, site
 
 PLAN = {"schema": 1, "hosts": {}, "findings": []}
-DEFAULTS = Path(__file__).parents[4] / "roles/fabric/defaults/main.yml"
+DEFAULTS = ROOT / "roles/fabric/defaults/main.yml"
 
 
 def run(check_mode=False, **arguments):

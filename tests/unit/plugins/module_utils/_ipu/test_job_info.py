@@ -4,47 +4,53 @@
 
 from __future__ import annotations
 
-import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_info as info
-
-
-def test_stats_of_the_documentation():
-    assert info.read_stats({"default": {"used": 4, "available": 28}, "total": {"used": 4, "available": 28}}) == {
-        "total": {"used": 4, "available": 28, "ipus": 32},
-        "namespaces": {"default": {"used": 4, "available": 28, "ipus": 32}},
-    }
-
-
-@pytest.mark.parametrize(
-    ("answer", "partitions", "fits"),
-    [
-        ({"available": True, "numOfPartitions": 14, "message": ""}, 14, True),
-        # Documented: it says that it is available, and there is none.
-        ({"available": True, "numOfPartitions": 0, "message": ""}, 0, False),
-        ({"available": False, "numOfPartitions": "2", "message": None}, 2, True),
-    ],
-)
-def test_only_the_number_of_partitions_counts(answer, partitions, fits):
-    assert info.read_query(answer) == {"partitions": partitions, "fits": fits, "message": ""}
-
-
-@pytest.mark.parametrize("size", [0, -1, 3, 63, 128])
-def test_sizes_that_no_partition_has(size):
-    assert info.size_problems([1, size, 64]) == [f"sizes: {size} is not one of 1, 2, 4, 8, 16, 32, 64"]
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_info
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Resource
 
 
 class Cluster:
-    def __init__(self, answer):
-        self.answer = answer
+    """Two namespaces with a job and a pod each."""
 
-    def request(self, *_words, **_options):
-        return self.answer
+    def __init__(self, known=True):
+        self.known, self.asked = known, []
+
+    def resource(self, api_version, kind):
+        assert (api_version, kind) == ("graphcore.ai/v1alpha1", "IPUJob")
+        return Resource("/apis/graphcore.ai/v1alpha1", "ipujobs", True) if self.known else None
+
+    def items(self, path, **selectors):
+        self.asked.append((path, {key: value for key, value in selectors.items() if value}))
+        if path.endswith("/pods"):
+            return [{"metadata": {"name": "a-worker-0"}}]
+        return [
+            {"metadata": {"name": name, "namespace": where}} for where, name in (("x-1", "a"), ("x", "b"), ("x", "a"))
+        ]
 
 
-@pytest.mark.parametrize("answer", [{}, {"total": {}}, {"total": {"used": "x", "available": 1}}, {"total": 3}])
-def test_an_answer_that_cannot_be_read_is_an_error_with_a_next_step(answer):
-    proxy = info.Proxy(Cluster(answer), {"namespace": "n", "service": "s", "port": 80})
-    with pytest.raises(FabricError, match="can't be read") as error:
-        info.all_stats(proxy, [])
-    assert error.value.where == "/api/v1/namespaces/n/services/http:s:80/proxy/stats"
+def test_jobs_are_read_where_they_are_asked_for():
+    cluster = Cluster()
+    job_info.read_jobs(cluster)
+    job = job_info.read_jobs(cluster, "x", labelSelector="a=b", fieldSelector=None)[0]
+    base = "/apis/graphcore.ai/v1alpha1"
+    assert cluster.asked == [(f"{base}/ipujobs", {}), (f"{base}/namespaces/x/ipujobs", {"labelSelector": "a=b"})]
+    assert (job["apiVersion"], job["kind"]) == ("graphcore.ai/v1alpha1", "IPUJob")
+
+
+def test_a_cluster_without_the_kind_has_no_jobs():
+    cluster = Cluster(known=False)
+    assert job_info.read_jobs(cluster) == []
+    assert cluster.asked == []
+
+
+def test_views_are_sorted_and_each_namespace_is_read_once():
+    cluster = Cluster()
+    views = job_info.view_jobs(cluster, job_info.read_jobs(cluster))
+    assert [(view["namespace"], view["name"], len(view["pods"])) for view in views] == [
+        ("x", "a", 1),
+        ("x", "b", 0),
+        ("x-1", "a", 1),
+    ]
+    assert sorted(path for path, _selectors in cluster.asked[1:]) == [
+        "/api/v1/namespaces/x-1/pods",
+        "/api/v1/namespaces/x/pods",
+    ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_logs as logs
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_logs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,22 +20,22 @@ def stamp(number):
 def test_a_log_that_is_read_again_gives_each_line_once(numbers, breaks):
     """Whatever the stamps, several lines of one stamp among them, and wherever the stream breaks off."""
     lines = [(stamp(n), f"line {i}") for i, n in enumerate(sorted(numbers))]
-    sequel, seen = logs.Sequel(), []
+    position, seen = job_logs.ReadPosition(), []
     for end in [*breaks, len(lines)]:
-        since = logs.whole_second(sequel.last) if sequel.last else ""
-        sequel.again()
+        since = job_logs.whole_second(position.last) if position.last else ""
+        position.reopen()
         read = [line for line in lines if line[0][:19] >= since[:19]] if since else lines
         there = lines[: max(end, len(seen))]
         for when, text in [line for line in read if line in there]:
-            if sequel.new(when):
+            if position.is_new(when):
                 seen.append(text)
     assert seen == [text for _stamp, text in lines]
 
 
 def test_lines_a_little_out_of_order_are_kept():
-    sequel = logs.Sequel()
-    sequel.again()
-    assert [sequel.new(stamp(n)) for n in (5, 4, 6)] == [True, True, True]
+    position = job_logs.ReadPosition()
+    position.reopen()
+    assert [position.is_new(stamp(n)) for n in (5, 4, 6)] == [True, True, True]
 
 
 @given(st.text(alphabet="ab\né", max_size=40), st.integers(1, 7))
@@ -43,7 +43,7 @@ def test_lines_of_chunks(text, size):
     raw = text.encode()
     chunks = [raw[i : i + size] for i in range(0, len(raw), size)]
     expected = text.split("\n")
-    assert list(logs.lines_of(chunks)) == (expected if expected[-1] else expected[:-1])
+    assert list(job_logs.lines_of(chunks)) == (expected if expected[-1] else expected[:-1])
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_lines_of_chunks(text, size):
     ],
 )
 def test_whole_second(exact, whole):
-    assert logs.whole_second(exact) == whole
+    assert job_logs.whole_second(exact) == whole
 
 
 def test_a_file_gets_its_name_at_the_end_and_is_written_anew_only_when_it_differs(tmp_path):
     def write(*lines):
-        log = logs.Log("p.c", str(tmp_path), 2)
+        log = job_logs.ContainerLog("p.c", str(tmp_path), 2)
         for number, line in enumerate(lines):
             log.add(f"{stamp(number)} {line}")
         assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == before
@@ -122,12 +122,12 @@ def pod(phase, uid="u1"):
 
 
 def test_a_connection_that_breaks_loses_nothing(monkeypatch):
-    monkeypatch.setattr(logs, "PAUSE", 0.01)
-    monkeypatch.setattr(logs.Follower, "pause", 0.01)
+    monkeypatch.setattr(job_logs, "PAUSE", 0.01)
+    monkeypatch.setattr(job_logs.LogFollower, "pause", 0.01)
     first = Answer([f"{stamp(1)} one\n{stamp(2)} two\n{stamp(3)} half".encode(), OSError("reset")])
     second = Answer([f"{stamp(1)} one\n{stamp(2)} two\n{stamp(3)} half a line\n".encode()])
     cluster = Cluster(first, second)
-    keeper = logs.Logs(cluster, "n", "", 10)
+    keeper = job_logs.JobLogs(cluster, "n", "", 10)
     keeper.follow([pod("Running")])
     deadline = time.monotonic() + 10
     while cluster.client.answers and time.monotonic() < deadline:
@@ -140,7 +140,7 @@ def test_a_connection_that_breaks_loses_nothing(monkeypatch):
 
 
 def test_a_pod_without_a_node_has_no_log():
-    keeper = logs.Logs(Cluster(), "n", "", 10)
+    keeper = job_logs.JobLogs(Cluster(), "n", "", 10)
     waiting = pod("Pending")
     del waiting["spec"]["nodeName"]
     keeper.follow([waiting])
@@ -148,8 +148,8 @@ def test_a_pod_without_a_node_has_no_log():
 
 
 def test_a_pod_that_comes_again_has_a_log_of_its_own():
-    keeper = logs.Logs(Cluster(), "n", "", 10)
+    keeper = job_logs.JobLogs(Cluster(), "n", "", 10)
     keeper.follow([pod("Failed")])
     keeper.follow([pod("Running", "u2")])
-    assert keeper.followers["u1", "c"].over.is_set()
+    assert keeper.followers["u1", "c"].ended.is_set()
     assert [log["name"] for log in keeper.close()] == ["p.c", "p.c.2"]

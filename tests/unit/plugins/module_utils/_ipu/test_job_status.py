@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_status as state
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_status
 
 
 def job(spec=None, status=None, **metadata):
@@ -48,6 +48,8 @@ FAILED = {"type": "Failed", "status": "True"}
         # Restarts: only the time of completion says that there is none to come, or the policy.
         (ON_FAILURE, {"launcherStatus": "Failed"}, [], "Restarting"),
         (ON_FAILURE, {"launcherStatus": "Failed", "restartCount": 2}, [], "Failed"),
+        ({"restartPolicy": {"type": "Always", "backOffLimit": 1}}, {"launcherStatus": "Failed"}, [], "Restarting"),
+        ({"restartPolicy": {"type": "Always", "backOffLimit": 0}}, {"launcherStatus": "Failed"}, [], "Failed"),
         (ON_FAILURE, {"launcherStatus": "Failed", "completionTime": "t"}, [], "Failed"),
         (ON_FAILURE, {"launcherStatus": "Completed"}, [], "Completed"),
         (EXIT_CODE, {"launcherStatus": "Failed", "restartCount": 1}, [], "Restarting"),
@@ -58,11 +60,11 @@ FAILED = {"type": "Failed", "status": "True"}
     ],
 )
 def test_phase(spec, status, pods, phase):
-    assert state.phase_of(job(spec, status), pods) == phase
+    assert job_status.job_phase(job(spec, status), pods) == phase
 
 
 def test_deleting_goes_before_everything():
-    assert state.phase_of(job({}, DONE, deletionTimestamp="t"), []) == "Deleting"
+    assert job_status.job_phase(job({}, DONE, deletionTimestamp="t"), []) == "Deleting"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_deleting_goes_before_everything():
     ],
 )
 def test_ready(spec, status, ready):
-    found = state.judge(job(spec, status), [])
+    found = job_status.job_state(job(spec, status), [])
     assert found.ready == ready
     assert ready or found.awaited or status["launcherStatus"] == "Pending"
 
@@ -92,7 +94,7 @@ NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 @pytest.mark.parametrize(
     ("status", "pods", "awaited", "faults"),
     [
-        (None, [], ["the IPU operator has not taken the job up yet"], []),
+        (None, [], ["the IPU operator has not reconciled the job yet"], []),
         ({"launcherStatus": "Pending", "lastMessage": "Successfully reconciled IPUJob"}, [], [], []),
         ({"lastMessage": "partition not ready yet!"}, [], ["partition not ready yet!"], []),
         ({}, [pod(conditions=[NO_ROOM])], ["pod mnist-worker-0 is on no node yet: Insufficient rdma/a."], []),
@@ -105,35 +107,86 @@ NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
     ],
 )  # fmt: skip
 def test_what_is_awaited_and_what_is_hopeless(status, pods, awaited, faults):
-    found = state.judge(job({}, status if status is None else {"x": 0, **status}), pods)
+    found = job_status.job_state(job({}, status if status is None else {"x": 0, **status}), pods)
     assert found.faults == faults
     assert found.awaited == awaited
 
 
 def test_own_pods():
     names = ["mnist-worker-10", "mnist-worker-2", "mnist-launcher", "mnist-2-worker-0", "mnist-worker-x", "other"]
-    mine = state.own_pods(job(uid="u"), [pod(name) for name in names])
+    mine = job_status.own_pods(job(uid="u"), [pod(name) for name in names])
     assert [each["metadata"]["name"] for each in mine] == ["mnist-launcher", "mnist-worker-2", "mnist-worker-10"]
 
 
 def test_pods_of_a_job_of_the_same_name_before():
-    assert state.own_pods(job(uid="new"), [pod(owner="old")]) == []
-    assert len(state.own_pods(job(uid="new"), [pod(owner="new")])) == 1
+    assert job_status.own_pods(job(uid="new"), [pod(owner="old")]) == []
+    assert len(job_status.own_pods(job(uid="new"), [pod(owner="new")])) == 1
 
 
 def test_view():
     ended = {"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     spec = {"jobInstances": 2, "ipusPerJobInstance": "4"}
-    view = state.job_view(job(spec, {"launcherStatus": "Failed", "lastMessage": "m"}), [pod(containers=[ended])])
-    assert (view["state"], view["ipus"], view["message"]) == ("Failed", 8, "m")
-    assert view["partitions"] == ["p-mnist-n-0", "p-mnist-n-1"]
-    assert view["pods"][0]["exits"] == [{"container": "c", "exit_code": 137, "reason": "OOMKilled"}]
+    status = {
+        "launcherStatus": "Failed",
+        "lastMessage": "m",
+        "startTime": "s",
+        "completionTime": "e",
+        "restartCount": 3,
+    }
+    workers = {"workersStatus": {"active": 1, "succeeded": 2, "failed": 3}, "currentReplicas": 1, "restartCount": 3}
+    worker = pod(containers=[ended])
+    worker["spec"]["nodeName"], worker["status"]["podIP"] = "w1", "10.0.0.1"
+    finalizers = ["ipu.finalizers.graphcore.ai"]
+    metadata = {"uid": "u", "labels": {"a": "b"}, "creationTimestamp": "c", "finalizers": finalizers}
+    assert job_status.job_view(job(spec, {**status, **workers}, **metadata), [worker]) == {
+        "name": "mnist",
+        "namespace": "n",
+        "labels": {"a": "b"},
+        "uid": "u",
+        "created": "c",
+        "started": "s",
+        "ended": "e",
+        "deleting": False,
+        "held": True,
+        "ipus": 8,
+        "state": "Failed",
+        "status": "Failed",
+        "instances": 1,
+        "instances_wanted": 2,
+        "workers_active": 1,
+        "workers_succeeded": 2,
+        "workers_failed": 3,
+        "restarts": 3,
+        "message": "m",
+        "awaited": [],
+        "partitions": ["p-mnist-n-0", "p-mnist-n-1"],
+        "pods": [
+            {
+                "name": "mnist-worker-0",
+                "role": "worker",
+                "phase": "Running",
+                "node": "w1",
+                "ip": "10.0.0.1",
+                "exits": [{"container": "c", "exit_code": 137, "reason": "OOMKilled"}],
+                "problems": [],
+            }
+        ],
+        "spec": spec,
+    }
+
+
+def test_view_of_a_new_job():
+    view = job_status.job_view({"metadata": {"name": "mnist", "namespace": "n"}}, [pod(phase="Pending")])
+    texts = ("uid", "created", "started", "ended", "status", "message")
+    assert {view[key] for key in texts} == {""}
+    assert (view["labels"], view["spec"], view["partitions"], view["ipus"], view["restarts"]) == ({}, {}, [], 0, 0)
+    assert (view["pods"][0]["node"], view["pods"][0]["ip"], view["pods"][0]["exits"]) == ("", "", [])
 
 
 def test_line_of_progress():
     status = {"launcherStatus": "Pending", "lastMessage": "partition not ready yet!", "workersStatus": {"active": 1}}
     made = job({"jobInstances": 4}, {**status, "currentReplicas": 2, "restartCount": 1})
-    line = state.step_line(state.step(made, state.judge(made, [])))
+    line = job_status.progress_line(job_status.job_progress(made, job_status.job_state(made, [])))
     assert line == (
         "Pending, 2 of 4 instances, workers 1 active, 0 succeeded, 0 failed, 1 restarts; "
         "awaited: partition not ready yet!"

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_wait as wait
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_wait
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
 
 REFUSED = FabricError("The API server refused to read an object.", "x", "forbidden", "y")
-PARAMS = {"name": "mnist", "namespace": "n", "wait_timeout": 100, "logs": {"path": None, "tail": 5}}
+REQUEST = JobRequest("mnist", "n", wait_timeout=100)
 
 
 class Clock:
@@ -48,77 +49,56 @@ def job(word, **spec):
 
 
 def a_wait(cluster, clock):
-    said = []
-    return wait.Wait(cluster, "/path", PARAMS, said.append, clock), said
+    lines = []
+    return job_wait.JobWait(cluster, "/path", REQUEST, lines.append, clock), lines
 
 
-@pytest.mark.parametrize(
-    ("pods", "fault"),
-    [
-        ([operator()], ""),
-        ([operator("False", "old"), operator()], ""),
-        ([], "is not there"),
-        ([operator("False")], "no ready pod (o/manager)"),
-    ],
-)
-def test_operator_fault(pods, fault):
-    found = wait.operator_fault(Cluster(pods=pods))
-    assert fault in found
-    assert bool(found) == bool(fault)
-
-
-def test_a_user_who_may_not_look_learns_nothing_about_the_operator():
-    cluster = Cluster()
-    cluster.pods = REFUSED
-    assert wait.operator_fault(cluster) == ""
-
-
-def test_stay_starts_anew_after_a_break():
+def test_a_break_starts_the_time_again():
     clock = Clock()
-    stay, seen = wait.Stay(clock), []
+    sustained, seen = job_wait.Sustained(clock), []
     for clock.now, so in [(0, True), (4, True), (5, False), (6, True), (10, True), (11, True)]:
-        seen.append(stay.long(so, 5))
+        seen.append(sustained.lasts(so, 5))
     assert seen == [False, False, False, False, False, True]
 
 
-def test_a_refusal_in_the_midst_of_a_wait_is_borne_for_a_while_and_not_at_its_start():
+def test_a_refusal_during_a_wait_is_tolerated_for_a_while_and_not_at_its_start():
     clock, cluster = Clock(), Cluster(REFUSED)
     with pytest.raises(FabricError, match="forbidden"):
-        a_wait(cluster, clock)[0].look()
+        a_wait(cluster, clock)[0].observe()
     cluster.job = job("Running")
-    waiting, _said = a_wait(cluster, clock)
-    assert waiting.look().phase == "Running"
+    waiting, _lines = a_wait(cluster, clock)
+    assert waiting.observe().phase == "Running"
     cluster.job, clock.now = REFUSED, 29
-    assert waiting.look() is None
+    assert waiting.observe() is None
     clock.now = 31
     with pytest.raises(FabricError, match="forbidden"):
-        waiting.look()
+        waiting.observe()
 
 
-def test_a_job_that_is_gone_is_looked_for_twice():
+def test_a_job_counts_as_deleted_after_a_while():
     clock, cluster = Clock(), Cluster(job("Running"))
-    waiting, _said = a_wait(cluster, clock)
-    waiting.look()
+    waiting, _lines = a_wait(cluster, clock)
+    waiting.observe()
     cluster.job = None
-    assert waiting.look() is None
-    clock.now = wait.PATIENCE
+    assert waiting.observe() is None
+    clock.now = job_wait.PATIENCE
     with pytest.raises(FabricError, match="was deleted while it was waited for"):
-        waiting.look()
+        waiting.observe()
 
 
 def test_progress_has_only_what_changed():
     clock, cluster = Clock(), Cluster(job("Pending"), [operator()])
-    waiting, said = a_wait(cluster, clock)
+    waiting, lines = a_wait(cluster, clock)
     for clock.now, word in enumerate(["Pending", "Pending", "Running", "Running", "Completed"]):
         cluster.job = job(word)
-        waiting.look()
+        waiting.observe()
     assert [(step["seconds"], step["state"]) for step in waiting.progress] == [
         (0, "Pending"),
         (2, "Running"),
         (4, "Completed"),
     ]
-    assert len(said) == 3
-    assert said[1].startswith("IPUJob n/mnist, after 2 s: Running")
+    assert len(lines) == 3
+    assert lines[1].startswith("IPUJob n/mnist, after 2 s: Running")
 
 
 @pytest.mark.parametrize(
@@ -136,12 +116,73 @@ def test_progress_has_only_what_changed():
 )
 def test_when_a_wait_ends(word, spec, goal, now, ends):
     clock = Clock()
-    waiting, _said = a_wait(Cluster(job(word, **spec), [operator()]), clock)
+    waiting, _lines = a_wait(Cluster(job(word, **spec), [operator()]), clock)
     clock.now = now
     if ends in ("", "done"):
-        assert waiting.done(goal) == (ends == "done")
+        assert waiting.is_done(goal) == (ends == "done")
         return
-    with pytest.raises(wait.JobError, match=ends) as error:
-        waiting.done(goal)
+    with pytest.raises(job_wait.JobError, match=ends) as error:
+        waiting.is_done(goal)
     assert error.value.as_dict()["job"]["state"] == word
     assert error.value.as_dict()["progress"]
+
+
+@pytest.mark.parametrize(("word", "ends"), [("Completed", "done"), ("Failed", "mnist failed")])
+def test_a_restart_that_does_not_come_counts_after_a_while(word, ends):
+    clock = Clock()
+    waiting, _lines = a_wait(Cluster(job(word, restartPolicy={"type": "Always"}), [operator()]), clock)
+    for clock.now in (0, 19):
+        assert not waiting.is_done("finished")
+    clock.now = 20
+    if ends == "done":
+        assert waiting.is_done("finished")
+        return
+    with pytest.raises(job_wait.JobError, match=ends) as error:
+        waiting.is_done("finished")
+    assert "no message; 0 restarts" in error.value.seen
+
+
+def test_an_operator_is_asked_for_again_after_a_while():
+    clock, cluster = Clock(), Cluster(job("Pending"))
+    waiting, _lines = a_wait(cluster, clock)
+    for clock.now in (0, 14):
+        assert "the IPU operator is not there" in str(waiting.observe().awaited)
+        cluster.pods = [operator()]
+    clock.now = 15
+    assert waiting.observe().awaited == []
+
+
+def test_the_api_server_is_named_when_it_does_not_answer_at_the_end_of_the_time():
+    clock, cluster = Clock(), Cluster(job("Running", launcher={"command": ["x"]}), [operator()])
+    waiting, _lines = a_wait(cluster, clock)
+    clock.now = 99
+    assert not waiting.is_done("finished")
+    cluster.job, clock.now = REFUSED, 101
+    with pytest.raises(job_wait.JobError) as error:
+        waiting.is_done("finished")
+    assert error.value.seen == "state unknown; the Kubernetes API"
+
+
+def test_the_newest_warning_of_each_pending_pod_is_named():
+    class Events(Cluster):
+        def items(self, path, **query):
+            if not path.endswith("/events"):
+                return []
+            assert query == {"fieldSelector": "type=Warning"}
+            about = [("Pod", "a", "old"), ("Pod", "a", "new"), ("Pod", "b", "runs"), ("Job", "c", "other")]
+            return [
+                {"involvedObject": {"kind": kind, "name": name}, "reason": "R", "message": message}
+                for kind, name, message in about
+            ]
+
+    waiting, _lines = a_wait(Events(), Clock())
+    assert waiting.warnings() == []
+    phases = {"a": "Pending", "b": "Running", "c": "Pending"}
+    waiting.pods = [{"metadata": {"name": name}, "status": {"phase": phase}} for name, phase in phases.items()]
+    assert waiting.warnings() == ["pod a: R: new"]
+
+
+def test_logs_go_where_they_were_wanted(tmp_path):
+    request = JobRequest("mnist", "n", logs={"path": str(tmp_path), "tail": 3})
+    logs = job_wait.JobWait(Cluster(), "/path", request, print).logs
+    assert (logs.folder, logs.tail, logs.namespace) == (str(tmp_path), 3, "n")

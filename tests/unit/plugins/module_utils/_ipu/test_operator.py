@@ -4,227 +4,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import operator as ipu
-from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
-from hypothesis import given
-from hypothesis import strategies as st
 
-RELEASES = ("1.1.0", "1.2.0")
-CHARTS = {
-    **{f"stand-in {r}": (r, ROOT / f"testbed/standins/charts/ipu-operator-{r}/values.yaml") for r in RELEASES},
-    **{r: (r, SCHEMAS / f"ipu-operator/{r}/values.yaml") for r in RELEASES},
-}
-CHARTS = {
-    name: chart for name, chart in CHARTS.items() if chart[1].is_file()
-}  # the vendor's are not in this repository
-SPEC = yaml.safe_load((ROOT / "roles/ipu_operator/meta/argument_specs.yml").read_text())["argument_specs"]["main"][
-    "options"
-]
-GROUPS = ("controller", "proxy", "launcher", "webhook", "certgen")
-# What a chart names in a comment only, because its own application's release is the default.
-COMMENTED = re.compile(r"^( +)# (tag|launcherImageTag|cpu): ", re.MULTILINE)
-# The table of the operator's guide has it, and the values of 1.1.0 spell it otherwise.
-TABLE_ONLY = {"global.launcherImagePullPolicy", "global.laucherImagePullPolicy"}
-# Ignored by the templates, or not to be changed as the role and the certificate know the names.
-LEFT_OUT = {
-    "nameOverride",
-    "fullnameOverride",
-    "controller.podAnnotations",
-    "controller.podSecurityContext",
-    "vipuProxy.proxyPartitionTrackerConfigMap",
-}
-IGNORED = {"1.1.0": set(), "1.2.0": {"admissionWebhooks.failurePolicy"}}
-# They have defaults in the chart, and take any key.
-DICTIONARIES = {"controller.resources", "vipuProxy.resources"}
-FULL = {
-    "vipu_controllers": [{"host": "10.5.0.20", "label": "vipu-ctrl=v1"}],
-    "pull_secrets": ["registry"],
-    "images": {
-        name: f"registry.site:5000/graphcore/{name}:1" for name in ("controller", "proxy", "launcher", "certgen")
-    },
-}
-
-
-def example(option):
-    kinds = {"bool": True, "int": 7, "list": [{"key": "a"}], "dict": {}, "str": "text"}
-    return kinds[option["type"]]
-
-
-def everything(release):
-    groups = {
-        name: {key: example(option) for key, option in SPEC[f"ipu_operator_{name}"]["options"].items()}
-        for name in GROUPS
-    }
-    return ipu.ipu_operator_values({"release": release, **FULL, **groups})
-
-
-def flat(values, start=""):
-    """The paths of all values; below a chart's empty dictionary everything is allowed."""
-    found = {}
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            found.update(flat(value, f"{start}{key}."))
-        else:
-            found[start + key] = value
-    return found
-
-
-def below(path, keys):
-    """Whether a path is one of the keys, or inside one."""
-    parts = path.split(".")
-    return any(".".join(parts[:size]) in keys for size in range(1, len(parts) + 1))
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_value_is_one_of_the_chart(name):
-    release, path = CHARTS[name]
-    keys = flat(yaml.safe_load(COMMENTED.sub(r"\1\2: ", path.read_text())))
-    assert {path for path in flat(everything(release)) if not below(path, set(keys) | DICTIONARIES)} <= TABLE_ONLY
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_value_of_the_chart_can_be_set(name):
-    release, path = CHARTS[name]
-    settable = set(flat(everything(release))) | DICTIONARIES | LEFT_OUT
-    assert {path for path in flat(yaml.safe_load(path.read_text())) if not below(path, settable)} <= IGNORED[release]
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_nothing_set_is_nothing_rendered(release):
-    assert ipu.ipu_operator_values({"release": release}) == {
-        "global": {"vipuControllers": "", "imagePullSecrets": []},
-        "worker": {"hostNetwork": False},
-    }
-
-
-@pytest.mark.parametrize(
-    ("release", "settings", "path", "value"),
-    [
-        ("1.2.0", {"images": {"proxy": "r:5000/a/proxy:2"}}, "vipuProxy.image.repository", "r:5000/a/proxy"),
-        ("1.2.0", {"images": {"proxy": "r:5000/a/proxy:2"}}, "vipuProxy.image.tag", "2"),
-        ("1.2.0", {"images": {"proxy": "r:5000/a/proxy"}}, "vipuProxy.image.tag", None),
-        ("1.2.0", {"images": {"launcher": "a/b@sha256:12"}}, "global.launcherImage", "a/b@sha256"),
-        ("1.2.0", {"images": {"launcher": "a/b:1@sha256:12"}}, "global.launcherImageTag", "12"),
-        ("1.2.0", {"images": {"certgen": "a/b"}}, "admissionWebhooks.patch.image.repository", None),
-        ("1.1.0", {"images": {"certgen": "a/b"}}, "admissionWebhooks.patch.image.repository", "a/b"),
-        ("1.2.0", {"image_pull_policy": "Never"}, "controller.image.pullPolicy", "Never"),
-        ("1.2.0", {"image_pull_policy": "Never"}, "global.launcherImagePullPolicy", "Never"),
-        ("1.1.0", {"image_pull_policy": "Never"}, "global.laucherImagePullPolicy", "Never"),
-        ("1.2.0", {"image_pull_policy": "Never"}, "global.laucherImagePullPolicy", None),
-        (
-            "1.2.0",
-            {"image_pull_policy": "Never", "proxy": {"image_pull_policy": "Always"}},
-            "vipuProxy.image.pullPolicy",
-            "Always",
-        ),
-        ("1.2.0", {"controller": {"devel_logs": "false"}}, "controller.develLogs", False),
-        ("1.2.0", {"controller": {"devel_logs": None}}, "controller.develLogs", None),
-        ("1.2.0", {"proxy": {"log_level": "3"}}, "vipuProxy.logLevel", 3),
-        ("1.2.0", {"controller": {"host_network": True}}, "controller.hostNetwork", None),
-        ("1.1.0", {"controller": {"host_network": False}}, "controller.hostNetwork", False),
-        ("1.2.0", {"webhook": {"timeout": 10, "failure_policy": "Ignore"}}, "admissionWebhooks.failurePolicy", None),
-        ("1.2.0", {"pull_secrets": ["a"]}, "global.imagePullSecrets", [{"name": "a"}]),
-        ("1.2.0", {"worker_host_network": "yes"}, "worker.hostNetwork", True),
-    ],
-)
-def test_values(release, settings, path, value):
-    assert flat(ipu.ipu_operator_values({"release": release, **settings})).get(path) == value
-
-
-@pytest.mark.parametrize(
-    ("controllers", "value"),
-    [
-        ([], ""),
-        ([{"host": "vipu.site", "label": "ipunode=true"}], "vipu.site:8090:ipunode=true"),
-        ([{"host": "fd00::1", "port": "8091", "label": "a.site/x=y"}], "[fd00::1]:8091:a.site/x=y"),
-        ([{"host": "a", "label": "k=1"}, {"host": "a", "port": 1, "label": "k=2"}], "a:8090:k=1,a:1:k=2"),
-    ],
-)
-def test_controllers(controllers, value):
-    assert ipu.controllers_value(controllers) == value
-    back = ipu.parse_controllers(f"  {value}\n")
-    assert [(c["host"], c["label"]) for c in back] == [(c["host"], c["label"]) for c in controllers]
-
-
-@pytest.mark.parametrize(
-    ("controllers", "message"),
-    [
-        ([{"host": "localhost", "label": "a=b"}], "loopback"),
-        ([{"host": "127.0.0.1", "label": "a=b"}], "loopback"),
-        ([{"host": "a b", "label": "a=b"}], "not of the form"),
-        ([{"host": "a", "label": "ab"}], "not of the form"),
-        ([{"host": "a", "label": "a=b,c"}], "not of the form"),
-        ([{"host": "a", "label": "a=b"}, {"host": "a", "port": 8090, "label": "a=c"}], "named twice"),
-    ],
-)
-def test_controllers_that_no_operator_takes(controllers, message):
-    with pytest.raises(FabricError, match=message):
-        ipu.controllers_value(controllers)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a:8090:k=1,b:8091:k=2",
-        "- a:8090:k=1\n- b:8091:k=2\n",
-        'controllers: ["a:8090:k=1", "b:8091:k=2"]',
-        "a:8090:k=1, b:8091:k=2\n",
-    ],
-)
-def test_controllers_of_the_config_map(text):
-    assert ipu.parse_controllers(text) == [
-        {"host": "a", "port": 8090, "label": "k=1"},
-        {"host": "b", "port": 8091, "label": "k=2"},
-    ]
-
-
-@given(st.text())
-def test_any_text_is_read(text):
-    assert isinstance(ipu.parse_controllers(text), list)
-
-
-OLD = [{"label": "old=1"}, {"label": "k=1"}]
-
-
-@pytest.mark.parametrize(
-    ("controllers", "labelled", "options", "expected"),
-    [
-        ([{"label": "k=1", "nodes": ["a", "b"]}], {}, {}, {"a": {"k": "1"}, "b": {"k": "1"}}),
-        (
-            [{"label": "k=1", "nodes": ["a"]}],
-            {"a": {"k": "1"}, "b": {"k": "1"}},
-            {},
-            {"a": {"k": "1"}, "b": {"k": None}},
-        ),
-        # moved to another controller of the same key: the new value takes the old one's place
-        (
-            [{"label": "k=1", "nodes": ["a"]}, {"label": "k=2", "nodes": ["b"]}],
-            {"b": {"k": "1"}},
-            {},
-            {"a": {"k": "1"}, "b": {"k": "2"}},
-        ),
-        ([{"label": "k=2", "nodes": ["a"]}], {"a": {"old": "1"}}, {}, {"a": {"k": "2", "old": None}}),
-        ([{"label": "k=1"}], {"a": {"k": "1"}}, {}, {}),
-        ([{"label": "k=1", "nodes": []}], {"a": {"k": "1"}}, {}, {"a": {"k": None}}),
-        ([{"label": "k=1", "nodes": ["a"]}], {"b": {"k": "other"}}, {}, {"a": {"k": "1"}}),
-        ([{"label": "k=1", "nodes": ["a"]}], {"a": {"k": "1"}}, {"absent": True}, {"a": {"k": None}}),
-        ([], {}, {}, {}),
-    ],
-)
-def test_node_labels(controllers, labelled, options, expected):
-    seen = [{"name": name, "labels": labels} for name, labels in labelled.items()]
-    nodes = ipu.ipu_node_labels(controllers, OLD, seen, **options)
-    assert {node["name"]: node["labels"] for node in nodes} == expected
-
-
-def test_a_node_of_two_controllers():
-    with pytest.raises(FabricError, match=r"node a .* k=1 and k=2"):
-        ipu.ipu_node_labels([{"label": "k=1", "nodes": ["a"]}, {"label": "k=2", "nodes": ["a"]}])
+REFUSED = FabricError("The API server refused to read an object.", "x", "forbidden", "y")
 
 
 @pytest.mark.parametrize(
@@ -239,4 +23,63 @@ def test_a_node_of_two_controllers():
 def test_version(labels, image, version):
     spec = {"template": {"spec": {"containers": [{"image": image}]}}}
     metadata = {"name": "x", "namespace": "y", "labels": labels}
-    assert ipu.version_of({"metadata": metadata, "spec": spec}) == version
+    assert ipu.chart_version({"metadata": metadata, "spec": spec}) == version
+
+
+class Cluster:
+    """Lists what the test sets, or fails."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def items(self, path, **query):
+        if isinstance(self.found, Exception):
+            raise self.found
+        if path == "/api/v1/pods":
+            assert query == {"labelSelector": ipu.MANAGER_LABELS}
+        return self.found
+
+
+def pod(ready="True", name="manager"):
+    conditions = [{"type": "Ready", "status": ready}]
+    return {"metadata": {"name": name, "namespace": "o"}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "fault"),
+    [
+        ([pod()], ""),
+        ([pod("False", "old"), pod()], ""),
+        ([], "is not there"),
+        ([pod("False")], "no ready pod (o/manager)"),
+    ],
+)
+def test_operator_fault(pods, fault):
+    found = ipu.operator_fault(Cluster(pods))
+    assert fault in found
+    assert bool(found) == bool(fault)
+
+
+def test_a_user_who_may_not_list_pods_learns_nothing_about_the_pod():
+    assert ipu.operator_fault(Cluster(REFUSED)) == ""
+
+
+def test_operators_are_known_by_the_end_of_their_name():
+    def deployment(name, available):
+        metadata = {"name": name, "namespace": "n", "labels": {"helm.sh/chart": "ipu-operator-1.2.0"}}
+        return {"metadata": metadata, "status": {"availableReplicas": available} if available else {}}
+
+    names = [("ipu-operator-controller-manager", 1), ("old-ipu-operator-controller-manager", 0), ("gpu-operator", 1)]
+    found = ipu.installed_operators(Cluster([deployment(*each) for each in names]))
+    assert [(each["name"], each["available"]) for each in found] == [names[0], (names[1][0], False)]
+    assert {each["version"] for each in found} == {"1.2.0"}
+
+
+def test_nodes_with_a_label_of_a_controller():
+    nodes = [{"metadata": {"name": f"w{n}", "labels": {"k": str(n), "other": "x"}}} for n in (1, 2, 3)]
+    nodes.append({"metadata": {"name": "bare"}})
+    assert ipu.labelled_nodes(Cluster(nodes), {("k", "1"), ("k", "3")}) == [
+        {"name": "w1", "labels": {"k": "1"}},
+        {"name": "w3", "labels": {"k": "3"}},
+    ]
+    assert ipu.labelled_nodes(Cluster(REFUSED), set()) == []

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, preflight, site
 
-SCHEMA = json.loads((Path(__file__).parents[5] / "docs/plan.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "docs/plan.schema.json").read_text(encoding="utf-8"))
 RAILS = [{"name": f"rail-{rail}", "select": {"name": f"rail{rail}"}} for rail in range(8)]
 BOTH = {"name": "rdma-net", "families": ["ipv4", "ipv6"], "gateway": "10.5.0.1, fd00:5::1"}
 

@@ -13,8 +13,9 @@ from urllib.parse import quote_plus
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import parsers
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-SCRIPT = (Path(__file__).parents[5] / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8")
+SCRIPT = (ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8")
 NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "wc", "bash")  # what an image has
 
 Answers = t.Dict[str, parsers.Answer]

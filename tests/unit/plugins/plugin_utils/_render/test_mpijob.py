@@ -64,6 +64,19 @@ def test_roce():
     assert "initContainers" not in launcher
 
 
+def test_two_workers_with_a_rank_each_are_the_default():
+    replicas = job()["spec"]["mpiReplicaSpecs"]
+    assert {name: part["replicas"] for name, part in replicas.items()} == {"Launcher": 1, "Worker": 2}
+    assert job()["spec"]["slotsPerWorker"] == 1
+    assert start()[start().index("-n") + 1] == "2"
+
+
+def test_the_launcher_has_its_own_resources():
+    launcher, worker = pods(launcher_resources={"limits": {"cpu": 1}}, resources={"limits": {"cpu": 8}})
+    assert launcher["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
+    assert worker["containers"][0]["resources"]["limits"] == {"cpu": "8", "rdma/a": "1"}
+
+
 def test_tcp_needs_no_device():
     launcher, worker = pods(transport="tcp")
     program = ["env", "UCX_TLS=tcp,sm,self", "UCX_NET_DEVICES=net1", *JOB["command"]]

@@ -1,0 +1,110 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""V-IPU controllers as the IPU operator knows them, and the labels by which they find their nodes. Pure."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+PORT = 8090
+ENTRY = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
+
+
+class _Named(t.TypedDict):
+    label: str  # key=value
+
+
+class VipuController(_Named, total=False):
+    """A controller. Without `nodes`, the labels of its nodes are not managed."""
+
+    host: str
+    port: t.Union[int, str]  # PORT if missing
+    nodes: t.Optional[t.Sequence[str]]
+
+
+class NodeLabels(t.TypedDict):
+    """A node and labels of it; None removes one."""
+
+    name: str
+    labels: t.Dict[str, t.Optional[str]]
+
+
+class LabelledNode(t.TypedDict):
+    """A node, and those of its labels that are a controller's."""
+
+    name: str
+    labels: t.Dict[str, str]
+
+
+def controllers_value(controllers: t.Sequence[VipuController]) -> str:
+    """The chart's form of the controllers: host:port:label=value, separated by commas. FabricError on a wrong one."""
+    entries: t.Dict[str, str] = {}
+    for controller in controllers:
+        host, label = str(controller["host"]).strip("[]"), str(controller["label"])
+        place = f"[{host}]" if ":" in host else host
+        entry = f"{place}:{int(controller.get('port') or PORT)}:{label}"
+        endpoint = entry[: -len(label) - 1]
+        wrong = "" if ENTRY.fullmatch(entry) else "not of the form host:port:label=value"
+        if place.partition(".")[0] == "localhost" or place.startswith("127."):
+            wrong = "a loopback address, which the operator's proxy on the pod network can't reach"
+        elif endpoint in entries:
+            wrong = "named twice"
+        if wrong:
+            raise FabricError(
+                "A V-IPU controller of the IPU operator is invalid.",
+                "ipu_operator_vipu_controllers",
+                f"{entry} is {wrong}",
+                "Give each controller once: a host that pods reach, its port, and a label as key=value.",
+            )
+        entries[endpoint] = entry
+    return ",".join(entries.values())
+
+
+def parse_controllers(text: str) -> t.List[VipuController]:
+    """The controllers in a text of the operator's ConfigMap."""
+    return [
+        {"host": host.strip("[]"), "port": int(port), "label": f"{key}={value}"}
+        for host, port, key, value in ENTRY.findall(text)
+    ]
+
+
+def label_pair(label: str) -> t.Tuple[str, str]:
+    """Key and value of key=value."""
+    key, _equals, value = str(label).partition("=")
+    return key, value
+
+
+def ipu_node_labels(
+    controllers: t.Sequence[VipuController],
+    former: t.Sequence[VipuController] = (),
+    labelled: t.Sequence[LabelledNode] = (),
+    absent: bool = False,
+) -> t.List[NodeLabels]:
+    """The labels that node_labels has to set, and to remove from nodes that a controller serves no more.
+
+    former: the controllers that the operator knows now. labelled: the nodes as they are. absent: the operator is
+    removed, and the labels of all its controllers with it.
+    """
+    wanted: t.Dict[str, t.Dict[str, t.Optional[str]]] = {}
+    for controller in controllers:
+        key, value = label_pair(controller["label"])
+        for name in [] if absent else controller.get("nodes") or []:
+            labels = wanted.setdefault(name, {})
+            if labels.setdefault(key, value) != value:
+                raise FabricError(
+                    "A node can have one V-IPU controller for a label.",
+                    f"node {name} in ipu_operator_vipu_controllers",
+                    f"{key}={labels[key]} and {key}={value}",
+                    "Remove the node from one of the two.",
+                )
+    unmanaged = {label_pair(controller["label"]) for controller in controllers if controller.get("nodes") is None}
+    managed = {label_pair(controller["label"]) for controller in [*controllers, *former]} - unmanaged
+    for node in labelled:
+        for key, value in managed:
+            if node["labels"].get(key) == value:
+                wanted.setdefault(node["name"], {}).setdefault(key, None)
+    return [{"name": name, "labels": wanted[name]} for name in sorted(wanted)]

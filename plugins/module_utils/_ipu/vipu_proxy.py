@@ -1,0 +1,92 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The V-IPU proxy of the IPU operator: how many IPUs are used and free, and which partitions would fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import PARTITION_SIZES
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, Object, message_of
+from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuCount, IpuUsage, PartitionRoom
+
+Answer = t.TypeVar("Answer")
+
+# In check mode, where the operator may still have to be installed.
+NO_IPUS: IpuUsage = {"total": {"used": 0, "available": 0, "ipus": 0}, "namespaces": {}, "sizes": []}
+
+
+@dataclasses.dataclass(frozen=True)
+class ProxyAddress:
+    """The proxy's Service."""
+
+    namespace: str
+    service: str
+    port: int
+
+
+def ipu_count(counts: Object) -> IpuCount:
+    """A count of IPUs as /stats gives it, in whole numbers."""
+    used, available = int(counts["used"]), int(counts["available"])
+    return {"used": used, "available": available, "ipus": used + available}
+
+
+def read_stats(answer: Object) -> IpuUsage:
+    """The answer of /stats: a count for each namespace that has partitions, and the total beside them."""
+    counts = {name: ipu_count(value) for name, value in answer.items()}
+    return {"total": counts.pop("total"), "namespaces": counts, "sizes": []}
+
+
+def read_room(size: int, answer: Object) -> PartitionRoom:
+    """The answer of /query. Its word `available` is true with no partition left too: only the number counts."""
+    number = int(answer["numOfPartitions"])
+    return {"size": size, "partitions": number, "fits": number > 0, "message": str(answer.get("message") or "")}
+
+
+def check_sizes(sizes: t.Sequence[int]) -> None:
+    wrong = [size for size in sizes if size not in PARTITION_SIZES]
+    if wrong:
+        allowed = ", ".join(map(str, PARTITION_SIZES))
+        raise FabricError(
+            "The options were checked.",
+            "partition_sizes",
+            "; ".join(f"{size} is not one of {allowed}" for size in wrong),
+            f"A partition has a power of two of IPUs, up to {PARTITION_SIZES[-1]}.",
+        )
+
+
+class VipuProxy:
+    """The proxy, reached through the API server: it has no address outside of the cluster."""
+
+    def __init__(self, cluster: Cluster, address: ProxyAddress) -> None:
+        self.cluster = cluster
+        service = f"http:{address.service}:{address.port}"
+        self.path = f"/api/v1/namespaces/{address.namespace}/services/{service}/proxy"
+
+    def ask(self, verb: str, path: str, read: t.Callable[[Object], Answer], body: t.Any = None) -> Answer:
+        """The answer as `read` understands it. FabricError when there is none, or one of another form."""
+        try:
+            return read(self.cluster.request(verb, f"{self.path}{path}", body=body))
+        except ApiError as error:
+            seen, cause = f"{error.status}: {message_of(error)}", error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            seen, cause = f"an answer that can't be read ({type(error).__name__}: {error})", error
+        raise FabricError(
+            "The V-IPU proxy was asked for its IPUs.",
+            f"{self.path}{path}",
+            seen,
+            "Check namespace, service and port, and that the Deployment ipu-operator-vipu-proxy is ready. Its user "
+            "needs the right to get and create services/proxy.",
+        ) from cause
+
+    def usage(self, sizes: t.Sequence[int]) -> IpuUsage:
+        """IPUs in use and free, and how many more partitions of each size are possible."""
+        usage = self.ask("get", "/stats", read_stats)
+        usage["sizes"] = [
+            self.ask("post", "/query", functools.partial(read_room, size), {"size": size}) for size in sizes
+        ]
+        return usage

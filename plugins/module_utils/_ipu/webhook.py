@@ -1,0 +1,117 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The IPU operator's webhook: when its certificate expires, and how IPUJobs are updated while it does not answer.
+
+Webhooks are never removed: for a moment their failures are ignored, so a webhook that answers again is asked again.
+What was changed is noted in an annotation, from which a later run restores it when this one is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    Object,
+    refusal,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Certificate
+
+SECRET = "ipu-operator-admission"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+# On a configuration: the failure policies to restore, as JSON by the name of the webhook.
+ANNOTATION = "ipu.fabric/failure-policies"
+SAVED = f"metadata.annotations.{quoted(ANNOTATION)}"
+# The names of webhooks that fail requests about IPUJobs while they do not answer. Fail is the API's default.
+STRICT = (
+    "webhooks[?(failurePolicy || 'Fail') == 'Fail' && rules[?contains(apiGroups || `[]`, 'graphcore.ai')"
+    " && (contains(resources || `[]`, 'ipujobs') || contains(resources || `[]`, '*'))]].name"
+)
+# Merges lists by name: what else is in a webhook, such as a new certificate, stays.
+MERGE_BY_NAME = "application/strategic-merge-patch+json"
+
+
+def read_certificate(cluster: Cluster, namespace: str) -> Certificate:
+    """The certificate of the operator in a namespace."""
+    end = first_end(cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{SECRET}"))
+    if end is None:
+        return {"end": "", "days": None}
+    return {"end": end.isoformat(), "days": (end - datetime.datetime.now(datetime.timezone.utc)).days}
+
+
+def is_unanswered(message: str) -> bool:
+    """Whether the API server refused a request because a webhook did not answer."""
+    return "failed calling webhook" in message
+
+
+def set_failure_policies(
+    cluster: Cluster, path: str, policies: t.Mapping[str, str], saved: t.Optional[t.Mapping[str, str]]
+) -> None:
+    """Change failure policies, by the name of the webhook, and note what to restore; None removes the note."""
+    note = None if saved is None else json.dumps(saved, sort_keys=True)
+    webhooks = [{"name": name, "failurePolicy": policy} for name, policy in policies.items()]
+    body: Object = {"metadata": {"annotations": {ANNOTATION: note}}, **({"webhooks": webhooks} if webhooks else {})}
+    try:
+        cluster.request("patch", path, body=body, content_type=MERGE_BY_NAME)
+    except ApiError as error:
+        if error.status != 404:  # uninstalled meanwhile
+            raise refusal(error, "change the failure policies of the IPU operator's webhooks in", path) from error
+
+
+def read_configurations(cluster: Cluster) -> t.List[t.Tuple[str, Object]]:
+    """All webhook configurations of the cluster, with their paths."""
+    return [
+        (f"{CONFIGURATIONS}/{kind}/{query('metadata.name', configuration)}", configuration)
+        for kind in KINDS
+        for configuration in cluster.items(f"{CONFIGURATIONS}/{kind}")
+    ]
+
+
+def ignore_failures(cluster: Cluster) -> None:
+    """Let updates of IPUJobs pass where a webhook does not answer."""
+    for path, configuration in read_configurations(cluster):
+        names = query(STRICT, configuration)
+        if names:
+            saved = json.loads(query(SAVED, configuration) or "{}")
+            policies = dict.fromkeys(names, "Ignore")
+            set_failure_policies(cluster, path, policies, {**saved, **dict.fromkeys(names, "Fail")})
+
+
+def restore_failures(cluster: Cluster) -> None:
+    """Restore the failure policies that this run, or one that was killed, has changed."""
+    for path, configuration in read_configurations(cluster):
+        note = query(SAVED, configuration)
+        if note:
+            present = query("webhooks[].name", configuration) or []
+            policies = {name: policy for name, policy in json.loads(note).items() if name in present}
+            set_failure_policies(cluster, path, policies, None)
+
+
+def restore_after_kill(cluster: Cluster) -> None:
+    """Restore what a killed run has left. A user who may not read webhooks has not changed any either."""
+    try:
+        read_configurations(cluster)
+    except FabricError:
+        return
+    restore_failures(cluster)
+
+
+@contextlib.contextmanager
+def failures_ignored(cluster: Cluster) -> t.Iterator[None]:
+    """Ignore for as long as this takes that the operator's webhooks do not answer."""
+    with termination_as_error():
+        try:
+            ignore_failures(cluster)
+            yield
+        finally:
+            restore_failures(cluster)

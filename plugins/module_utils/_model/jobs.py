@@ -1,0 +1,101 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""IPUJobs, their pods and logs, and the IPUs that are free, as ipujob and ipujob_info return them."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class ContainerExit(t.TypedDict):
+    """A container that has ended."""
+
+    container: str
+    exit_code: int
+    reason: str  # the kubelet's word, such as OOMKilled; may be empty
+
+
+class PodView(t.TypedDict):
+    """A pod of a job. Empty text: not known yet."""
+
+    name: str
+    role: str  # launcher or worker
+    phase: str  # as the API has it
+    node: str
+    ip: str
+    exits: t.List[ContainerExit]
+    problems: t.List[str]
+
+
+class JobProgress(t.TypedDict):
+    """How far a job is."""
+
+    state: str  # Pending, Running, Restarting, Completed, Failed or Deleting
+    status: str  # the operator's own word; empty until it has reconciled the job
+    instances: int
+    instances_wanted: t.Optional[int]
+    workers_active: int
+    workers_succeeded: int
+    workers_failed: int
+    restarts: int
+    message: str  # the operator's last one
+    awaited: t.List[str]  # what the job waits for, faults first
+
+
+class ProgressStep(JobProgress):
+    """A change that was seen during a wait."""
+
+    seconds: float  # since the wait began
+
+
+class JobView(JobProgress):
+    """A job. Times are text, as in the API; empty: not yet."""
+
+    name: str
+    namespace: str
+    labels: t.Dict[str, str]
+    uid: str
+    created: str
+    started: str
+    ended: str
+    deleting: bool
+    held: bool  # the operator's finalizer is set: it has not released the partitions yet
+    ipus: int  # of all instances
+    partitions: t.List[str]  # names in V-IPU
+    pods: t.List[PodView]
+    spec: t.Mapping[str, object]  # as the API has it
+
+
+class LogView(t.TypedDict):
+    """The log of one container."""
+
+    name: str  # POD.CONTAINER
+    file: str  # path; empty: none was written
+    tail: t.List[str]  # the last lines
+    error: str  # why it could not be read; empty: it could
+
+
+class IpuCount(t.TypedDict):
+    """IPUs as the V-IPU proxy counts them."""
+
+    used: int
+    available: int
+    ipus: int  # both together
+
+
+class PartitionRoom(t.TypedDict):
+    """How many more partitions of a size are possible."""
+
+    size: int  # IPUs
+    partitions: int
+    fits: bool  # one at least
+    message: str  # the proxy's
+
+
+class IpuUsage(t.TypedDict):
+    """The answers of the V-IPU proxy."""
+
+    total: IpuCount
+    namespaces: t.Dict[str, IpuCount]
+    sizes: t.List[PartitionRoom]
