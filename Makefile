@@ -91,7 +91,7 @@ format: setup ## Format the Python and Go code
 	@ruff check --fix-only --quiet . && ruff format . && gofmt -w testbed
 
 .PHONY: lock
-lock: setup ## Write the lock files anew from requirements.in
+lock: setup ## Rewrite the lock files from requirements.in
 	@hack/lock.sh
 
 .PHONY: docs

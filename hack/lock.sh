@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Write the lock files from the requirements.in files: exact versions with hashes, and no address of any registry.
+# Rewrite the lock files from the requirements.in files: exact versions with hashes, and no address of any registry.
 . "$(dirname "$0")/lib.sh"
 
 tools=$CACHE/lock-tools

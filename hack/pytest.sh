@@ -14,9 +14,9 @@ if [[ $packages != */python"$version"/* ]]; then
         exit 77
     fi
     venv=$(venv_for "$python" tests/unit/requirements.txt)
-    # Modules build on kubernetes.core: the main environment lends its collections, and none of its packages.
-    mkdir -p .cache/lent
-    ln -sfn "$packages/ansible_collections" .cache/lent/ansible_collections
-    PYTHONPATH+=:$ROOT/.cache/lent
+    # Modules build on kubernetes.core: take its collections from the main environment, and none of its packages.
+    mkdir -p .cache/borrowed
+    ln -sfn "$packages/ansible_collections" .cache/borrowed/ansible_collections
+    PYTHONPATH+=:$ROOT/.cache/borrowed
 fi
 exec "$venv/bin/python" -m pytest --junitxml "$report" "$@"

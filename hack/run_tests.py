@@ -32,7 +32,7 @@ PULSE = 60  # seconds between two lines about a suite that is still running
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A command whose exit code is its verdict; {junit} in it is the report that it writes, if it writes one."""
+    """A command whose exit code is its result; {junit} in it is the report that it writes, if it writes one."""
 
     name: str
     command: str

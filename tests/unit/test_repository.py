@@ -131,6 +131,15 @@ def test_links_in_documents_lead_somewhere():
     assert broken == []
 
 
+def test_contributing_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:plugins|roles|hack|tests|testbed)/[\w./*-]+)`", text)
+    assert len(named) >= 10
+    assert [path for path in named if path != "roles/NAME" and not list(ROOT.glob(path.rstrip("/")))] == []
+    targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`make ([a-z0-9-]+)", text)) <= set(targets)
+
+
 @pytest.mark.parametrize("path", ["requirements.txt", "tests/unit/requirements.txt"])
 def test_lock_file_pins_everything_and_names_no_host(path):
     text = (ROOT / path).read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -81,6 +82,21 @@ def test_molecule_scenarios_are_all_run(run_tests):
     commands = [suite.command for suite in run_tests.SUITES if "hack/molecule.sh" in suite.command]
     assert {word for command in commands for word in command.partition("hack/molecule.sh ")[2].split()} == scenarios
     assert "default" in scenarios  # what `molecule test` runs
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("pytest", "--collect-only", "tests/unit/test_repository.py"), ("ansible-doc", "ipu.fabric.rdma_info")],
+    ids=lambda command: command[0],
+)
+def test_tools_need_no_variables(command):
+    """Typed in a checkout with the virtual environment active, and nothing else set."""
+    folder = Path(sys.executable).parent
+    environment = {"HOME": os.environ["HOME"], "PATH": f"{folder}:/usr/bin:/bin", "LANG": "C.UTF-8"}
+    done = subprocess.run(
+        [folder / command[0], *command[1:]], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_clean_ends_every_testbed(tmp_path):

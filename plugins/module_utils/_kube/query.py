@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import typing as t
@@ -18,6 +17,8 @@ Object = t.Dict[str, t.Any]  # of the API, as JSON
 
 @functools.lru_cache(maxsize=None)
 def _compiled(expression: str) -> t.Any:
+    import jmespath  # here: filters that share a file with readers of objects need it not
+
     return jmespath.compile(expression)
 
 

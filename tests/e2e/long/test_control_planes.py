@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Three control planes behind a load balancer: made from bare hosts; the first of them down, and made anew."""
+"""Three control planes behind a load balancer: made from bare hosts; the first of them down, and reinstalled."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_the_first_is_down(three: Bed) -> None:
     assert "planned from its last observation, of" in " ".join(rest.shown.split())
 
 
-def test_a_worker_is_made_anew(three: Bed) -> None:
+def test_a_worker_is_reinstalled(three: Bed) -> None:
     three.testbed("reset", "w1")
     assert three.play("site").code == 0
     assert sorted(ready(three)) == [*PLANES, "w1"]
 
 
-def test_the_first_is_made_anew(three: Bed) -> None:
+def test_the_first_is_reinstalled(three: Bed) -> None:
     """It joins the cluster that is there: were it to begin another, both would answer behind one address."""
     three.testbed("reset", "cp1")
     assert three.play("site").code == 0

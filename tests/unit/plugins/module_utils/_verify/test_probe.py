@@ -410,7 +410,7 @@ def test_deployments_of_the_ipu_operator_are_found_wherever_they_are(monkeypatch
     monkeypatch.setattr(
         cluster_facts, "proxy_health", lambda cluster, proxy: {"healthy": proxy["ready"] == 1, "seen": ""}
     )
-    monkeypatch.setattr(cluster_facts, "certificate", lambda cluster, namespace: asked.append(namespace))
+    monkeypatch.setattr(cluster_facts, "read_certificate", lambda cluster, namespace: asked.append(namespace))
     found = cluster_facts.ipu_facts(api)
     assert [(each["ready"], each["wanted"]) for each in found["deployments"]] == [(0, 1), (1, 2)]
     assert found["proxy"]["healthy"]
