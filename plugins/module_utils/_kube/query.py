@@ -9,15 +9,12 @@ import functools
 import json
 import typing as t
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
-    import jmespath
-
 Object = t.Dict[str, t.Any]  # of the API, as JSON
 
 
 @functools.lru_cache(maxsize=None)
 def _compiled(expression: str) -> t.Any:
-    import jmespath  # here: filters that share a file with readers of objects need it not
+    import jmespath  # not at the top: filters that only share a file with readers of objects do without
 
     return jmespath.compile(expression)
 
