@@ -13,8 +13,8 @@ description:
   - Applies objects of any kind by server-side apply with strict field validation. A field that the server does not know
     is an error, where M(kubernetes.core.k8s) would drop it silently.
   - Objects are applied in their order and removed in the reverse order, all in one call.
-  - In check mode the server judges the objects in a dry run. A cluster, namespace or kind that is not there yet counts
-    as missing.
+  - In check mode the server validates the objects in a dry run. A cluster, namespace or kind that is not there yet
+    counts as missing.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

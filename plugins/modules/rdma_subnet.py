@@ -80,10 +80,10 @@ options:
     default: whereabouts
   ipam_release:
     description:
-      - Release of the network operator that nv-ipam belongs to.
+      - Release of the network operator that nv-ipam belongs to. Empty is the newest.
       - Before 24.7 pools know no exclusions. Before 26.1 nodes also get blocks in which all addresses are excluded.
     type: str
-    default: 26.4.1
+    default: ""
   pool_name:
     description: Name of the IPPool for RV(ipam). Without it nv-ipam takes the pool that is named as the network.
     type: str
@@ -218,7 +218,7 @@ def main() -> None:
             "avoid": {"type": "list", "elements": "str", "default": []},
             "pods": {"type": "int", "default": 0},
             "ipam": {"type": "str", "choices": ["whereabouts", "nv-ipam"], "default": "whereabouts"},
-            "ipam_release": {"type": "str", "default": "26.4.1"},
+            "ipam_release": {"type": "str", "default": ""},
             "pool_name": {"type": "str", "default": ""},
         },
         plan_addresses,

@@ -168,7 +168,7 @@ def ends(code: int = 0, clean: bool = False, over: bool = True, restarts: int = 
     return step
 
 
-def anew(o: Operator, job: Object) -> None:
+def restart(o: Operator, job: Object) -> None:
     """What a restart does to the pods."""
     o.remove_pods(job)
     o.kubelet.ended.clear()

@@ -45,7 +45,7 @@ def play(api: ApiServer, playbook: Path, *options: str, **variables: t.Any) -> s
     [("native-training", {"native_workload_user": "0"}), ("native-inference", {"example_replicas": "3"})],
 )
 def test_native_workloads(api: ApiServer, name: str, given: t.Dict[str, str]) -> None:
-    """Nothing runs here, so what would be applied is judged by a dry run. Variables of the command line are text."""
+    """Nothing runs here, so what would be applied is checked by a dry run. Variables of the command line are text."""
     assert RECAP.format(1) in play(api, EXAMPLES / f"{name}.yml", "--check")
     assert RECAP.format(1) in play(api, EXAMPLES / f"{name}.yml", "--check", **given)
     assert RECAP.format(0) in play(api, EXAMPLES / f"{name}.yml", native_workload_state="absent")

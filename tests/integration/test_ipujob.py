@@ -28,10 +28,10 @@ from ansible_collections.ipu.fabric.tests.integration.ipu_players import (
     Kubelet,
     Object,
     Operator,
-    anew,
     ends,
     idle,
     pending,
+    restart,
     runs,
     writes,
 )
@@ -184,7 +184,7 @@ def test_a_failure_says_why_now_and_at_the_next_run_until_it_is_made_anew(jobs: 
 
 
 def test_a_restart_is_no_failure(jobs: Modules, operator: Operator, tmp_path: Path) -> None:
-    operator.scripts["retry"] = [runs("first"), idle, ends(1, over=False), idle, anew, idle, runs("second"), ends()]
+    operator.scripts["retry"] = [runs("first"), idle, ends(1, over=False), idle, restart, idle, runs("second"), ends()]
     policy = {"type": "OnFailure", "back_off_limit": 2}
     result = jobs("ipujob", name="retry", restart_policy=policy, state="finished", logs={"path": str(tmp_path)}, **JOB)
     assert result["job"]["state"] == "Completed"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MPIJobs and native workloads, judged by a real API server; and how the end of a job is waited for."""
+"""MPIJobs and native workloads, checked by a real API server, and the wait for the end of a job."""
 
 from __future__ import annotations
 

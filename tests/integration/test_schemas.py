@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the roles render, judged by the real definitions of every release."""
+"""What the roles render, checked against the real CRDs of every release."""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ NV_IPAM_SKIPS = (26, 1)  # first release that passes over blocks without a free 
 
 
 def parse_release(text: str) -> t.Tuple[int, int]:
-    """Year and month of a network operator release such as 26.4.1 or v25.10.0-rc.1."""
+    """Year and month of a network operator release such as 26.4.1 or v25.10.0-rc.1; empty text is the newest."""
+    if not text:
+        return NV_IPAM_SKIPS
     match = re.match(r"v?(\d+)\.(\d+)", text)
     if not match:
         raise FabricError(

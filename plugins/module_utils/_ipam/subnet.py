@@ -11,6 +11,7 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.blocks import plan_blocks, pool_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.excludes import exclude_list
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
@@ -30,6 +31,8 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 
 Interface = t.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 Interfaces = t.Mapping[str, Interface]  # by the node's name
+
+SHOWN = 5  # names in a message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,14 +56,8 @@ class SubnetRequest:
     avoid: t.Sequence[str] = ()  # CIDRs that the subnet must not overlap
     pods: int = 0  # addresses in all; 0: at least one
     ipam: str = "whereabouts"  # or nv-ipam
-    ipam_release: str = "26.4.1"  # of the network operator
+    ipam_release: str = ""  # of the network operator; empty: the newest
     pool_name: str = ""  # of the nv-ipam IPPool
-
-
-def _names(names: t.Iterable[str], most: int = 5) -> str:
-    listed = sorted(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
 
 
 def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
@@ -107,7 +104,7 @@ def _network(interfaces: Interfaces) -> Network:
             "All nodes of one fabric network must be on one subnet.",
             "nodes",
             "; ".join(
-                f"{network}: {_names(names)}"
+                f"{network}: {shorten_list(sorted(names), SHOWN)}"
                 for network, names in sorted(groups.items(), key=lambda item: str(item[0]))
             ),
             "Correct the prefix of the nodes that differ, or plan one network for each subnet.",
@@ -116,7 +113,7 @@ def _network(interfaces: Interfaces) -> Network:
         if len(names) > 1:
             raise FabricError(
                 "Each node needs an address of its own.",
-                _names(names),
+                shorten_list(sorted(names), SHOWN),
                 f"both have {address}",
                 "Give one of them another address.",
             )
@@ -182,7 +179,7 @@ def _mtu(nodes: t.Iterable[FabricNode]) -> t.Tuple[int, t.List[str]]:
             by_mtu.setdefault(node.mtu, []).append(node.name)
     warnings = []
     if len(by_mtu) > 1:
-        seen = "; ".join(f"{mtu}: {_names(names)}" for mtu, names in sorted(by_mtu.items()))
+        seen = "; ".join(f"{mtu}: {shorten_list(sorted(names), SHOWN)}" for mtu, names in sorted(by_mtu.items()))
         warnings.append(f"The fabric NICs have different MTUs, pods get the least ({seen}).")
     return min(by_mtu, default=0), warnings
 

@@ -72,14 +72,6 @@ def comparable(obj: t.Optional[Object]) -> t.Optional[Object]:
     return {**kept, "metadata": metadata}
 
 
-def field(obj: t.Optional[Object], path: str) -> t.Any:
-    """The value at `status.state`, or None where any part is missing."""
-    value: t.Any = obj
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
 class Resource(t.NamedTuple):
     """Where the objects of a kind live."""
 

@@ -110,8 +110,6 @@ _PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
     (26, 1): ("26.1.0", "26.1.1", "26.1.2"),
     (26, 4): ("26.4.0", "26.4.1"),
 }
-# For whom no release is known: the newest that is generally available.
-NEWEST_NETWORK_OPERATOR = [operator.newest for operator in NETWORK_OPERATORS.values() if operator.released][-1]
 # The release that brought each feature, and the first one without it.
 _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
     "deploy_cr": ((1, 3), (24, 10)),

@@ -24,7 +24,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     WhereaboutsRange,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import NEWEST_NETWORK_OPERATOR
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import HostLink, NetworkLinks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
@@ -146,7 +145,7 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             pods=needed,
             # Spiderpool allocates single addresses, as whereabouts does.
             ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
-            ipam_release=releases["network_operator"] if releases["features"] else NEWEST_NETWORK_OPERATOR,
+            ipam_release=releases["network_operator"] if releases["features"] else "",
             pool_name=pool_name,
         )
         subnet = plan_subnet(request)

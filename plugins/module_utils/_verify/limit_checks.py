@@ -7,30 +7,15 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.limits import limit_bytes, readable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NODE_POD, result, skip
 
 
-def limit_bytes(limit: str) -> float:
-    return float("inf") if limit in ("unlimited", "infinity", "-1") else float(limit)
-
-
-def readable_limit(limit: str) -> str:
-    """`unlimited`, or bytes in the largest binary unit that divides them."""
-    if limit_bytes(limit) == float("inf"):
-        return "unlimited"
-    size = int(limit)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size % 1024 or unit == "GiB" or not size:
-            break
-        size //= 1024
-    return f"{size} {unit}"
-
-
 def check_limits(probe: Probe, expect: Expect) -> t.Iterator[Check]:
-    note = "" if readable_limit(expect.memlock) == "unlimited" else " (expectation lowered from unlimited)"
-    expected = readable_limit(expect.memlock) + note
+    note = "" if readable(expect.memlock) == "unlimited" else " (expectation lowered from unlimited)"
+    expected = readable(expect.memlock) + note
     for node, pod in sorted(probe["pods"].items()):
         users = (("memlock_root", 0, pod.get("root")), ("memlock_user", 1000, pod.get("user")))
         for check, uid, facts in users:
@@ -43,4 +28,4 @@ def check_limits(probe: Probe, expect: Expect) -> t.Iterator[Check]:
                 yield result(check, False, expected, seen, node=node)
                 continue
             good = limit_bytes(limit["soft"]) >= limit_bytes(expect.memlock)
-            yield result(check, good, expected, readable_limit(limit["soft"]) + (note if good else ""), node=node)
+            yield result(check, good, expected, readable(limit["soft"]) + (note if good else ""), node=node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import TWO_PODS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
@@ -58,9 +59,8 @@ def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[s
     leaked = [entry for entry in pool["leaked"] if entry["why"] != TWO_PODS]
     faults = []
     if pool["leaked"]:
-        told = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["leaked"][:SHOWN]]
-        more = len(pool["leaked"]) - SHOWN
-        faults.append(f"leaked: {', '.join(told)}" + (f" and {more} more" if more > 0 else ""))
+        leaks = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["leaked"]]
+        faults.append(f"leaked: {shorten_list(leaks, SHOWN)}")
     full = exhausted(pool, nodes)
     if full:
         faults.append(full)

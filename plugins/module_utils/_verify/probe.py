@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
@@ -84,7 +84,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
             "Run the plan first (playbook ipu.fabric.plan) and pass its fact, or the content of plan.json.",
         )
     start = time.monotonic()
-    with ThreadPoolExecutor(options.forks) as pool, stoppable():
+    with ThreadPoolExecutor(options.forks) as pool, termination_as_error():  # or pods would stay
         outside = Run(cluster, plan, options, pool)
         pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes an address, or gives one back
         remove_leftovers(outside)
@@ -108,21 +108,6 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
         "host_traffic": measure_hosts(run, pods),
         "webhook": accepted.result() if accepted else None,
     }
-
-
-@contextlib.contextmanager
-def stoppable() -> t.Iterator[None]:
-    """Make a kill unwind the stack like Ctrl-C does, so that the pods are removed."""
-
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt(f"signal {number}")
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # Namespace

@@ -176,7 +176,7 @@ def test_a_pid_that_is_somebody_elses() -> None:
     machine = vm.Machine(1)
     machine.state.mkdir(parents=True)
     assert machine.pid() == 0
-    (machine.state / "pid").write_text("1\n")  # init's: the emulator ended, and numbers are dealt anew
+    (machine.state / "pid").write_text("1\n")  # init's: the emulator ended, and its number was reused
     assert machine.pid() == 0
     assert machine.status() == "does not run"
 

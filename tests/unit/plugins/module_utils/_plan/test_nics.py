@@ -73,7 +73,7 @@ def rack(tree) -> t.List[host_links.Link]:
     [
         ({"name": "ens1f0np0"}, "ens1f0np0"),
         ({"name": "ens1*"}, "ens1f0np0"),  # the other port has no address
-        ({"name": "ens1f1np1"}, "ens1f1np1"),  # named, so it is this one, up or not: the plan judges it
+        ({"name": "ens1f1np1"}, "ens1f1np1"),  # named, so it is this one, up or not: the plan checks it
         ({"name": "bond?"}, "bond0"),
         ({"name": "ens2f0np0"}, "ens2f0np0"),  # with a VLAN on it, but not its member
         ({"name": "enp129s0f0*"}, "ens1f0np0"),  # an alternative name

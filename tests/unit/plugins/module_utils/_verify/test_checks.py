@@ -10,10 +10,10 @@ import functools
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.limits import readable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric, counts
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.limit_checks import readable_limit
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
 
 Facts = t.Dict[str, t.Any]
@@ -561,7 +561,7 @@ def test_a_pod_with_the_other_address_of_a_host() -> None:
     ],
 )
 def test_readable(limit: str, text: str) -> None:
-    assert readable_limit(limit) == text
+    assert readable(limit) == text
 
 
 def test_every_check_has_a_place_and_a_next_step() -> None:
