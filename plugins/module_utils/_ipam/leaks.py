@@ -11,9 +11,8 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress
 
 NO_POD = "no such pod runs"

@@ -19,8 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, pool_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress, NodeAllocation
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`

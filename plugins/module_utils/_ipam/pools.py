@@ -18,8 +18,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts impor
     WHEREABOUTS,
     whereabouts_pools,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
 PAGE = 500  # pods a request: all pods of a large cluster in one answer hurt the API server

@@ -18,8 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
 SPIDERPOOL = "/apis/spiderpool.spidernet.io/v2beta1"

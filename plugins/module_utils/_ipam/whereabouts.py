@@ -20,9 +20,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
     read_range,
     union,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`

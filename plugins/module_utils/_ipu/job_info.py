@@ -17,8 +17,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.vipu_proxy import 
     VipuProxy,
     check_sizes,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuUsage, JobView
 
 

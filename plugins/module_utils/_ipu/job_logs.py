@@ -17,11 +17,10 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     TransportError,
     message_of,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import LogView
 
 CONNECT_TIMEOUT = 10

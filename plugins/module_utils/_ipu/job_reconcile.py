@@ -30,13 +30,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import is_
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     comparable,
     connect,
     refusal,
     unknown_kind,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 INSTANCES, UID = "spec.jobInstances", "metadata.uid"
 DELETE_FIRST = "Delete it first (state: absent), or set recreate: true to have that done here."

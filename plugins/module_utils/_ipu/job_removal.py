@@ -31,13 +31,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import (
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     describe,
     message_of,
     refusal,
     wait_until,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 ASK_OPERATOR = 5  # seconds between two checks of the operator
 ATTEMPTS = 5

@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NET
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+    from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 
 # Names of pods, ConfigMaps and partitions are made from the job's: a longer one fails long after it was accepted.
 MAX_NAME = 36

@@ -13,7 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import quer
 
 if t.TYPE_CHECKING:
     from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest, RestartPolicy, Volume
-    from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+    from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 
 API = "graphcore.ai/v1alpha1"
 FINALIZER = "ipu.finalizers.graphcore.ai"

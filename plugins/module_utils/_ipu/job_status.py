@@ -24,7 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
 )
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Object
+    from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 
 ENDED = ("Completed", "Succeeded")
 FAILED = ("Failed", "Error")

@@ -21,8 +21,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import 
     progress_line,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import ContainerExit, LogView, ProgressStep
 
 # Seconds that a fault, a gone job or an end that may still become a restart has to stay before it counts.

@@ -19,8 +19,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_jobs
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import job_name
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import operator_view
 

@@ -11,7 +11,8 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import PARTITION_SIZES
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, Object, message_of
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, message_of
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuCount, IpuUsage, PartitionRoom
 
 Answer = t.TypeVar("Answer")

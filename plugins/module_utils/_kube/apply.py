@@ -14,14 +14,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     Cluster,
-    Object,
     comparable,
     connect,
     describe,
     unknown_kind,
     wait_until,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
 

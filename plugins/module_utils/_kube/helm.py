@@ -26,7 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_rende
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import (
     NO_RENDER,
     RENDER_LABEL,
@@ -34,7 +34,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage impo
     read_releases,
     split_pending,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 try:
     import yaml

@@ -11,13 +11,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     describe,
     message_of,
     persist,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem, container_statuses, pod_problems
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 # By kind: its API, and the label of its pods.
 KINDS = {

@@ -10,8 +10,8 @@ from multiprocessing.pool import ThreadPool
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, Object, connect, refusal
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, connect, refusal
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 NODES = "/api/v1/nodes"
 ATTEMPTS = 5

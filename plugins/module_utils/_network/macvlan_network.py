@@ -9,15 +9,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    Cluster,
-    Object,
-    connect,
-    unknown_kind,
-    wait_until,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect, unknown_kind, wait_until
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object, readable_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._network.prune import prune_networks
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Object, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")

@@ -18,9 +18,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts impor
     bounded_range,
     read_ipams,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, Object, describe
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API
 

@@ -23,7 +23,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts impor
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     connect,
     describe,
     refusal,
@@ -38,7 +37,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
     named_pools,
     networks_of,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API, readable_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of

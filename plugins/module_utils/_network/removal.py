@@ -10,15 +10,9 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    Cluster,
-    Object,
-    connect,
-    describe,
-    wait_until,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect, describe, wait_until
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 MELLANOX = "mellanox.com/v1alpha1"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"

@@ -16,13 +16,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import rea
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     TransportError,
     message_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import decode_release
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     ChartRelease,

@@ -17,12 +17,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import AP
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
-    Object,
     TransportError,
     message_of,
     refusal,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Answer,

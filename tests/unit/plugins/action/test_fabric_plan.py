@@ -144,8 +144,11 @@ def test_a_file_in_the_way(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    def refuse(*_paths):
+        raise OSError("no space")
+
     (tmp_path / "plan.json").write_text("old")
-    monkeypatch.setattr(os, "replace", lambda *_paths: (_ for _ in ()).throw(OSError("no space")))
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="no space"):
         write_file(str(tmp_path / "plan.json"), "new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("plan.json", "old")]

@@ -61,11 +61,11 @@ def shape(value: t.Any) -> t.Any:
 
 def check_documented(described: t.Dict[str, t.Any], value: t.Any, where: str) -> None:
     """That a returned value has the documented type and keys, at every depth, or those of the sample."""
-    assert type(value) is TYPES[described["type"]], where
+    assert value.__class__ is TYPES[described["type"]], where
     items = value if isinstance(value, list) else [value]
     for item in items:
         if isinstance(value, list):
-            assert type(item) is TYPES[described["elements"]], where
+            assert item.__class__ is TYPES[described["elements"]], where
         if "contains" in described:
             assert set(item) == set(described["contains"]), where
             for key, inner in described["contains"].items():

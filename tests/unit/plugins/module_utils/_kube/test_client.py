@@ -47,13 +47,6 @@ def test_comparable_leaves_out_what_the_server_adds():
 
 
 @pytest.mark.parametrize(
-    ("path", "value"), [("status.state", "ready"), ("status.none", None), ("status.state.deeper", None), ("x.y", None)]
-)
-def test_field(path, value):
-    assert client.field({"status": {"state": "ready"}}, path) == value
-
-
-@pytest.mark.parametrize(
     ("error", "passes"),
     [
         (client.TransportError(), True),

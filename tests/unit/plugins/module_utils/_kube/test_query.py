@@ -21,6 +21,9 @@ NODE = {
         ("status.conditions[?type=='Ready'].status | [0]", "True"),
         ("status.conditions[?type=='MemoryPressure'].status | [0]", None),
         ("spec.taints[].key", None),
+        ("metadata.name.deeper", None),
+        ("status.none", None),
+        ("x.y", None),
     ],
 )
 def test_query(expression, expected):
