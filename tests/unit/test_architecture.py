@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import typing as t
 from pathlib import Path
@@ -32,6 +33,8 @@ HOST_MODULES = (
     "unowned_files",
     "vipu_info",
 )
+# As docs/architecture.md draws them: each imports only from those before it.
+LAYERS = ("_model", "_common", "_host", "_kubeadm", "_kube", "_ipam", "_network", "_plan", "_ipu", "_verify")
 Graph = t.Dict[str, t.Set[str]]
 
 
@@ -129,6 +132,22 @@ def test_imports_lead_to_files() -> None:
 def test_no_cycles(graph: Graph) -> None:
     cycle = find_cycle(graph)
     assert not cycle, " -> ".join(cycle)
+
+
+@pytest.mark.parametrize(("place", "package"), enumerate(LAYERS), ids=LAYERS)
+def test_a_package_imports_only_from_those_above_it(place: int, package: str) -> None:
+    above = {f"module_utils.{name}" for name in LAYERS[:place]}
+    assert package_graph()[f"module_utils.{package}"] <= above
+
+
+def test_the_drawing_names_every_package_in_that_order() -> None:
+    drawn = re.findall(
+        r"^(?:\w+(?: \w+)*)? +(_[a-z]+) ", (ROOT / "docs/architecture.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert drawn == list(LAYERS)
+    assert {f"module_utils.{name}" for name in LAYERS} == {
+        name for name in package_graph() if name.startswith("module_utils.")
+    }
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if package_of(name) in HOST_PACKAGES])
