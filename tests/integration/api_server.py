@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 import typing as t
+import unittest.mock
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,9 @@ class Modules:
     def __call__(self, module: str, /, *, check: bool = False, **params: t.Any) -> Result:
         arguments = {"kubeconfig": str(self.kubeconfig), "_ansible_check_mode": check, "_ansible_diff": True, **params}
         output = io.StringIO()
-        with patch_module_args(arguments), contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
+        # Tests that render templates bring Ansible's controller into this process; modules never share one with it.
+        apart = unittest.mock.patch("ansible.module_utils._internal.is_controller", False)
+        with apart, patch_module_args(arguments), contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
             importlib.import_module(MODULES + module).main()
         result: Result = json.loads(output.getvalue().strip().splitlines()[-1])
         if result.get("failed"):
