@@ -11,7 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.chart_values impor
     Values,
     ipu_operator_values,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 DOCUMENTATION = r"""
@@ -55,7 +55,7 @@ _value:
 
 
 def all_values(settings: OperatorSettings) -> Values:
-    return combined(ipu_operator_values(settings), settings.get("values") or {})
+    return merge_values(ipu_operator_values(settings), settings.get("values") or {})
 
 
 class FilterModule:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_objects
 
 DOCUMENTATION = r"""
 name: macvlan_objects

@@ -115,7 +115,7 @@ pools:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import report_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import report_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 

@@ -81,7 +81,7 @@ attachments:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import remove_networks
+from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_removal import remove_networks
 
 
 def main() -> None:

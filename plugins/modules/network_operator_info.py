@@ -90,7 +90,7 @@ policy_in_chart:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import read_cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import read_cluster
 
 
 def main() -> None:

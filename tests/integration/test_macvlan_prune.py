@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_overlaps
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.integration.test_examples import play

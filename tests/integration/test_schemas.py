@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object, macvlan_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object, macvlan_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
     nic_cluster_policy,
     release_features,

@@ -11,7 +11,7 @@ import os
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common import limits
+from ansible_collections.ipu.fabric.plugins.module_utils._common import memlock_limits
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     File,
@@ -98,9 +98,9 @@ class NodePods(t.NamedTuple):
 def limit_bytes(limit: str) -> t.Optional[int]:
     """A limit as systemd takes it, in bytes; None is no limit."""
     try:
-        if limit in limits.UNLIMITED and limit != "infinity":
+        if limit in memlock_limits.UNLIMITED and limit != "infinity":
             raise ValueError(f"{limit!r} is not systemd's word")
-        size = limits.limit_bytes(limit)
+        size = memlock_limits.limit_bytes(limit)
     except ValueError as error:
         raise FabricError(
             "The limit of locked memory is not valid.",

@@ -16,8 +16,8 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pod_share import Demand, window
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Address, Network
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.shares import Demand, window
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Exclusion, PoolSpec
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`

@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.blocks import plan_blocks, pool_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.excludes import exclude_list
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pod_share import WINDOW, Demand
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
     Address,
     Network,
@@ -23,7 +24,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
     parse_ranges,
     whole,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.shares import WINDOW, Demand
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PoolSpec, SubnetPlan
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`

@@ -13,7 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
     has_finalizer,
     partition_names,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import container_statuses, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (

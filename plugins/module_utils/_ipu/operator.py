@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import rea
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import operator_view
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import operator_view
 
 CONTROLLERS = "ipu-operator-vipu-controllers"
 TRACKER = "ipu-partitions-tracker"

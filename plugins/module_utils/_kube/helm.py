@@ -25,7 +25,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import (
     NO_RENDER,
@@ -34,6 +33,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage impo
     read_releases,
     split_pending,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 try:
@@ -56,7 +56,7 @@ def enabled(dependency: Object, values: Object) -> bool:
 
 def chart_crds(files: t.Mapping[str, str], values: Object) -> t.List[Object]:
     """The CRDs of a chart and of its subcharts in use. `files` are the chart's files by their path inside it."""
-    everything = combined(yaml.safe_load(files.get("values.yaml", "")) or {}, values)
+    everything = merge_values(yaml.safe_load(files.get("values.yaml", "")) or {}, values)
     chart = yaml.safe_load(files["Chart.yaml"])
     unused = {d["name"] for d in chart.get("dependencies") or [] if not enabled(d, everything)}
     found = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, describe, message_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem, newest_pods, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem, newest_pods, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.jobs import JobWatch
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.job_watch import JobWatch
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import not_ready
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch, ReadyOptions
 

@@ -33,7 +33,7 @@ class Image(t.TypedDict):
 
 
 class Releases(t.TypedDict):
-    """Releases that work together. Empty text: not installed."""
+    """Releases that work together. An empty release is not installed."""
 
     kubernetes: str  # all three numbers, without v
     stack: str  # network_operator or spiderpool
@@ -45,9 +45,9 @@ class Releases(t.TypedDict):
     cni_version: str
     pause: str  # tag of the pause image; empty: ask kubeadm
     ipam: str  # nv-ipam, whereabouts or spiderpool
-    whereabouts: str  # a release to install on its own
-    whereabouts_standalone: bool
-    features: t.Dict[str, bool]  # what this release of the network operator can do
+    whereabouts: str  # release to install separately; empty: the network operator ships it, or it is not used
+    whereabouts_standalone: bool  # whether it is installed separately
+    features: t.Dict[str, bool]  # of this network operator release, by the names in _network/releases.py
     components: t.Dict[str, Image]  # by the name of a NicClusterPolicy's field
 
 
@@ -106,22 +106,22 @@ class Vipu(t.TypedDict):
 
 
 class SubnetAddresses(t.TypedDict):
-    """Which addresses of a subnet are for pods."""
+    """Which addresses of a subnet are for pods: those from range_start to range_end that are not in exclude."""
 
     cidr: str
     prefix: int  # bits
     gateway: str  # empty: none
     range_start: str  # first address for pods
     range_end: str  # last address for pods
-    exclude: t.List[str]  # CIDRs of the whole subnet that no pod gets
-    capacity: int  # addresses for pods
-    warnings: t.List[str]
+    exclude: t.List[str]  # CIDRs of all addresses that no pod gets: outside of the range, gateway, hosts, reserved
+    capacity: int  # addresses that pods can get; with nv-ipam, those in the blocks of the planned nodes
+    warnings: t.List[str]  # in a plan they are findings too
 
 
 class PlannedSubnet(SubnetAddresses):
     """The addresses of one family of a network."""
 
-    needed: int  # addresses, when every host runs fabric_pods_per_node pods
+    needed: int  # of capacity: hosts times fabric_pods_per_node, the most pods that a site plans for each host
 
 
 class Exclusion(t.TypedDict):
@@ -157,7 +157,7 @@ class _PoolOptions(t.TypedDict, total=False):
 
 
 class PoolSpec(_PoolOptions):
-    """The spec of an nv-ipam IPPool."""
+    """The spec of an nv-ipam IPPool. Without a gateway the key is left out."""
 
     subnet: str
     perNodeBlockSize: int  # addresses that each node gets
@@ -198,16 +198,18 @@ class SubnetPlan(SubnetAddresses):
 
 
 class PlannedNetwork(t.TypedDict):
-    """A fabric network. `subnet` and `pool` are those of the first family."""
+    """A fabric network. `subnet` and `pool` are those of the first family: the first in its key families, else IPv4."""
 
     name: str
     namespace: str
     hosts: t.List[str]  # whose NICs are on it, by inventory name
-    master: str  # name of the NIC on every host; empty where there is none
+    master: (
+        str  # name by which the macvlan finds the NIC on every host: its netdev or its altname; empty: no NIC was found
+    )
     mode: str  # bridge, private, vepa or passthru
     mtu: int  # of pods, in bytes
-    resource: str  # rdma/NAME, as a pod asks for it
-    rdma: bool  # whether pods get the resource
+    resource: str  # as a pod asks for it: resourcePrefix/resourceName of an RdmaResource
+    rdma: bool  # whether there is such a resource
     rdma_drivers: t.List[str]  # of its NICs on all hosts
     rdma_netdevs: t.List[str]  # its NICs on all hosts, below bonds and VLANs
     subnet: t.Optional[PlannedSubnet]  # null where there are no addresses

@@ -12,8 +12,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect, unknown_kind, wait_until
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import macvlan_object, readable_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._network.prune import prune_networks
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object, readable_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import prune_networks
 
 
 class Networks:

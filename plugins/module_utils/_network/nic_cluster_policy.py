@@ -9,7 +9,7 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
@@ -96,7 +96,7 @@ def ofed_driver(release: str, wanted: t.Mapping[str, t.Any], pull_secrets: t.Seq
         )
     image = "doca-driver" if parse(release)[:2] >= (24, 1) else "mofed"
     base = component({"repository": "nvcr.io/nvidia/mellanox", "image": image}, pull_secrets, **OFED_DEFAULTS)
-    return combined(base, wanted)
+    return merge_values(base, wanted)
 
 
 def multus_resources() -> t.List[Object]:
@@ -165,7 +165,7 @@ def network_operator_values(settings: OperatorSettings) -> Object:
         values["operator"] = operator
     if settings.get("pull_secrets"):
         values["imagePullSecrets"] = list(settings["pull_secrets"])
-    return combined(values, settings.get("values") or {})
+    return merge_values(values, settings.get("values") or {})
 
 
 def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:

@@ -12,11 +12,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PlannedNetwork, RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
@@ -235,4 +235,4 @@ def values(settings: t.Mapping[str, t.Any]) -> Object:
         "cniConfHostPath": settings.get("cni_network_directory"),
     }
     chosen = {name: place for name, place in places.items() if place}
-    return combined({**own, **({"global": chosen} if chosen else {})}, settings.get("values") or {})
+    return merge_values({**own, **({"global": chosen} if chosen else {})}, settings.get("values") or {})

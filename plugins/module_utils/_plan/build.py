@@ -27,7 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import
     planned_link,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.masters import name_masters
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     NetworkRules,

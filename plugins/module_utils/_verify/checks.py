@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import mac
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import PodFacts, PodLink, Probe, RoutingPolicy
-from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import (
+from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import (
     STACKS,
     has_own_routes,
     network_state,

@@ -10,7 +10,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import STACKS, stack_name
+from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
 

@@ -31,10 +31,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Health,
     IpuFacts,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import POLICY, addon_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.overlaps import address_sources
-from ansible_collections.ipu.fabric.plugins.module_utils._network.providers import STACKS, network_path, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_objects import node_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY, addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS, network_path, stack_name
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests import node_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS
 
 Nodes = t.Dict[str, Object]

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import audit
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
@@ -33,7 +33,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     TrafficFacts,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pairs, parsers
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_objects as objects
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests as objects
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_facts import Nodes, cluster_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import LABEL, End, Options, Pods

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
 
@@ -100,7 +100,7 @@ def component_values(registry: str, pull_secrets: t.Sequence[str]) -> Values:
         if pull_secrets and path not in WITHOUT_SECRETS:
             own["imagePullSecrets"] = list(pull_secrets)
         if own:
-            values = combined(values, nested(path, own))
+            values = merge_values(values, nested(path, own))
     return values
 
 
@@ -131,4 +131,4 @@ def gpu_operator_values(settings: GpuOperatorSettings) -> Values:
         },
     }
     base = component_values(settings.get("registry") or "", settings.get("pull_secrets") or [])
-    return combined(combined(base, own), settings.get("values") or {})
+    return merge_values(merge_values(base, own), settings.get("values") or {})

@@ -12,8 +12,8 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.chart_values import combined
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER, Release
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
 
 
@@ -27,7 +27,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import cert
     ],
 )
 def test_combined(base, over, result):
-    assert combined(base, over) == result
+    assert merge_values(base, over) == result
 
 
 CRD = "kind: CustomResourceDefinition\nmetadata: {{name: {}}}\n"

@@ -9,7 +9,7 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import wait as waiting
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.wait import Limits, Wait
 
 FAULT, SLOW = Problem("image", True), Problem("starting")

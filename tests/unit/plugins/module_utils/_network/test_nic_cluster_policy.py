@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import plan_nodes
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan
+from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._network import nic_cluster_policy as nic_policy
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
@@ -229,7 +229,7 @@ def test_macvlan_objects():
         {"name": "c", "namespace": "jobs"},
         {"name": "d", "namespace": "default", "pool": pool, "pools": [pool, {"name": "rdma-net.ipv6"}]},
     ]
-    objects = macvlan.macvlan_objects(networks, "operator", {"x": "y"})
+    objects = macvlan_objects.macvlan_objects(networks, "operator", {"x": "y"})
     assert [o["metadata"]["name"] for o in objects] == ["jobs", "rdma-net", "rdma-net", "rdma-net.ipv6"]
     assert [o["kind"] for o in objects] == ["Namespace", "IPPool", "IPPool", "IPPool"]
     assert objects[0]["metadata"]["labels"] == {"x": "y"}

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import check_own_node, choose_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.masters import name_masters
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     NetworkRules,

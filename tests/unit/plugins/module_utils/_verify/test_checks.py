@@ -10,7 +10,7 @@ import functools
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.limits import readable
+from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits import readable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric, counts

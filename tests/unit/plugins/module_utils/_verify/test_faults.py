@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -52,7 +52,7 @@ class Fault(t.NamedTuple):
 
 def status(message: str) -> Facts:
     """Facts of a pod whose network could not be set up, by the way that the probe takes from the kubelet's events."""
-    state = pod_objects.pod_state({"status": {"phase": "Pending"}}, [message] * pod_objects.SANDBOX_FAILURES)
+    state = pod_manifests.pod_state({"status": {"phase": "Pending"}}, [message] * pod_manifests.SANDBOX_FAILURES)
     return {**fabrics.pod("w1"), "state": state.state, "reason": state.reason}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 
 Facts = t.Dict[str, t.Any]
@@ -73,12 +73,12 @@ def test_controllers_of(host: str, controllers: t.List[t.Tuple[str, int]]) -> No
 
 def manifest(rdma: bool, **allocatable: str) -> Facts:
     target = pod_data.Target("w1", "w1", ("a", "b"))
-    return pod_objects.pod_manifest(target, plan(rdma), node(**allocatable), OPTIONS)
+    return pod_manifests.pod_manifest(target, plan(rdma), node(**allocatable), OPTIONS)
 
 
 def test_the_pod_asks_for_its_networks_in_order_and_tolerates_every_taint() -> None:
     pod = manifest(False)
-    assert pod["metadata"]["annotations"] == {pod_objects.NETWORKS: "default/a,fabric/b"}
+    assert pod["metadata"]["annotations"] == {pod_manifests.NETWORKS: "default/a,fabric/b"}
     assert pod["spec"]["nodeName"] == "w1"
     assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
     assert pod["spec"]["activeDeadlineSeconds"] > OPTIONS.timeout
@@ -146,7 +146,7 @@ RUNNING: Facts = {"running": {"startedAt": "now"}}
     ],
 )  # fmt: skip
 def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, reason: str) -> None:
-    found = pod_objects.pod_state(pod, failures)
+    found = pod_manifests.pod_state(pod, failures)
     assert (found.state, found.reason.endswith(reason)) == (state, True)
     assert bool(found.reason) == (state != "running")
 
@@ -164,15 +164,15 @@ def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, re
     ],
 )
 def test_node_fault(found: t.Optional[Facts], fault: str) -> None:
-    assert pod_objects.node_fault(found) == fault
+    assert pod_manifests.node_fault(found) == fault
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [('[{"name": "default/a"}]', [{"name": "default/a"}]), ("{broken", None), ("", None)]
 )
 def test_network_status(text: str, expected: object) -> None:
-    assert pod_objects.network_status({"metadata": {"annotations": {pod_objects.NETWORK_STATUS: text}}}) == expected
-    assert pod_objects.network_status({"metadata": {}}) is None
+    assert pod_manifests.network_status({"metadata": {"annotations": {pod_manifests.NETWORK_STATUS: text}}}) == expected
+    assert pod_manifests.network_status({"metadata": {}}) is None
 
 
 def test_ends_are_the_running_pods_with_an_address() -> None:

@@ -11,7 +11,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._network import prune
+from ansible_collections.ipu.fabric.plugins.module_utils._network import unplanned
 
 Object = t.Dict[str, t.Any]
 KEY = "k8s.v1.cni.cncf.io/networks"
@@ -36,15 +36,15 @@ def pod(name: str, networks: str, namespace: str = "jobs") -> Object:
     return {"metadata": {"name": name, "namespace": namespace, "annotations": {KEY: networks}}}
 
 
-def left(*objects: Object, users: t.Optional[t.Dict[str, t.List[str]]] = None) -> prune.Unplanned:
+def left(*objects: Object, users: t.Optional[t.Dict[str, t.List[str]]] = None) -> unplanned.Unplanned:
     networks = [obj for obj in objects if obj["kind"] == "MacvlanNetwork"]
-    return prune.Unplanned(networks, [], [obj for obj in objects if obj not in networks], users or {}, [], [])
+    return unplanned.Unplanned(networks, [], [obj for obj in objects if obj not in networks], users or {}, [], [])
 
 
 def test_only_ours_that_is_not_planned_is_found() -> None:
     planned = [{"name": "rail", "ipam": {"type": "nv-ipam", "poolName": "rail"}, "pools": [{"name": "rail"}]}]
     networks = [macvlan("rail"), macvlan("old"), macvlan("foreign", ours=False)]
-    assert [each["metadata"]["name"] for each in prune.unplanned_networks(networks, planned)] == ["old"]
+    assert [each["metadata"]["name"] for each in unplanned.unplanned_networks(networks, planned)] == ["old"]
     pools = [
         pool("rail"),
         pool("rail", kind="CIDRPool"),
@@ -52,7 +52,7 @@ def test_only_ours_that_is_not_planned_is_found() -> None:
         pool("old"),
         pool("foreign", ours=False),
     ]
-    assert prune.unplanned_pools(pools, planned, "operator") == pools[1:4]
+    assert unplanned.unplanned_pools(pools, planned, "operator") == pools[1:4]
 
 
 OWNED = [{"kind": "MacvlanNetwork", "name": "old"}]
@@ -76,7 +76,7 @@ def test_attachments_that_go_along(
 ) -> None:
     metadata = {"namespace": place[0], "name": place[1], "ownerReferences": owners}
     attachment = {"metadata": metadata, "spec": {"config": json.dumps(config)}}
-    assert prune.belongs_to(attachment, [prune.attachment_of(macvlan())]) is along
+    assert unplanned.belongs_to(attachment, [unplanned.attachment_of(macvlan())]) is along
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_attachments_that_go_along(
     ],
 )
 def test_conflicts(found: Object, network: Object, text: str) -> None:
-    seen = prune.find_conflicts(left(found), [{"name": "new", **network}])
+    seen = unplanned.find_conflicts(left(found), [{"name": "new", **network}])
     assert text in "; ".join(seen)
     assert bool(seen) == bool(text)
 
@@ -112,15 +112,15 @@ def test_conflicts(found: Object, network: Object, text: str) -> None:
     ],
 )
 def test_users(item: Object, used: t.List[str]) -> None:
-    found = prune.find_users([item], {("jobs", "old")}, {("IPPool", "old")})
+    found = unplanned.find_users([item], {("jobs", "old")}, {("IPPool", "old")})
     assert found == ({f"{item['metadata']['namespace']}/a": used} if used else {})
 
 
 def test_many_users_are_not_all_named() -> None:
     with pytest.raises(FabricError, match=r"23 pods use them: .*jobs/p10 \(jobs/old\).* and 3 more") as error:
-        prune.refuse_users(left(macvlan(), users={f"jobs/p{n}": ["jobs/old"] for n in range(23)}))
+        unplanned.refuse_users(left(macvlan(), users={f"jobs/p{n}": ["jobs/old"] for n in range(23)}))
     assert "MacvlanNetwork old" in error.value.where
-    prune.refuse_users(left(macvlan()))
+    unplanned.refuse_users(left(macvlan()))
 
 
 def test_what_whereabouts_keeps_for_pods_that_are_gone() -> None:
@@ -143,7 +143,7 @@ def test_what_whereabouts_keeps_for_pods_that_are_gone() -> None:
         reservation("net-10.5.0.6", "jobs/gone"),
         reservation("10.6.0.8", "jobs/gone"),
     ]
-    found = prune.stale_addresses(pools, reservations, CIDRS, {"jobs/alive"})
+    found = unplanned.stale_addresses(pools, reservations, CIDRS, {"jobs/alive"})
     assert [(each.verb, each.address, each.path.rpartition("/")[2]) for each in found] == [
         ("patch", "10.5.0.6", "a"),
         ("patch", "fd00:5::9", "b"),

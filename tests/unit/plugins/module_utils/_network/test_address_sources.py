@@ -11,7 +11,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
+from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
 
 Object = t.Dict[str, t.Any]
 UPPER = {"type": "whereabouts", "range": "10.5.0.0/24", "range_start": "10.5.0.128", "exclude": ["10.5.0.140/31"]}
@@ -33,7 +33,7 @@ APPLIED = [{"manager": "ipu.fabric", "operation": "Apply"}]
     ],
 )
 def test_pools(spec: Object, ranges: t.List[str]) -> None:
-    assert range_texts(overlaps.pool_addresses(spec)) == ranges
+    assert range_texts(address_sources.pool_addresses(spec)) == ranges
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_pools(spec: Object, ranges: t.List[str]) -> None:
     ],
 )
 def test_ipams(ipam: Object, ranges: t.List[str], stores: t.List[str]) -> None:
-    assert range_texts(overlaps.range_addresses(overlaps.read_ranges(ipam))) == ranges
-    assert overlaps.stores(ipam) == stores
+    assert range_texts(address_sources.range_addresses(address_sources.read_ranges(ipam))) == ranges
+    assert address_sources.stores(ipam) == stores
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_ipams(ipam: Object, ranges: t.List[str], stores: t.List[str]) -> None:
     ],
 )
 def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str, str]]) -> None:
-    assert range_texts(overlaps.planned_addresses(network)) == ranges
-    assert overlaps.planned_pools(network) == pools
+    assert range_texts(address_sources.planned_addresses(network)) == ranges
+    assert address_sources.planned_pools(network) == pools
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str,
     ],
 )
 def test_who_made_it(managers: t.Any, ours: bool) -> None:
-    assert overlaps.is_ours({"metadata": {"name": "a", "managedFields": managers}}) is ours
+    assert address_sources.is_ours({"metadata": {"name": "a", "managedFields": managers}}) is ours
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_who_made_it(managers: t.Any, ours: bool) -> None:
     [(["0.0.0.1"], "the address 0.0.0.1"), (["0.0.0.1-0.0.0.2", "0.0.0.9"], "3 addresses, 0.0.0.1 to 0.0.0.9")],
 )
 def test_describe_addresses(found: t.List[str], text: str) -> None:
-    assert overlaps.describe_addresses(parse_ranges(found, "here")) == text
+    assert address_sources.describe_addresses(parse_ranges(found, "here")) == text
 
 
 class Lists(Cluster):
@@ -149,7 +149,7 @@ def test_every_source_of_addresses_and_nothing_else() -> None:
             attachment("six", {"ipam": {"type": "whereabouts", "range": "broken"}}),
         ],
     )
-    assert [(found["what"], found["ours"], found["ranges"]) for found in overlaps.address_sources(api)] == [
+    assert [(found["what"], found["ours"], found["ranges"]) for found in address_sources.address_sources(api)] == [
         ("IPPool operator/rail", True, ["10.5.0.1-10.5.0.2"]),
         ("CIDRPool operator/blocks", False, ["10.6.0.1-10.6.0.2"]),
         ("NetworkAttachmentDefinition jobs/one", True, ["10.5.0.128-10.5.0.139", "10.5.0.142-10.5.0.254"]),

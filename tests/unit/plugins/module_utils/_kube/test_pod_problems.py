@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import pods
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_objects import pod_state
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests import pod_state
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_objects imp
     ],
 )
 def test_container_problem(container, text, fault):
-    problem = pods.container_problem({"name": "main", **container})
+    problem = pod_problems.container_problem({"name": "main", **container})
     assert (problem is None) == (text is None)
     if problem and text:
         assert text in problem.text
@@ -50,7 +50,7 @@ def test_container_problem(container, text, fault):
 def test_pods_without_a_node_may_still_get_one():
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient rdma/a"}
     pod = {"metadata": {"name": "p"}, "status": {"conditions": [condition]}}
-    assert pods.pod_problems(pod) == [Problem("pod p is on no node yet: Insufficient rdma/a")]
+    assert pod_problems.pod_problems(pod) == [Problem("pod p is on no node yet: Insufficient rdma/a")]
 
 
 def test_newest_pods():
@@ -63,14 +63,14 @@ def test_newest_pods():
         pod("n1", "2026-01-02T00:00:00Z", "b"),
         pod("n2", "2026-01-02T00:00:01Z", "b"),
     ]
-    assert [p["metadata"]["name"] for p in pods.newest_pods(listed)] == ["n1", "n2"]
-    assert pods.newest_pods([]) == []
+    assert [p["metadata"]["name"] for p in pod_problems.newest_pods(listed)] == ["n1", "n2"]
+    assert pod_problems.newest_pods([]) == []
 
 
-@pytest.mark.parametrize("reason", pods.FAILING)
+@pytest.mark.parametrize("reason", pod_problems.FAILING)
 def test_a_wait_and_a_probe_give_up_for_the_same_reasons(reason):
     container = {"name": "main", "image": "x", "state": {"waiting": {"reason": reason, "message": "why"}}}
-    assert pods.container_problem(container).fault
+    assert pod_problems.container_problem(container).fault
     # A probe asks once: a pull that failed once may be the last one that did.
     state = "waiting" if reason == "ErrImagePull" else "failed"
     assert pod_state({"status": {"containerStatuses": [container]}}).state == state

@@ -8,7 +8,7 @@ import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import jobs
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import job_watch
 
 PARAMS = {"name": "mnist", "namespace": "ml", "kind": "Job", "log_lines": 5}
 
@@ -33,7 +33,7 @@ def job(*conditions, **status):
     ],
 )
 def test_ended(found, verdict):
-    assert jobs.ended(found) == verdict
+    assert job_watch.ended(found) == verdict
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_ended(found, verdict):
     ],
 )
 def test_progress(found, said):
-    assert jobs.progress(found) == f"Job ml/mnist goes on: {said}"
+    assert job_watch.progress(found) == f"Job ml/mnist goes on: {said}"
 
 
 def pod(name, created, phase="Succeeded", containers=(), inits=()):
@@ -62,12 +62,12 @@ DONE, WAITS = {"terminated": {"exitCode": 1}}, {"waiting": {"reason": "PodInitia
 
 def test_failed_pods_tell_first():
     pods = [pod("a", "1", "Failed"), pod("b", "3"), pod("c", "2", "Failed")]
-    assert [p["metadata"]["name"] for p in jobs.sort_by_failure(pods)] == ["c", "a", "b"]
+    assert [p["metadata"]["name"] for p in job_watch.sort_by_failure(pods)] == ["c", "a", "b"]
 
 
 def test_only_containers_that_started_have_logs():
     found = pod("a", "1", containers=[{"name": "main", "state": WAITS}], inits=[{"name": "memlock", "state": DONE}])
-    assert jobs.containers_with_logs(found) == ["memlock"]
+    assert job_watch.containers_with_logs(found) == ["memlock"]
 
 
 class Cluster:
@@ -90,7 +90,7 @@ class Cluster:
 
 
 def watch(cluster, **params):
-    return jobs.JobWatch(cluster, {**PARAMS, **params})
+    return job_watch.JobWatch(cluster, {**PARAMS, **params})
 
 
 def test_a_failure_shows_the_log_of_the_pod_that_failed():

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pods get addresses from: pools of nv-ipam, and attachments whose IPAM has ranges of its own. Which overlap?"""
+"""What pods get addresses from: pools of nv-ipam, and attachments whose IPAM has its own ranges; as sets to compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MAN
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import API
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

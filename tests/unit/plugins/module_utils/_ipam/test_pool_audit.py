@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import audit
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import audit
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.tests.unit.fixtures.pools import Object, pod, whereabouts, whys

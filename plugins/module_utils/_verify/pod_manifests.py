@@ -9,7 +9,7 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS, NETWORKS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import NEVER_STARTS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import NEVER_STARTS
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Attached, NodeFacts

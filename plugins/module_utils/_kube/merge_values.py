@@ -8,10 +8,10 @@ from __future__ import annotations
 import typing as t
 
 
-def combined(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
+def merge_values(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
     """Values merged the way helm does: mappings by key, everything else replaced."""
     result = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = combined(result[key], value) if both else value
+        result[key] = merge_values(result[key], value) if both else value
     return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._common import limits
+from ansible_collections.ipu.fabric.plugins.module_utils._common import memlock_limits
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common import limits
     ],
 )
 def test_limits(limit, size, shown):
-    assert limits.limit_bytes(limit) == size
-    assert limits.readable(limit) == shown
+    assert memlock_limits.limit_bytes(limit) == size
+    assert memlock_limits.readable(limit) == shown
 
 
 @pytest.mark.parametrize("limit", ["", "M", "64MB", "-2", "1.5G", "no limit"])
 def test_what_is_no_limit(limit):
     with pytest.raises(ValueError, match="is no limit"):
-        limits.limit_bytes(limit)
+        memlock_limits.limit_bytes(limit)

@@ -11,7 +11,7 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
-from ansible_collections.ipu.fabric.plugins.module_utils._network import removal
+from ansible_collections.ipu.fabric.plugins.module_utils._network import operator_removal
 
 KEY = "k8s.v1.cni.cncf.io/networks"
 OPERATOR = "nvidia-network-operator"
@@ -93,10 +93,10 @@ SERVED = [
 
 
 def remove(cluster, monkeypatch, check=False, force=False, timeout=5):
-    monkeypatch.setattr(removal, "connect", lambda module: cluster)
+    monkeypatch.setattr(operator_removal, "connect", lambda module: cluster)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     params = {"force": force, "timeout": timeout}
-    return removal.remove_networks(types.SimpleNamespace(params=params, check_mode=check))
+    return operator_removal.remove_networks(types.SimpleNamespace(params=params, check_mode=check))
 
 
 @pytest.mark.parametrize("lag", [0, 3])

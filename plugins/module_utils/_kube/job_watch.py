@@ -15,7 +15,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     message_of,
     persist,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pods import Problem, container_statuses, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import (
+    Problem,
+    container_statuses,
+    pod_problems,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 # By kind: its API, and the label of its pods.

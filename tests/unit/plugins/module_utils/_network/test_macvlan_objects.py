@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan
+from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan_objects
 
 NETWORK = {
     "name": "rdma-net",
@@ -27,8 +27,8 @@ NETWORK = {
     ],
 )
 def test_readable_spec(spec, readable):
-    assert macvlan.readable_spec(spec) == readable
+    assert macvlan_objects.readable_spec(spec) == readable
 
 
 def test_every_field_is_set():
-    assert set(macvlan.macvlan_object(NETWORK)["spec"]) == {"networkNamespace", "master", "mode", "mtu", "ipam"}
+    assert set(macvlan_objects.macvlan_object(NETWORK)["spec"]) == {"networkNamespace", "master", "mode", "mtu", "ipam"}

@@ -9,8 +9,8 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._network import operator_info
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_info import addon_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import addon_facts
 
 Object = t.Dict[str, t.Any]
 
@@ -78,7 +78,7 @@ def deployment(image, **metadata):
     ],
 )
 def test_operator_view(image, metadata, version, release):
-    view = operator_info.operator_view(deployment(image, **metadata))
+    view = cluster_info.operator_view(deployment(image, **metadata))
     assert (view["version"], view["release"]) == (version, release)
     assert (view["namespace"], view["name"]) == ("nvidia-network-operator", "network-operator")
 
@@ -92,7 +92,7 @@ def test_operator_view(image, metadata, version, release):
     ],
 )
 def test_a_network_operator_is_known_by_its_image(image, is_one):
-    assert ("network-operator" in operator_info.image_names(deployment(image))) == is_one
+    assert ("network-operator" in cluster_info.image_names(deployment(image))) == is_one
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_a_network_operator_is_known_by_its_image(image, is_one):
     ],
 )
 def test_a_policy_that_the_chart_would_take_away(labels, annotations, deleted):
-    assert operator_info.in_chart({"metadata": {"labels": labels, "annotations": annotations}}) == deleted
-    assert not operator_info.in_chart(None)
+    assert cluster_info.in_chart({"metadata": {"labels": labels, "annotations": annotations}}) == deleted
+    assert not cluster_info.in_chart(None)
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_a_policy_that_the_chart_would_take_away(labels, annotations, deleted):
     ],
 )
 def test_policy_ipam(policy, ipam):
-    assert operator_info.policy_ipam(policy) == ipam
+    assert cluster_info.policy_ipam(policy) == ipam

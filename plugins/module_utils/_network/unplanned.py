@@ -13,7 +13,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pools import running_pods
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
     ATTACHMENTS,
     WHEREABOUTS,
@@ -38,9 +38,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
     networks_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._network import overlaps
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan import API, readable_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import API, readable_spec
+from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_removal import Removal, name_of
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
@@ -86,14 +86,14 @@ def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -
     return [
         {**item, "apiVersion": API, "kind": "MacvlanNetwork"}
         for item in items
-        if overlaps.is_ours(item) and item["metadata"]["name"] not in names
+        if address_sources.is_ours(item) and item["metadata"]["name"] not in names
     ]
 
 
 def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str) -> t.List[Object]:
     """Pools that no network of the plan uses; nv-ipam reads one namespace only."""
-    kept = {(kind, namespace, name) for network in planned for kind, name in overlaps.planned_pools(network)}
-    return [item for item in items if overlaps.is_ours(item) and (item["kind"], *name_of(item)) not in kept]
+    kept = {(kind, namespace, name) for network in planned for kind, name in address_sources.planned_pools(network)}
+    return [item for item in items if address_sources.is_ours(item) and (item["kind"], *name_of(item)) not in kept]
 
 
 def attachment_of(network: Object) -> Attachment:
@@ -112,7 +112,7 @@ def attachment_of(network: Object) -> Attachment:
 
 def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
     """Whether an attachment is of these networks: owned by one, or, without an owner, equal to what one says."""
-    made_for = overlaps.owners(attachment)
+    made_for = address_sources.owners(attachment)
     if query("metadata.ownerReferences", attachment):
         return any(network["name"] in made_for for network in networks)
     place = name_of(attachment)
@@ -123,23 +123,23 @@ def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
 
 def addresses_of(obj: Object) -> netaddr.IPSet:
     """The addresses that an object gives out by itself; a network of nv-ipam has them from its pools."""
-    with contextlib.suppress(*overlaps.MALFORMED):
+    with contextlib.suppress(*address_sources.MALFORMED):
         if obj["kind"] == "MacvlanNetwork":
-            return overlaps.range_addresses(overlaps.read_ranges(attachment_of(obj)["ipam"]))
-        return overlaps.pool_addresses(obj["spec"])
+            return address_sources.range_addresses(address_sources.read_ranges(attachment_of(obj)["ipam"]))
+        return address_sources.pool_addresses(obj["spec"])
     return netaddr.IPSet()
 
 
 def find_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> t.List[str]:
     """Which of them share addresses with which network of the plan."""
-    theirs = [(network["name"], overlaps.planned_addresses(network)) for network in planned]
+    theirs = [(network["name"], address_sources.planned_addresses(network)) for network in planned]
     texts = []
     for obj in found.objects:
         own = addresses_of(obj)
         for name, addresses in theirs:
             both = own & addresses
             if both:
-                texts.append(f"{describe(obj)} shares {overlaps.describe_addresses(both)}, with network {name}")
+                texts.append(f"{describe(obj)} shares {address_sources.describe_addresses(both)}, with network {name}")
     return texts
 
 
@@ -209,8 +209,8 @@ def free_addresses(cluster: Cluster, stale: t.Sequence[StaleAddress]) -> None:
 
 
 def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> Unplanned:
-    networks = unplanned_networks(cluster.items(overlaps.MACVLANS), planned)
-    pools = unplanned_pools(overlaps.listed_pools(cluster), planned, pool_namespace)
+    networks = unplanned_networks(cluster.items(address_sources.MACVLANS), planned)
+    pools = unplanned_pools(address_sources.listed_pools(cluster), planned, pool_namespace)
     if not networks and not pools:
         return Unplanned([], [], [], {}, [], [])
     nads = [{**item, "apiVersion": NAD[0], "kind": NAD[1]} for item in cluster.items(ATTACHMENTS)]
@@ -219,14 +219,14 @@ def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace
     names = {(pool["kind"], pool["metadata"]["name"]) for pool in pools}
     doomed = {(network["namespace"], network["name"]) for network in former} | {name_of(nad) for nad in belonging}
     for nad in nads:
-        with contextlib.suppress(*overlaps.MALFORMED):
-            if any(overlaps.pool_names(ipam) & names for ipam in read_ipams(nad)):
+        with contextlib.suppress(*address_sources.MALFORMED):
+            if any(address_sources.pool_names(ipam) & names for ipam in read_ipams(nad)):
                 doomed.add(name_of(nad))
     cidrs = set()
     for network in former:
         if network["ipam"].get("type") == "whereabouts":
-            with contextlib.suppress(*overlaps.MALFORMED):
-                cidrs |= {each.cidr for each in overlaps.read_ranges(network["ipam"])}
+            with contextlib.suppress(*address_sources.MALFORMED):
+                cidrs |= {each.cidr for each in address_sources.read_ranges(network["ipam"])}
     # Before the pods: a pod that has an address by now is in the list that follows.
     held = cluster.items(f"{WHEREABOUTS}/ippools") if cidrs else []
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []
