@@ -217,7 +217,7 @@ plan:
           description: What to do now.
           type: str
 text:
-  description: The plan for a terminal of 80 columns.
+  description: The plan for a terminal.
   returned: success
   type: str
 errors:

@@ -133,7 +133,7 @@ summary:
   type: str
   sample: 41 passed, 0 failed, 9 skipped
 table:
-  description: The checks for a terminal of 80 columns; the summary is its last line.
+  description: The checks for a terminal; the summary is its last line.
   returned: success
   type: str
 reports:

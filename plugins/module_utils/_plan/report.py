@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan as text for a terminal of 80 columns, and the rows that plan.html shows too."""
+"""A plan as text for a terminal, and the rows that plan.html shows too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Preflight,
 )
 
-WIDTH = 80
+WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
 
@@ -143,7 +143,10 @@ def _wrap(line: str, indent: str) -> t.List[str]:
 
 def as_text(plan: Preflight, title: str = "Plan") -> str:
     """All of it for a terminal: decisions, hosts, findings."""
-    lines = [f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", *([""] if facts(plan) else [])]
+    lines = [
+        *_wrap(f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", "  "),
+        *([""] if facts(plan) else []),
+    ]
     for word, text in facts(plan):
         lines += _wrap(f"{word:<10}{text}", " " * 12)
     heading, rows = host_rows(plan)

@@ -21,7 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, summary
 
-WIDTH = 80
+WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 FEW = 10  # failures of one check that are told one by one in the terminal
 
 

@@ -324,7 +324,7 @@ def test_preflight_alone(hosts):
 def test_text_fits_a_terminal(hosts):
     change(("host", "version"), "11")(hosts)
     text = plan_report.as_text(plan(hosts))
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= 69
     assert "ERROR distribution: w1" in text
     assert "1 error" in text.splitlines()[0]
 

@@ -36,11 +36,12 @@ def test_the_counts_are_the_last_line() -> None:
 
 def test_a_failure_says_what_was_expected_and_what_to_do() -> None:
     lines = report.table([FAILED]).splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         "LIMITS",
         "  FAILED  Locked memory, uid 1000     w1: 8 MiB",
         "          expected: unlimited",
-        "          next: Apply the role ipu.fabric.memlock to this host, then recreate",
+        "          next: Apply the role ipu.fabric.memlock to this host, then",
+        "            recreate its pods.",
     ]
 
 
@@ -65,7 +66,7 @@ def test_like_results_share_a_row() -> None:
 
 def test_figures_are_a_span() -> None:
     checks = [ping("a", "b", value=0.05)._replace(seen="x"), ping("a", "c", value=0.3)._replace(seen="y")]
-    assert "rdma-net, 2 pairs: 0.05 - 0.3 ms" in report.table(checks)
+    assert "rdma-net, 2 pairs: 0.05 - 0.3 ms" in " ".join(report.table(checks).split())
 
 
 def test_many_values_are_cut_short() -> None:
