@@ -6,31 +6,26 @@
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import json
 import os
 import socket
 import typing as t
 
-import yaml
-from ansible.module_utils.basic import missing_required_lib
-from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
-from ansible_collections.ipu.fabric.plugins.plugin_utils import _plan_files as plan_files
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 
-LIBRARIES = ("netaddr",)
-OPTION_KEYS = ("type", "elements", "required", "choices", "default")
-ARGUMENT_SPEC = {
-    name: {key: option[key] for key in OPTION_KEYS if key in option}
-    for name, option in yaml.safe_load(fabric_plan.DOCUMENTATION)["options"].items()
-}
+LIBRARIES = ("jmespath", "netaddr")
+PLAN, OBSERVATIONS = "plan.json", "observations.json"
 
 
 def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
@@ -47,6 +42,27 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
     return addresses
 
 
+def decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
+    """A plan without its findings, which come and go with the state of the hosts; None if the text is no plan."""
+    try:
+        return {key: value for key, value in json.loads(text).items() if key != "findings"}
+    except (AttributeError, ValueError):
+        return None
+
+
+def keep_plan(folder: str, plan: Plan, cache: observation_cache.Cache, check_mode: bool) -> t.Dict[str, t.Any]:
+    """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run."""
+    texts = {
+        PLAN: json.dumps(plan, indent=2) + "\n",
+        "plan.html": plan_page(plan),
+        OBSERVATIONS: json.dumps(cache) + "\n",
+    }
+    before = read_file(os.path.join(folder, PLAN))
+    if not check_mode:
+        write_files(folder, texts, "fabric_artifacts_dir")
+    return outcome(decisions(before), decisions(texts[PLAN]))
+
+
 def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str, t.Any]:
     preflight = build.build_preflight(settings, observations)
     return {"changed": False, "plan": preflight, "text": as_text(preflight, "Preflight")}
@@ -55,39 +71,27 @@ def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str
 def make_plan(settings: Settings, observations: Observations, check_mode: bool) -> t.Dict[str, t.Any]:
     """The plan, and its files in the artifacts folder."""
     folder = settings.artifacts_dir
-    cached = plan_files.read_file(os.path.join(folder, plan_files.OBSERVATIONS)) if folder else ""
-    cache = observation_cache.parse_cache(cached)
+    cache = observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
     plan = build.build_plan(settings, observation_cache.recall_hosts(observations, cache))
     kept: t.Dict[str, t.Any] = {"changed": False}
     if folder and not any(finding["check"] == "artifacts-dir" for finding in plan["findings"]):
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        cache = observation_cache.update_cache(observations, cache, now)
-        kept = plan_files.keep_plan(folder, plan, cache, check_mode)
+        kept = keep_plan(folder, plan, observation_cache.update_cache(observations, cache, now), check_mode)
     return {**kept, "plan": plan, "text": as_text(plan)}
 
 
-class ActionModule(ActionBase):
-    """The module of the same name has the documentation, and from it the options are taken."""
+class ActionModule(ControllerAction):
+    """See the module of the same name."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
+    spec = argument_spec(fabric_plan)
+    libraries = LIBRARIES
 
-    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
-        super().run(tmp, task_vars)
-        _valid, arguments = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
-        if missing:
-            return {"failed": True, "msg": missing_required_lib(missing[0])}
-        # Plain data, as modules get it: values from templates carry tags that would travel with the plan.
-        options = json.loads(json.dumps(arguments, default=str))
+    def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope = options.pop("hosts"), options.pop("scope")
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]))
-        try:
-            if scope == "preflight":
-                result = make_preflight(settings, observations)
-            else:
-                result = make_plan(settings, observations, self._task.check_mode)
-        except FabricError as error:
-            return {"failed": True, "msg": str(error), **error.as_dict()}
+        if scope == "preflight":
+            result = make_preflight(settings, observations)
+        else:
+            result = make_plan(settings, observations, self._task.check_mode)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}

@@ -20,6 +20,7 @@ description:
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
   - Does not fail because of findings. They are in RV(plan.findings).
 requirements:
+  - jmespath
   - netaddr
 extends_documentation_fragment:
   - ipu.fabric.attributes

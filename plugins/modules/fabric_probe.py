@@ -19,6 +19,9 @@ description:
   - Stops early when a pod can't start, for example when its image can't be pulled; that node's facts say why.
   - In check mode it creates no pods and asks nothing; RV(probe.probed) is then V(false).
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - cryptography
+  - netaddr
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api

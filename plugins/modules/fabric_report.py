@@ -20,6 +20,9 @@ description:
     A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices).
   - A failed check does not fail the module; RV(failed_checks) says how many there are.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - jmespath
+  - netaddr
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info

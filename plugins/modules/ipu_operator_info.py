@@ -12,6 +12,8 @@ version_added: 0.1.0
 description:
   - Reads what an installation, upgrade or removal of the IPU operator depends on.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - cryptography
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
@@ -102,7 +104,7 @@ def main() -> None:
         namespace={"type": "str", "default": "ipu-operator"},
         labels={"type": "list", "elements": "str", "default": []},
     )
-    run_module(spec, read_operator_info, libraries=("jmespath",))
+    run_module(spec, read_operator_info, libraries=("cryptography", "jmespath"))
 
 
 if __name__ == "__main__":

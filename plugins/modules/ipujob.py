@@ -19,6 +19,8 @@ description:
     The wait stops early when an image can't be pulled or the namespace refuses the pods. It survives a restart of the
     API server and of the operator.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - cryptography
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
@@ -383,7 +385,7 @@ def main() -> None:
         wait_timeout={"type": "int", "default": 600},
         logs={"type": "dict", "options": LOGS},
     )
-    run_module(spec, reconcile_jobs, libraries=("jmespath",), required_if=NEEDED)
+    run_module(spec, reconcile_jobs, libraries=("cryptography", "jmespath"), required_if=NEEDED)
 
 
 if __name__ == "__main__":

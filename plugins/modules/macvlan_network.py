@@ -16,6 +16,8 @@ description:
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
   - With O(state=pruned) it removes networks and address pools of nv-ipam that are not planned any more.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api

@@ -164,3 +164,29 @@ def test_modules_on_hosts_reach_only_code_for_hosts(module: str) -> None:
 
 def test_packages_re_export_nothing() -> None:
     assert [name for name in FILES if name.endswith("__init__")] == []
+
+
+# What a controller may lack. connect() itself says so of the Kubernetes client.
+LIBRARIES = {"cryptography", "jmespath", "netaddr"}
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in (PLUGINS / "modules").glob("*.py")))
+def test_a_module_names_the_libraries_that_its_code_imports(module: str) -> None:
+    """In run_module(), or in the action plugin of its name, and in its documentation."""
+    graph = file_graph()
+    entry = f"action.{module}" if f"action.{module}" in FILES else f"modules.{module}"
+    files = {entry, f"modules.{module}"} | reach(graph, entry) | reach(graph, f"modules.{module}")
+    needed = {imported.partition(".")[0] for name in files for imported in IMPORTS[name]} & LIBRARIES
+    text = "".join(FILES[name].read_text("utf-8") for name in {entry, f"modules.{module}"})
+    named = {
+        name
+        for group in re.findall(r"(?:libraries=|LIBRARIES = )\(([^)]*)\)", text)
+        for name in LIBRARIES
+        if name in group
+    }
+    assert named == needed
+    fragment = "jmespath" if "ipu.fabric.api\n" in text else ""
+    documented = set(
+        re.findall(r"^  - (\w+)", text.partition("\nrequirements:")[2].partition("\noptions:")[0], re.MULTILINE)
+    )
+    assert documented | {fragment} - {""} >= needed

@@ -14,8 +14,9 @@ import pytest
 import yaml
 from ansible.errors import AnsibleError
 from ansible_collections.ipu.fabric.plugins.action import fabric_plan
+from ansible_collections.ipu.fabric.plugins.action.fabric_plan import keep_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_files import keep_plan, write_file
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_file
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, site
 
@@ -88,7 +89,7 @@ def test_wrong_options_are_refused(arguments):
 
 
 def test_a_missing_library_is_named(monkeypatch):
-    monkeypatch.setattr(fabric_plan, "LIBRARIES", ("netaddr", "no_such_library"))
+    monkeypatch.setattr(fabric_plan.ActionModule, "libraries", ("netaddr", "no_such_library"))
     result = run(hosts={})
     assert result["failed"]
     assert "no_such_library" in result["msg"]
@@ -96,7 +97,7 @@ def test_a_missing_library_is_named(monkeypatch):
 
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
-    options = {name: spec.get("default") for name, spec in fabric_plan.ARGUMENT_SPEC.items()}
+    options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
     assert set(options) - {"hosts", "scope"} == set(SETTINGS) - {"resolved"}
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
     own = {"hosts", "scope", "artifacts_dir", "inventory_sources", "networks"}

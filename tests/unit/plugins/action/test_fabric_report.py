@@ -11,12 +11,11 @@ import typing as t
 from pathlib import Path
 
 import pytest
-import yaml
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.ipu.fabric.plugins.action import fabric_report
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
-from ansible_collections.ipu.fabric.plugins.modules import fabric_report as documented
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
 
 PROBE = {"probed": False, "reason": "no cluster"}
@@ -91,10 +90,10 @@ def test_options_are_validated(run: t.Callable[..., t.Any], options: t.Dict[str,
         run(**options)
 
 
-def test_the_documentation_is_the_argument_spec() -> None:
-    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
-    described = {
-        name: {key: option[key] for key in ("type", "default", "required") if key in option}
-        for name, option in options.items()
-    }
-    assert described == fabric_report.ARGUMENT_SPEC
+def test_every_expectation_of_a_site_is_an_option() -> None:
+    assert set(Expect._fields) == set(fabric_report.ActionModule.spec) - {"plan", "probe", "artifacts_dir"}
+
+
+def test_defaults_of_options_are_those_of_the_checks() -> None:
+    spec = fabric_report.ActionModule.spec
+    assert {name: spec[name]["default"] for name in Expect._fields} == Expect._field_defaults

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files in the artifacts folder: written whole or not at all, and readable by all, since they hold no secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import typing as t
+from pathlib import Path
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+
+def read_file(path: str) -> str:
+    """The text of a file, or nothing."""
+    with contextlib.suppress(OSError):
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def write_file(path: str, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{os.path.basename(path)}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def write_files(folder: str, texts: t.Mapping[str, str], variable: str) -> t.List[str]:
+    """Write the files that differ from `texts`, by name. Returns the paths of all; `variable` sets the folder."""
+    paths = {name: os.path.join(folder, name) for name in texts}
+    try:
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        for name, text in texts.items():
+            if read_file(paths[name]) != text:
+                write_file(paths[name], text)
+    except OSError as error:
+        raise FabricError(
+            "Files could not be written.", folder, str(error), f"Set {variable} to a folder that you may write to."
+        ) from error
+    return list(paths.values())

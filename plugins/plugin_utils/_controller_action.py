@@ -1,0 +1,50 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Actions that do all of their work on the controller. The module of the same name is their documentation."""
+
+from __future__ import annotations
+
+import abc
+import importlib.util
+import json
+import types
+import typing as t
+
+import yaml
+from ansible.module_utils.basic import missing_required_lib
+from ansible.plugins.action import ActionBase
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+OPTION_KEYS = ("type", "elements", "required", "choices", "default")
+
+
+def argument_spec(module: types.ModuleType) -> t.Dict[str, t.Dict[str, t.Any]]:
+    """The options that a module documents."""
+    options = yaml.safe_load(module.DOCUMENTATION)["options"]
+    return {name: {key: option[key] for key in OPTION_KEYS if key in option} for name, option in options.items()}
+
+
+class ControllerAction(ActionBase):
+    """Validates the options, and ends with what `act` returns or with the parts of its FabricError."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    spec: t.ClassVar[t.Dict[str, t.Dict[str, t.Any]]] = {}
+    libraries: t.Sequence[str] = ()  # Python packages that a controller may lack
+
+    @abc.abstractmethod
+    def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+        """The result for these options. FabricError where a person has to act."""
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
+        result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
+        _valid, arguments = self.validate_argument_spec(argument_spec=self.spec)
+        missing = [name for name in self.libraries if importlib.util.find_spec(name) is None]
+        if missing:
+            return {**result, "failed": True, "msg": missing_required_lib(missing[0])}
+        try:
+            # Plain data, as modules get it: values from templates carry tags that would travel on in the result.
+            return {**result, **self.act(json.loads(json.dumps(arguments, default=str)))}
+        except FabricError as error:
+            return {**result, "failed": True, "msg": str(error), **error.as_dict()}
