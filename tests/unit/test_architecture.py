@@ -177,7 +177,7 @@ def test_a_module_names_the_libraries_that_its_code_imports(module: str) -> None
     entry = f"action.{module}" if f"action.{module}" in FILES else f"modules.{module}"
     files = {entry, f"modules.{module}"} | reach(graph, entry) | reach(graph, f"modules.{module}")
     needed = {imported.partition(".")[0] for name in files for imported in IMPORTS[name]} & LIBRARIES
-    text = "".join(FILES[name].read_text("utf-8") for name in {entry, f"modules.{module}"})
+    text = "".join(FILES[name].read_text("utf-8") for name in sorted({entry, f"modules.{module}"}))
     named = {
         name
         for group in re.findall(r"(?:libraries=|LIBRARIES = )\(([^)]*)\)", text)
