@@ -76,6 +76,7 @@ def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
         "ipam": {},
         "subnet": subnet,
         "subnets": [subnet],
+        "pools": [],
     }
     link = {"netdev": "fabric0", "rdma_netdevs": ["fabric0"], "prefix": 24, "mtu": 1500}
     return {
