@@ -8,6 +8,7 @@ Ours, since kubeadm does not tell a member from a half-made node or from a node 
 
 from __future__ import annotations
 
+import abc
 import os
 import time
 import typing as t
@@ -56,7 +57,7 @@ def is_api_ready(module: AnsibleModule) -> bool:
     return kubectl(module, "get", "--raw", "/readyz")
 
 
-class Bootstrap:
+class Bootstrap(abc.ABC):
     """A way to make a host a node; init.py and join.py say what differs."""
 
     command: t.ClassVar[str]  # of kubeadm
@@ -67,17 +68,17 @@ class Bootstrap:
         self.node_name: str = module.params["node_name"] or host_name()
 
     @staticmethod
+    @abc.abstractmethod
     def next_action(state: HostState, api: bool) -> str:
         """nothing, start, settle (all done but the marker), continue or restart."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def may_come_up(self) -> bool:
         """Whether what was interrupted may still become a member by itself."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def documents(self) -> t.List[Document]:
         """The configuration for kubeadm."""
-        raise NotImplementedError
 
     def check_reset(self) -> None:
         """Refuse a reset that could cost somebody's cluster."""
