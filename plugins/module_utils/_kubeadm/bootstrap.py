@@ -82,9 +82,11 @@ class Bootstrap(abc.ABC):
 
     def check_reset(self) -> None:
         """Refuse a reset that could cost somebody's cluster."""
+        return
 
     def before_reset(self) -> None:
         """Steps for which the host must still have its files."""
+        return
 
     def read_state(self) -> HostState:
         """With the lock held, an unfinished host is one that was interrupted."""
