@@ -15,7 +15,7 @@ description:
   - Decides which NIC, addresses, releases and V-IPU controllers are used, and finds what is impossible and why.
   - Runs on the controller and asks no host. The same input gives the same plan.
   - A host that did not answer is planned from observations.json of the last run, so that it keeps its place in the
-    pools, and its addresses. It is an error nevertheless, unless O(allow) has V(unobserved).
+    pools, and its addresses. It is still an error, unless O(allow) has V(unobserved).
   - Reports a change when a decision differs from the plan.json of the last run. Findings alone are no change.
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
   - Does not fail because of findings. They are in RV(plan.findings).

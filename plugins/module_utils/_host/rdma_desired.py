@@ -44,7 +44,7 @@ class Nic(t.TypedDict, total=False):
     """A fabric NIC as the plan names it, an item of the option `links`; other keys are not read."""
 
     netdev: t.Optional[str]
-    altname: t.Optional[str]  # a further name that it gets
+    altname: t.Optional[str]  # an alternative name that it gets
     pci: t.Optional[str]
     rdma_netdevs: t.Optional[t.List[str]]  # the devices at the bottom of a bond or VLAN
 
@@ -190,7 +190,7 @@ def ports_of(links: t.Sequence[Nic]) -> t.List[str]:
 
 
 def altnames(links: t.Sequence[Nic]) -> t.Dict[str, str]:
-    """The further name of each netdev that gets one."""
+    """The alternative name of each netdev that gets one."""
     pairs = ((link.get("netdev"), link.get("altname")) for link in links)
     return {netdev: name for netdev, name in pairs if netdev and name and name != netdev}
 
@@ -223,7 +223,7 @@ def check_names(wanted: t.Mapping[str, str], owners: t.Mapping[str, str]) -> Non
         owner = owners.get(name, netdev)
         if owner != netdev:
             raise FabricError(
-                f"{netdev} can't get the further name {name}.",
+                f"{netdev} can't get the alternative name {name}.",
                 netdev,
                 f"{owner} has it",
                 f"ip link property del dev {owner} altname {name}, or choose another name.",
