@@ -10,10 +10,10 @@ module: rdma_host
 short_description: Prepare a host's fabric NICs for RDMA in pods
 version_added: 0.1.0
 description:
-  - In one call, for now and for each boot, kernel modules, the RDMA network namespace mode, alternative names and MTU of
-    the fabric NICs, RoCE v2, PFC, trust and ECN, and the link type of ports.
-  - An alternative name is kept by a systemd C(.link) file. Only one such file applies to a NIC, so it has all settings of
-    the one that applied before.
+  - Sets in one call, for now and for each boot, kernel modules, the RDMA network namespace mode, alternative names and
+    MTU of the fabric NICs, RoCE v2, PFC, trust and ECN, and the link type of ports.
+  - An alternative name is kept by a systemd C(.link) file. Only one such file applies to a NIC, so it has all settings
+    of the one that applied before.
   - Never reboots. What needs a reboot is in RV(reboot), and a warning.
 author:
   - ipu.fabric contributors (@ipu-fabric)
