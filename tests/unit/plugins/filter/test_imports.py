@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -20,5 +21,7 @@ print(sorted({{"kubernetes", "urllib3", "jmespath"}} & set(sys.modules)))
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_filters_do_not_load_the_kubernetes_client(name):
-    done = subprocess.run([sys.executable, "-c", SCRIPT.format(name=name)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", SCRIPT.format(name=name)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
