@@ -13,18 +13,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Link
-from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
-
-FABRIC = [{"address": "10.5.0.11", "prefix": 24}]
-MANAGEMENT = [{"address": "10.1.0.11", "prefix": 22}]
+from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import FABRIC, MANAGEMENT, Tree, host_with_management_nic
 
 
 @pytest.fixture
 def tree(tmp_path) -> Tree:
-    """A host with only a management NIC."""
-    host = Tree(tmp_path)
-    host.netdev("eno1", host.pci("0000:02:00.0", "igb"))
-    return host
+    return host_with_management_nic(tmp_path)
 
 
 def links(tree: Tree, **addresses: t.List[t.Dict[str, t.Any]]) -> t.Dict[str, Link]:

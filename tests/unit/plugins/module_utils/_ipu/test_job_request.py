@@ -9,25 +9,9 @@ import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_request
 from ansible_collections.ipu.fabric.plugins.modules import ipujob
+from ansible_collections.ipu.fabric.tests.unit.fixtures.jobs import request, restart, volume, workers
 
 LAUNCHER = {"command": ["mpirun"], "env": None}
-
-
-def request(**changed):
-    options = {"name": "mnist", "ipus_per_job_instance": 2, "workers": workers({"name": "c", "image": "i"}), **changed}
-    return job_request.JobRequest(**options)
-
-
-def restart(kind, codes=None, limit=None):
-    return {"type": kind, "exit_codes": codes, "back_off_limit": limit}
-
-
-def volume(path="/data", **source):
-    return {"nfs": None, "claim": None, "read_only": False, "mount_path": path, **source}
-
-
-def workers(*containers, **rest):
-    return {"template": {"spec": {"containers": list(containers)}}, "replicas": None, **rest}
 
 
 @pytest.mark.parametrize(

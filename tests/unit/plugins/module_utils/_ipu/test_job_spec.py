@@ -8,27 +8,10 @@ import copy
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.jobs import request, restart, volume, workers
 
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 LAUNCHER = {"command": ["mpirun"], "env": None}
-
-
-def request(**changed):
-    options = {"name": "mnist", "ipus_per_job_instance": 2, "workers": workers({"name": "c", "image": "i"}), **changed}
-    return JobRequest(**options)
-
-
-def restart(kind, codes=None, limit=None):
-    return {"type": kind, "exit_codes": codes, "back_off_limit": limit}
-
-
-def volume(path="/data", **source):
-    return {"nfs": None, "claim": None, "read_only": False, "mount_path": path, **source}
-
-
-def workers(*containers, **rest):
-    return {"template": {"spec": {"containers": list(containers)}}, "replicas": None, **rest}
 
 
 def test_smallest_job_names_only_what_was_given():
