@@ -89,6 +89,8 @@ class ActionModule(ControllerAction):
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope = options.pop("hosts"), options.pop("scope")
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]))
+        if scope == "ports":
+            return {"changed": False, "ports": build.build_port_targets(settings, observations)}
         if scope == "preflight":
             result = make_preflight(settings, observations)
         else:

@@ -9,10 +9,12 @@ import datetime
 import os
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import report
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, counts, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, counts, outcome, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import read_limit
 from ansible_collections.ipu.fabric.plugins.modules import fabric_report
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_files
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
@@ -34,7 +36,18 @@ class ActionModule(ControllerAction):
 
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         plan, probe, folder = options["plan"], options["probe"], options["artifacts_dir"]
-        checks = check_fabric(plan, probe, Expect(**{name: options[name] for name in Expect._fields}))
+        unknown = sorted(set(options["allow_unproven"]) - set(CHECK_TYPES))
+        if unknown:
+            raise FabricError(
+                "Only checks can be accepted unproven.",
+                "option allow_unproven (verify_allow_unproven)",
+                f"no check named {', '.join(unknown)}",
+                f"Name some of these: {', '.join(CHECK_TYPES)}.",
+            )
+        for name in ("rdma_bandwidth", "rdma_latency"):
+            read_limit(name, options[name])
+        expect = Expect(**{name: options[name] for name in Expect._fields})
+        checks = check_fabric(plan, probe, expect)
         head = Head(
             time=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=probe.get("seconds", 0),
@@ -48,7 +61,9 @@ class ActionModule(ControllerAction):
         return {
             "changed": False,
             "checks": [report.as_dict(check) for check in checks],
+            "outcome": outcome(checks),
             "failed_checks": counts(checks)[FAILED],
+            "unproven": [entry._asdict() for entry in report.missing(checks)],
             "summary": summary(checks),
             "table": report.table(checks),
             "reports": reports,

@@ -15,7 +15,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
-MODULES = {"host": "host_info", "rdma": "rdma_info", "vipu": "vipu_info"}
+MODULES = {
+    "host": "host_info",
+    "rdma": "rdma_info",
+    "vipu": "vipu_info",
+    "listener": "port_probe",
+    "probes": "port_probe",
+    "listened": "port_probe",
+}
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
 Result = t.Mapping[str, t.Any]
 Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected

@@ -29,7 +29,8 @@ options:
   hosts:
     description:
       - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.host_info) as V(host), of
-        M(ipu.fabric.rdma_info) as V(rdma), of M(ipu.fabric.vipu_info) as V(vipu), and V(errors).
+        M(ipu.fabric.rdma_info) as V(rdma), of M(ipu.fabric.vipu_info) as V(vipu), of M(ipu.fabric.port_probe) as
+        V(listener), V(probes) and V(listened), and V(errors).
       - The filter P(ipu.fabric.observations#filter) returns this.
     type: dict
     required: true
@@ -37,8 +38,9 @@ options:
     description:
       - V(plan) is the whole plan.
       - V(preflight) checks hosts and their NICs only, and writes no files.
+      - V(ports) only says which ports each host has to reach of the others.
     type: str
-    choices: [plan, preflight]
+    choices: [plan, preflight, ports]
     default: plan
   artifacts_dir:
     description:
@@ -70,6 +72,10 @@ options:
     description: The pod network, V(calico), V(flannel) or V(none).
     type: str
     default: calico
+  calico_version:
+    description: Release of Calico, where that is the pod network.
+    type: str
+    default: 3.32.1
   pod_cidr:
     description: Addresses of pods, one CIDR or one of each family with a comma between.
     type: str
@@ -159,7 +165,7 @@ plan:
   description:
     - The plan. Hosts are named as in the inventory.
     - With O(scope=preflight) only V(schema), V(hosts) and V(findings).
-  returned: success
+  returned: with O(scope=plan) or O(scope=preflight)
   type: dict
   contains:
     schema:
@@ -179,6 +185,7 @@ plan:
         - For each host V(node), V(address), V(roles), and V(links) by the name of the network.
         - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs),
           V(address), V(prefix), V(addresses) of all families, and V(altname), an alternative name that the NIC gets.
+        - V(rate_gbps) of its port and V(pcie_gbps) of its PCIe link are in Gb/s, or null where they are not known.
       type: dict
     vipu:
       description: V(controllers), the V(value) that the IPU operator's chart takes, and V(node_labels) by host.
@@ -217,12 +224,16 @@ plan:
         next:
           description: What to do now.
           type: str
+ports:
+  description: For each host its targets, as M(ipu.fabric.port_probe) takes them. Hosts without any are left out.
+  returned: with O(scope=ports)
+  type: dict
 text:
   description: The plan for a terminal.
-  returned: success
+  returned: with O(scope=plan) or O(scope=preflight)
   type: str
 errors:
   description: Number of findings that are errors.
-  returned: success
+  returned: with O(scope=plan) or O(scope=preflight)
   type: int
 """

@@ -40,19 +40,20 @@ options:
     default: ipu-fabric-verify
   image:
     description:
-      - Image of the probe containers. It needs C(sh), C(ip) and C(ping) of iproute2 and iputils, and C(nc) or C(bash).
+      - Image of the pods when the plan has no RDMA. It needs C(sh), C(ip) and C(ping) of iproute2 and iputils, and
+        C(nc) or C(bash).
     type: str
     default: docker.io/nicolaka/netshoot:v0.14
   rdma_image:
     description:
-      - Image of the RDMA container, with C(rping), C(ib_write_bw), C(ib_read_lat) and C(gc-hosttraffictest), or with
-        those of them that are wanted. Empty takes O(image).
+      - Image of the pods when the plan has RDMA. It needs what O(image) has, and C(rping), C(ib_write_bw) and
+        C(ib_read_lat); also C(gc-hosttraffictest) where O(ipu_partition) is given. Empty takes O(image).
     type: str
-    default: ""
+    default: nvcr.io/nvidia/doca/doca:3.3.0-full-rt-host
   timeout:
-    description: Seconds that the pods may take to start.
+    description: Seconds that the pods may take to start, pulling their image included.
     type: int
-    default: 60
+    default: 300
   max_pairs:
     description:
       - Up to this many pairs of nodes, all are tried on each network; beyond it, a ring and its diameters.
@@ -131,6 +132,9 @@ probe:
       description: Pools, and networks with ranges of their own, each with C(what), C(ours), C(ipam) and its C(ranges).
       type: list
       elements: dict
+    pods_without:
+      description: For each network the running pods that ask for it and lack it, each with the reason.
+      type: dict
     addons:
       description: DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
       type: dict
@@ -162,8 +166,8 @@ def main() -> None:
         plan={"type": "dict", "required": True},
         namespace={"type": "str", "default": "ipu-fabric-verify"},
         image={"type": "str", "default": "docker.io/nicolaka/netshoot:v0.14"},
-        rdma_image={"type": "str", "default": ""},
-        timeout={"type": "int", "default": 60},
+        rdma_image={"type": "str", "default": "nvcr.io/nvidia/doca/doca:3.3.0-full-rt-host"},
+        timeout={"type": "int", "default": 300},
         max_pairs={"type": "int", "default": 100},
         forks={"type": "int", "default": 32},
         ipu={"type": "bool", "default": True},

@@ -17,8 +17,11 @@ description:
   - Writes C(report.json), C(report.html) (one file that loads nothing else) and C(junit.xml) to O(artifacts_dir).
     They are a log of this run, so writing them is no change. Check mode writes nothing.
   - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns.
-    A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices).
-  - A failed check does not fail the module; RV(failed_checks) says how many there are.
+    A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices), and
+    what failures point to, a node, a path or all, under C(suspects) of each.
+  - A check that the plan asks for and that could not be made, for want of a tool in the image or of a second node, is
+    V(unproven), and says what is missing. One of something that the plan does not have is V(skipped).
+  - Neither a failed nor an unproven check fails the module; see RV(outcome).
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - jmespath
@@ -48,14 +51,21 @@ options:
     type: str
     default: unlimited
   rdma_bandwidth:
-    description: The least average of C(ib_write_bw) between two pods in Gb/s.
-    type: float
-    default: 0
+    description:
+      - The least average of C(ib_write_bw) between two pods in Gb/s, or V(auto).
+      - V(auto) expects 80% of what the ports and PCIe links of both nodes carry, and 90% of the median of the network's
+        other pairs where there are at least three. Of software RDMA, only a quarter of that median.
+      - V(0) only measures, so the check is V(unproven).
+    type: str
+    default: auto
   rdma_latency:
     description:
-      - The most that C(ib_read_lat) may typically take between two pods in microseconds. V(0) takes any figure.
-    type: float
-    default: 0
+      - The most that C(ib_read_lat) may typically take between two pods in microseconds, or V(auto).
+      - V(auto) allows 20 microseconds, and twice the median of the network's other pairs (5 microseconds above it at
+        least) where there are at least three. Of software RDMA, only the median counts, four times and 1 ms above it.
+      - V(0) only measures, so the check is V(unproven).
+    type: str
+    default: auto
   host_traffic:
     description: The least of C(gc-hosttraffictest) in its slowest direction in Gb/s.
     type: float
@@ -68,6 +78,11 @@ options:
     description: The partition that M(ipu.fabric.fabric_probe) used for C(gc-hosttraffictest), if any.
     type: str
     default: ""
+  allow_unproven:
+    description: Names of checks that the site accepts unproven. They count as V(accepted).
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -80,9 +95,9 @@ EXAMPLES = r"""
   run_once: true
   register: report
 
-- name: Fail when a check failed
+- name: Fail unless the fabric is proved
   ansible.builtin.assert:
-    that: report.failed_checks == 0
+    that: report.outcome == "proved"
     fail_msg: "{{ report.table }}"
   run_once: true
 """
@@ -98,7 +113,7 @@ checks:
       description: Name of the check.
       type: str
     status:
-      description: V(passed), V(failed), or V(skipped).
+      description: V(passed), V(failed), V(unproven), V(accepted) or V(skipped).
       type: str
     node:
       description: The node that it is about, or empty.
@@ -114,10 +129,10 @@ checks:
       description: What should be.
       type: str
     seen:
-      description: What is; for a skipped check, why it was skipped.
+      description: What is; of a check that was not made, why.
       type: str
     next:
-      description: What to do about a failure.
+      description: What to do about a failure, or what is missing to prove it.
       type: str
   sample:
     - check: mtu
@@ -126,10 +141,26 @@ checks:
       network: rdma-net
       expected: "9000"
       seen: "9000"
+outcome:
+  description:
+    - V(failed) when a check failed, else V(unproven) when one is unproven, else V(proved). In check mode V(not run).
+    - C(report.json) has it too.
+  returned: success
+  type: str
+  sample: proved
 failed_checks:
   description: How many checks failed.
   returned: success
   type: int
+unproven:
+  description: What is missing to prove the rest, with the names of the checks that wait for it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - checks: [write_bandwidth]
+      seen: ib_write_bw is not in the image registry.site/small
+      missing: "Set verify_rdma_image (without RDMA: verify_image) to an image that has ib_write_bw."
 summary:
   description: The counts in one line.
   returned: success

@@ -10,8 +10,8 @@ module: helm_release
 short_description: Install, upgrade or remove a Helm release
 version_added: 0.1.0
 description:
-  - Compares chart, version, values and images with the release that the cluster records, and runs C(helm) only when
-    they differ. What a chart generates each time, like a certificate, is no change.
+  - Compares chart, version, values, images and tolerations with the release that the cluster records, and runs C(helm)
+    only when they differ. What a chart generates each time, like a certificate, is no change.
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
   - A release that a killed run left pending is taken up again.
@@ -65,6 +65,11 @@ options:
       - For images that no value of the chart sets. Hooks of the chart are not touched.
     type: dict
     default: {}
+  tolerations:
+    description: Tolerations for pods that the chart gives none, for charts without a value for them.
+    type: list
+    elements: dict
+    default: []
   crds:
     description: Whether to apply the CustomResourceDefinitions of the chart.
     type: bool
@@ -153,6 +158,7 @@ def main() -> None:
         chart_version={"type": "str", "default": ""},
         values={"type": "dict", "default": {}},
         images={"type": "dict", "default": {}},
+        tolerations={"type": "list", "elements": "dict", "default": []},
         crds={"type": "bool", "default": True},
         take_ownership={"type": "bool", "default": False},
         renew={"type": "dict", "options": RENEW},

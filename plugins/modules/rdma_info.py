@@ -104,6 +104,40 @@ rdma:
           description: MTU in bytes.
           type: int
           sample: 9000
+        rate_gbps:
+          description: Gb/s of the port; V(null) where it is not known, as of software RDMA.
+          type: float
+          sample: 100.0
+        pcie:
+          description:
+            - The narrowest PCIe link between the NIC and its processor, with what both of its ends can.
+            - V(null) without PCIe, and in a guest of a hypervisor, which invents it.
+          type: dict
+          contains:
+            pci:
+              description: PCI address of the function at its lower end.
+              type: str
+              sample: "0000:81:00.0"
+            speed_gtps:
+              description: Its speed in GT/s.
+              type: float
+              sample: 16.0
+            width:
+              description: Its lanes.
+              type: int
+              sample: 16
+            max_speed_gtps:
+              description: The speed in GT/s that both ends can.
+              type: float
+              sample: 16.0
+            max_width:
+              description: The lanes that both ends have.
+              type: int
+              sample: 16
+            gbps:
+              description: What speed and width carry in Gb/s, their encoding taken off.
+              type: float
+              sample: 252.1
         mac:
           description: Hardware address.
           type: str

@@ -22,6 +22,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "existing-cluster": "the host is not part of another cluster",
     "fabric-mtu": "the fabric has one MTU",
     "fabric-nic": "each host has one NIC on the fabric",
+    "host-ports": "hosts reach the ports that they need of each other",
     "ipam": "the IPAM works with the network operator",
     "kernel-modules": "the kernel has the modules that pod networks need",
     "kubernetes-range": "the network operator's vendor supports this Kubernetes",
@@ -30,6 +31,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "netns-mode": "RDMA devices are shared between network namespaces",
     "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
+    "pcie-link": "a NIC's PCIe link carries what its port does, as fast and as wide as both ends can",
     "policy-routes": "a rail has a gateway",
     "ports": "the ports that Kubernetes uses are free",
     "prerelease": "the release is generally available",
@@ -51,6 +53,7 @@ ALLOWABLE: t.Dict[str, str] = {
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
     "artifacts-dir": "files of the plan are kept out of the inventory directory",
+    "calico-version": "Calico's release is known",
     "cidr": "CIDRs are valid and do not overlap",
     "cni": "the pod network is one that the roles know",
     "endpoint": "the control plane has an address",

@@ -17,6 +17,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_speed import is_guest, pcie_link, port_rate
 from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
     driver_name,
     list_names,
@@ -277,6 +278,7 @@ def read_links(
     bare = [_read_link(sysfs, proc, name) for name in netdevs]
     lower = {link["netdev"]: link["lower"] for link in bare}
     members = _carriers_of_bonds(sysfs, bare)
+    guest = is_guest(proc)
     links: t.List[Link] = []
     for link in bare:
         port, carriers = _find_port(link, ports, lower)
@@ -289,6 +291,8 @@ def read_links(
             "link_layer": port.link_layer,
             "state": port.state,
             "driver": port.driver,
+            "rate_gbps": port_rate(sysfs, port.device, port.number, carriers or [link["netdev"]]),
+            "pcie": None if guest else pcie_link(sysfs, carriers or [link["netdev"]]),
             "rdma_netdevs": carriers,
             "addresses": list(addresses.get(link["netdev"], ())),
             "altnames": list(altnames.get(link["netdev"], ())),

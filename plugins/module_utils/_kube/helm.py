@@ -190,14 +190,14 @@ class Helm:
     def upgrade(self, chart: str, render: str) -> None:
         params = self.params
         values = self.file("values.json", json.dumps(params["values"]))
-        images = self.file("images.json", json.dumps(params["images"]))
+        changes = self.file("changes.json", json.dumps(rendered_changes(params)))
         script = f"#!{sys.executable}\n{inspect.getsource(post_renderer)}"
         self.call(
             f"The release {params['name']} could not be installed or upgraded to {params['chart_version']}.",
             f"namespace {params['namespace']}",
             "upgrade", params["name"], chart, "--install", "--namespace", params["namespace"],
             "--values", values, "--reset-values", "--labels", f"{RENDER_LABEL}={render}", "--history-max", "3",
-            "--post-renderer", self.file("post-renderer", script, 0o700), "--post-renderer-args", images,
+            "--post-renderer", self.file("post-renderer", script, 0o700), "--post-renderer-args", changes,
             "--timeout", f"{params['timeout']}s", *(["--take-ownership"] if params["take_ownership"] else []),
             *self.context(),
         )  # fmt: skip
@@ -252,15 +252,21 @@ def local_chart_name(chart: str) -> str:
     return str((yaml.safe_load(chart_files(path).get("Chart.yaml", "")) or {}).get("name", ""))
 
 
+def rendered_changes(params: Object) -> Object:
+    """What the post-renderer changes in the manifests."""
+    return {"images": params["images"], "tolerations": params["tolerations"]}
+
+
 def wanted_state(params: Object) -> Object:
     """What a release is compared by."""
+    changes = rendered_changes(params)
     chart, local = params["chart"], not params["chart_repo_url"] and "://" not in params["chart"]
     return {
         "status": "deployed",
         "chart": (local_chart_name(chart) if local else "") or chart_name(chart, params["chart_version"]),
         "version": params["chart_version"].lstrip("v"),
         "values": json.loads(json.dumps(params["values"])),
-        "render": fingerprint(params["images"])[7:] if params["images"] else NO_RENDER,
+        "render": fingerprint(changes)[7:] if any(changes.values()) else NO_RENDER,
     }
 
 

@@ -67,6 +67,32 @@ def named_pools(pod: Object) -> t.Set[Pool]:
     return found
 
 
+# ---- what multus gave a pod ------------------------------------------------------------------------------------------
+
+
+def network_fault(pod: Object, network: Name) -> str:
+    """Why a running pod lacks a network that it asks for; empty if it has it, or does not ask.
+
+    A sandbox that is made while multus is away (a reboot, multus-cni#1387) has the cluster's network only. What multus
+    wrote earlier stays on the pod then, with the address that eth0 had.
+    """
+    if network not in networks_of(pod) or query("spec.hostNetwork", pod) or query("metadata.deletionTimestamp", pod):
+        return ""
+    own = set(query("status.podIPs[].ip", pod) or ())
+    if query("status.phase", pod) != "Running" or not own:
+        return ""
+    try:
+        status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
+    except ValueError:
+        status = []
+    if f"{network[0]}/{network[1]}" not in query("[].name", status):
+        return "multus did not attach it"
+    before = set(query('[?"default"].ips[]', status))
+    if before and not before & own:
+        return f"its network was made anew without multus: multus gave it {min(before)}, now it has {min(own)}"
+    return ""
+
+
 # ---- what a NAD says ------------------------------------------------------------------------------------------------
 
 

@@ -60,12 +60,16 @@ def pod_problems(pod: Object) -> t.List[Problem]:
 
 
 def newest_pods(pods: t.Sequence[Object]) -> t.List[Object]:
-    """The pods of the newest revision: those of the one before may be broken, and are being replaced."""
+    """The pods of the newest revision that have not ended.
+
+    Those of the revision before may be broken, and are being replaced, as one is that was evicted.
+    """
 
     def revision(pod: Object) -> str:
         labels = query("metadata.labels", pod) or {}
         return next((labels[key] for key in REVISION_LABELS if key in labels), "")
 
+    pods = [pod for pod in pods if query("status.phase", pod) not in ("Failed", "Succeeded")]
     if not pods:
         return []
     newest = revision(max(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", "")))

@@ -1,9 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What helm runs between rendering and applying: `post_render.py IMAGES.json < manifests > manifests`.
+"""What helm runs between rendering and applying: `post_render.py CHANGES.json < manifests > manifests`.
 
-It replaces images, and annotates pod templates with a checksum of the chart's own Secrets that they name, to roll them.
+It replaces images, gives tolerations to pods without any, and annotates pod templates with a checksum of the chart's
+own Secrets that they name, to roll them.
 Works on YAML nodes, not on values: a scalar keeps its text, and `8090:40` stays what it is.
 Stands alone: helm_release writes this file to disk as it is.
 """
@@ -83,6 +84,15 @@ def replace_images(document: t.Any, images: t.Mapping[str, str]) -> None:
                     image.value = images[image.value]
 
 
+def add_tolerations(document: t.Any, tolerations: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+    """Tolerations for the pods that the chart gives none."""
+    for spec in pod_specs(document) if tolerations else ():
+        if not getattr(child(spec, "tolerations"), "value", None):
+            made = yaml.compose(json.dumps(tolerations), Loader=untyped(yaml.SafeLoader))
+            rest = [pair for pair in spec.value if pair[0].value != "tolerations"]
+            spec.value = [*rest, (text_node("tolerations"), made)]
+
+
 def secret_checksums(documents: t.Sequence[t.Any]) -> t.Dict[str, str]:
     """A checksum of the content of each Secret of the chart."""
     sums = {}
@@ -124,13 +134,14 @@ def add_checksums(document: t.Any, sums: t.Mapping[str, str]) -> None:
         annotations.value.append((text_node(CHECKSUM + name), text_node(sums[name])))
 
 
-def render(manifests: str, images: t.Mapping[str, str]) -> str:
+def render(manifests: str, images: t.Mapping[str, str], tolerations: t.Sequence[t.Mapping[str, t.Any]] = ()) -> str:
     """The manifests as helm is to apply them."""
     nodes = yaml.compose_all(manifests, Loader=untyped(yaml.SafeLoader))
     documents = [node for node in nodes if getattr(node, "id", "") == "mapping"]
     sums = secret_checksums(documents)
     for document in documents:
         replace_images(document, images)
+        add_tolerations(document, tolerations)
         add_checksums(document, sums)
         unfold(document)
     dumper = untyped(yaml.SafeDumper)
@@ -139,4 +150,4 @@ def render(manifests: str, images: t.Mapping[str, str]) -> str:
 
 if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as file:
-        sys.stdout.write(render(sys.stdin.read(), json.load(file)))
+        sys.stdout.write(render(sys.stdin.read(), **json.load(file)))

@@ -27,6 +27,10 @@ class WantedObject(t.TypedDict):
     reason: str  # of the condition Ready; empty: any
 
 
+# The network operator sets these itself, when it gets to a node.
+OPERATORS_LABELS = "network.nvidia.com/operator."
+
+
 class ReadyOptions(t.TypedDict):
     """What has to be ready. None: nothing of the sort."""
 
@@ -69,12 +73,17 @@ def tolerates(tolerations: t.Sequence[Object], taint: Object) -> bool:
     return False
 
 
+def missing_labels(daemonset: Object, nodes: t.Sequence[Object]) -> t.List[str]:
+    """What a DaemonSet selects by and no node has, each as `label=value`."""
+    labels = [query("metadata.labels", node) or {} for node in nodes]
+    selector = query("spec.template.spec.nodeSelector", daemonset) or {}
+    return [f"{k}={v}" for k, v in sorted(selector.items()) if not any(own.get(k) == v for own in labels)]
+
+
 def no_node_reason(daemonset: Object, nodes: t.Sequence[Object]) -> str:
     """Why no node is to run a DaemonSet: labels that no node has, or taints that it does not tolerate."""
     pod = query("spec.template.spec", daemonset) or {}
-    labels = [query("metadata.labels", node) or {} for node in nodes]
-    selector = pod.get("nodeSelector") or {}
-    unmet = [f"{k}={v}" for k, v in sorted(selector.items()) if not any(own.get(k) == v for own in labels)]
+    unmet = missing_labels(daemonset, nodes)
     if unmet:
         return f"no node has the label {', '.join(unmet)}"
     blocking = set()
@@ -91,10 +100,35 @@ def condition_true(obj: t.Optional[Object], name: str) -> bool:
     return query(f"status.conditions[?type=='{name}'].status | [0]", obj) == "True"
 
 
+def answering_pods(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.List[Object]:
+    """The pods that are not on a node whose kubelet no longer answers: what these do nobody knows."""
+    ready = "status.conditions[?type=='Ready'].status | [0]"
+    lost = {node["metadata"]["name"] for node in nodes if query(ready, node) == "Unknown"}
+    return [pod for pod in pods if query("spec.nodeName", pod) not in lost]
+
+
+def only_lost_nodes_miss_it(daemonset: Object, pods: t.Sequence[Object], answering: t.Sequence[Object]) -> bool:
+    """Whether each other node has a ready pod of the newest revision. A node that died must not hold up the others."""
+    status, newest = daemonset.get("status") or {}, newest_pods(pods)
+    seen = status.get("observedGeneration", 0) >= daemonset["metadata"].get("generation", 0)
+    if not seen or len(answering) == len(pods):
+        return False
+    running = [pod for pod in answering if pod in newest and condition_true(pod, "Ready")]
+    return len(running) == len(answering) and len(pods) >= status.get("desiredNumberScheduled", 0)
+
+
+def not_ready(pod: Object) -> t.List[Problem]:
+    """What the kubelet says of a pod that runs, and is not ready."""
+    message = query("status.conditions[?type=='Ready' && status=='False'].message | [0]", pod)
+    where = f"pod {pod['metadata']['name']} on {query('spec.nodeName', pod)}"
+    return [Problem(f"{where}: {message}")] if message else []
+
+
 def stated_reason(obj: Object) -> t.Tuple[str, str]:
-    """Reason and message of a custom resource: of its condition Error while that is true, else of Ready."""
+    """Reason and message of a custom resource: of its condition Error or Degraded while that is true, else of Ready."""
     conditions = {c["type"]: c for c in query("status.conditions", obj) or []}
-    speaking = conditions.get("Error" if condition_true(obj, "Error") else "Ready") or {}
+    telling = next((name for name in ("Error", "Degraded") if condition_true(obj, name)), "Ready")
+    speaking = conditions.get(telling) or {}
     return speaking.get("reason", ""), speaking.get("message", "")
 
 
@@ -159,14 +193,22 @@ class ObjectWatch:
             return []
         name = describe(workload)
         if workload["kind"] == "DaemonSet" and pending.startswith("0 nodes"):
-            reason = no_node_reason(workload, self.cluster.items("/api/v1/nodes"))
-            return [Problem(f"{name}: {pending}: {reason}", True)]
+            nodes = self.cluster.items("/api/v1/nodes")
+            unmet = missing_labels(workload, nodes)
+            by_operator = bool(unmet) and all(label.startswith(OPERATORS_LABELS) for label in unmet)
+            return [Problem(f"{name}: {pending}: {no_node_reason(workload, nodes)}", not by_operator)]
         labels = query("spec.selector.matchLabels", workload) or {}
         pods = self.cluster.items(
             f"/api/v1/namespaces/{workload['metadata']['namespace']}/pods",
             labelSelector=",".join(f"{k}={v}" for k, v in sorted(labels.items())),
         )
-        return [Problem(f"{name}: {pending}")] + [p for pod in newest_pods(pods) for p in pod_problems(pod)]
+        newest = newest_pods(pods)
+        if workload["kind"] == "DaemonSet":
+            answering = answering_pods(pods, self.cluster.items("/api/v1/nodes"))
+            if only_lost_nodes_miss_it(workload, pods, answering):
+                return []
+            newest = [pod for pod in newest if pod in answering]
+        return [Problem(f"{name}: {pending}")] + [p for pod in newest for p in pod_problems(pod) or not_ready(pod)]
 
     def refusals(self, obj: Object) -> t.List[Problem]:
         """Whether the API server, with its webhooks, takes a new object. Nothing is stored."""

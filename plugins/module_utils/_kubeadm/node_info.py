@@ -10,7 +10,8 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
@@ -23,6 +24,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership imp
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
+
+
+SECONDS = 120  # a busy host takes long to load a program of 100 MB
 
 
 class NodeInfo(Membership):
@@ -42,6 +46,20 @@ def program_version(text: str) -> str:
     """The first version number in what a program prints of itself: v1.35.4, containerd ... v2.2.1 hash."""
     match = re.search(r"\bv?(\d+\.\d+\.\d+\S*)", text)
     return match.group(1) if match else ""
+
+
+def installed_version(program: str) -> str:
+    """Of a program that is installed; empty when it is not."""
+    command = (program, "--version")
+    done = run_program(command, SECONDS)
+    if done.rc not in (0, 127):
+        raise FabricError(
+            f"Could not read the version of {program}, which is installed.",
+            " ".join(command),
+            f"no end within {SECONDS} s" if done.rc is None else done.err.strip() or f"rc {done.rc}",
+            "Try the command on the host; if the host is only slow, run again.",
+        )
+    return program_version(done.out)
 
 
 def file_digest(path: str) -> str:
@@ -66,8 +84,8 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
         "address": params["address"] or default_address(),
         "distribution": release.get("ID", ""),
         "release": release.get("VERSION_CODENAME", ""),
-        "kubelet": program_version(output_of("kubelet", "--version")),
-        "containerd": program_version(output_of("containerd", "--version")),
+        "kubelet": installed_version("kubelet"),
+        "containerd": installed_version("containerd"),
         "images": output_of(*listing).split(),
         "kubeconfig_sha256": file_digest(paths.ADMIN),
         **inspect_host(module, name, params["control_plane"], unfinished),

@@ -29,10 +29,10 @@ class Check(t.NamedTuple):
     """One result."""
 
     check: str  # key of CHECK_TYPES
-    status: str  # passed, failed or skipped
+    status: str  # passed, failed, unproven, accepted or skipped
     expected: str
-    seen: str  # of a skipped check: why
-    next: str = ""
+    seen: str  # of a check that was not made: why
+    next: str = ""  # what to do about a failure, or what is missing to prove it
     node: str = ""
     pair: t.Tuple[str, ...] = ()
     network: str = ""
@@ -41,15 +41,24 @@ class Check(t.NamedTuple):
     unit: str = ""
 
 
+class Missing(t.NamedTuple):
+    """What it takes to prove some checks."""
+
+    missing: str
+    seen: str  # by the first of them
+    checks: t.List[str]
+
+
 class Expect(t.NamedTuple):
     """What the site asks for beyond the plan."""
 
     memlock: str = "unlimited"  # or bytes
-    rdma_bandwidth: float = 0  # Gb/s at least
-    rdma_latency: float = 0  # microseconds at most; 0: any
+    rdma_bandwidth: str = "auto"  # by ports, PCIe and other pairs; or Gb/s at least, 0: only measured
+    rdma_latency: str = "auto"  # by other pairs; or microseconds at most, 0: only measured
     host_traffic: float = 0  # Gb/s at least
     ipu: bool = True
     ipu_partition: str = ""
+    allow_unproven: t.Sequence[str] = ()  # checks that need not be proved
 
 
 class Head(t.NamedTuple):

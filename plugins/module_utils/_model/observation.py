@@ -15,6 +15,17 @@ class Address(t.TypedDict):
     prefix: int
 
 
+class PcieLink(t.TypedDict):
+    """The narrowest PCIe link between a NIC and its processor."""
+
+    pci: str  # function at its lower end
+    speed_gtps: float  # GT/s
+    width: int  # lanes
+    max_speed_gtps: float  # GT/s that both ends can
+    max_width: int  # lanes that both ends have
+    gbps: float  # Gb/s that speed and width carry, encoding taken off
+
+
 class Link(t.TypedDict):
     """A network device. The RDMA fields of a bond or VLAN are those of the best port below it. From rdma_info."""
 
@@ -31,6 +42,8 @@ class Link(t.TypedDict):
     state: str  # of the RDMA port: ACTIVE, DOWN and so on; empty without RDMA
     up: bool
     mtu: int  # bytes
+    rate_gbps: t.Optional[float]  # Gb/s of the port; None: not known, as of software RDMA
+    pcie: t.Optional[PcieLink]  # None: no PCIe, or a guest of a hypervisor
     mac: str
     lower: t.List[str]  # members of a bond or bridge, or the device below a VLAN
     rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
@@ -120,6 +133,34 @@ class HostFacts(t.TypedDict):
     systemd: bool
 
 
+class Listener(t.TypedDict):
+    """A temporary listener of port_probe, and the free ports that it listens on."""
+
+    name: str  # its own; empty if it could not be started
+    tcp: t.List[int]
+    udp: t.List[int]
+
+
+class PortTarget(t.TypedDict):
+    """Ports of another host that a host has to reach."""
+
+    host: str  # inventory name
+    address: str
+    source: str  # address to connect from; empty: what the route says
+    tcp: t.List[int]
+    udp: t.List[int]
+
+
+class PortProbe(t.TypedDict):
+    """What became of a connection to a port of another host."""
+
+    host: str  # inventory name
+    address: str
+    protocol: str  # TCP or UDP
+    port: int
+    seen: str  # open, filtered (no answer), refused, unreachable or forbidden (on this host)
+
+
 class VipuFacts(t.TypedDict):
     """Result of vipu_info."""
 
@@ -146,6 +187,9 @@ class ObservedParts(t.TypedDict, total=False):
     host: HostFacts
     rdma: RdmaFacts
     vipu: VipuFacts
+    listener: Listener
+    listened: str  # name of the listener when it was ended; another or none: it had not been there all the time
+    probes: t.List[PortProbe]
 
 
 class _Recalled(ObservedParts, total=False):

@@ -42,7 +42,8 @@ class Releases(t.TypedDict):
     gpu_operator: str
     ipu_operator: str
     cni: str  # calico, flannel or none
-    cni_version: str
+    cni_version: str  # tag of its release
+    cni_images: t.List[str]  # of the pod network, for a site's own registry
     pause: str  # tag of the pause image; empty: ask kubeadm
     ipam: str  # nv-ipam, whereabouts or spiderpool
     whereabouts: str  # release to install separately; empty: the network operator ships it, or it is not used
@@ -75,6 +76,8 @@ class PlannedLink(Address):
     rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
     device: str  # RDMA device such as mlx5_0; empty without RDMA
     mtu: int  # bytes
+    rate_gbps: t.Optional[float]  # Gb/s of the port; null: not known, as of software RDMA
+    pcie_gbps: t.Optional[float]  # Gb/s of the narrowest PCIe link to the processor; null: not known
     addresses: t.List[Address]  # one of each family of the network
 
 

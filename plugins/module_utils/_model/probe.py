@@ -165,7 +165,28 @@ class _Measured(t.TypedDict, total=False):
     unit: str
 
 
-class Traffic(Pair, _Measured):
+class Moved(t.TypedDict):
+    """By how much the counters of a pod grew during a test."""
+
+    rdma: t.Dict[str, t.Dict[str, int]]  # by device: bytes, packets or requests, both directions; only what it counts
+    interfaces: t.Dict[str, int]  # bytes by network device, both directions
+
+
+class Sent(t.TypedDict):
+    """What a test sent, as its tool tells."""
+
+    device: str  # RDMA device; empty: the tool does not say
+    transport: str  # IB, or IW for iWARP; empty: the tool does not say
+    messages: int
+    size: int  # bytes of each
+
+
+class _Counted(_Measured, total=False):
+    sent: Sent  # by the client
+    moved: t.List[Moved]  # of client and server
+
+
+class Traffic(Pair, _Counted):
     """An RDMA test between two pods; without figures if it was not tried."""
 
     check: str
@@ -280,6 +301,7 @@ class ClusterFacts(t.TypedDict, total=False):
     releases: t.List[ChartRelease]
     addons: Addons
     address_sources: t.List[AddressSource]
+    pods_without: t.Dict[str, t.List[str]]  # by network: running pods that ask for it and lack it, each with the reason
     kinds: t.List[str]  # that the API serves, of the groups that are asked for
     networks: t.Dict[str, ClusterNetwork]
     ipu: IpuFacts

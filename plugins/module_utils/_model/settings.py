@@ -19,6 +19,7 @@ class Settings:
     manage_kubernetes: bool
     kubernetes_version: str
     cni: str
+    calico_version: str
     pod_cidr: str  # one CIDR, or one of each family with a comma between
     service_cidr: str
     control_plane_endpoint: str  # host:port; empty: the first control plane

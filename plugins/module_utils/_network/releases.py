@@ -14,7 +14,24 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Imag
 
 Version = t.Tuple[int, ...]
 
-CNIS = {"calico": "v3.32.1", "flannel": "v0.28.4", "none": ""}
+CNIS = ("calico", "flannel", "none")
+# Releases of Calico, and the release of the operator in the manifest of each.
+CALICOS = {
+    "3.31.0": "1.40.0",
+    "3.31.1": "1.40.1",
+    "3.31.2": "1.40.2",
+    "3.31.3": "1.40.3",
+    "3.31.4": "1.40.7",
+    "3.31.5": "1.40.8",
+    "3.31.6": "1.40.13",
+    "3.31.7": "1.40.15",
+    "3.32.0": "1.42.0",
+    "3.32.1": "1.42.3",
+}
+# What its operator runs on Linux for the Installation of the role kubernetes.
+_CALICO_IMAGES = ("node", "cni", "typha", "kube-controllers", "pod2daemon-flexvol", "csi", "node-driver-registrar")
+# flannel's release, and that of its CNI plugin, as in the defaults of the role kubernetes.
+FLANNEL = ("v0.28.4", "v1.9.1-flannel1")
 IPU_OPERATORS = ("1.1.0", "1.2.0")
 # Network operators without whereabouts go with one that is installed on its own.
 WHEREABOUTS = "0.9.4"
@@ -158,6 +175,18 @@ def components(version: str, ipam: str) -> t.Dict[str, Image]:
     return images
 
 
+def pod_network(cni: str, calico: str) -> t.Tuple[str, t.List[str]]:
+    """The tag of a pod network, and its images: those of the nodes, and what manages them."""
+    if cni == "flannel":
+        images = zip(("flannel", "flannel-cni-plugin"), FLANNEL)
+        return FLANNEL[0], [f"ghcr.io/flannel-io/{image}:{tag}" for image, tag in images]
+    operator = CALICOS.get(calico.lstrip("v")) if cni == "calico" else None
+    if not operator:
+        return "", []
+    tag = f"v{calico.lstrip('v')}"
+    return tag, [f"quay.io/tigera/operator:v{operator}", *(f"quay.io/calico/{image}:{tag}" for image in _CALICO_IMAGES)]
+
+
 def operators_for(minor: Version, ipam: str) -> t.List[str]:
     """The releases whose vendor supports this Kubernetes and that have this IPAM, newest first."""
     fit = [
@@ -187,6 +216,7 @@ class ReleaseRequest:
     stack: str = "network_operator"
     spiderpool: str = ""
     gpu_operator: str = ""  # empty: not wanted
+    calico: str = "3.32.1"
 
 
 def choose_releases(request: ReleaseRequest, findings: Findings) -> Releases:
@@ -200,7 +230,8 @@ def choose_releases(request: ReleaseRequest, findings: Findings) -> Releases:
         "network_operator": request.network_operator.lstrip("v"),
         "ipu_operator": request.ipu_operator.lstrip("v"),
         "cni": request.cni,
-        "cni_version": CNIS.get(request.cni, ""),
+        "cni_version": "",
+        "cni_images": [],
         "pause": PAUSE.get(kubernetes[1], "") if kubernetes else "",
         "ipam": "",
         "whereabouts": "",
@@ -209,6 +240,7 @@ def choose_releases(request: ReleaseRequest, findings: Findings) -> Releases:
         "components": {},
     }
     _check_cni_and_stack(request, findings)
+    releases["cni_version"], releases["cni_images"] = pod_network(request.cni, request.calico)
     _check_ipu_operator(request, findings)
     if request.gpu_operator:
         _check_known("GPU operator", "gpu-operator-version", request.gpu_operator, GPU_OPERATORS, findings)
@@ -261,6 +293,8 @@ def _check_cni_and_stack(request: ReleaseRequest, findings: Findings) -> None:
     if request.cni not in CNIS:
         seen, step = f"fabric_cni is '{request.cni}'", f"Use {', '.join(CNIS)}."
         findings.error("cni", [], "There is no such pod network.", seen, step)
+    if request.cni == "calico":
+        _check_known("Calico", "calico-version", request.calico, tuple(CALICOS), findings)
     if request.stack not in STACKS:
         seen, step = f"fabric_stack is '{request.stack}'", f"Use {' or '.join(STACKS)}."
         findings.error("stack", [], "There is no such stack for fabric networks.", seen, step)

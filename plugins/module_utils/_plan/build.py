@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations, PortTarget
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedHost, Preflight
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
@@ -22,10 +22,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import
     NetworkLinks,
     check_mtu,
     check_own_node,
+    check_pcie,
     check_pvrdma,
     choose_links,
     planned_link,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import check_host_ports, port_targets
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
@@ -53,6 +55,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     endpoint = cluster.plan_endpoint(settings.control_plane_endpoint, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     check_hosts(hosts, _expected(settings, endpoint, kubernetes), findings)
+    check_host_ports(hosts, findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
     vipu_of = controller_addresses(vipu)
 
@@ -61,6 +64,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     chosen = choose_links(specs, hosts, vipu_of, settings.require_rdma, findings)
     for network in chosen:
         check_mtu(network, findings)
+        check_pcie(network, findings)
         check_pvrdma(network, findings)
         check_own_node(network, vipu_of, findings)
     chosen = name_masters(chosen, findings)
@@ -96,10 +100,21 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     check_inventory(hosts, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings.control_plane_endpoint, hosts, findings)
     check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version), findings)
+    check_host_ports(hosts, findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
     for network in chosen:
         check_mtu(network, findings)
+        check_pcie(network, findings)
     return {"schema": SCHEMA, "hosts": _planned_hosts(hosts, chosen), "findings": findings.as_list()}
+
+
+def build_port_targets(settings: Settings, observations: Observations) -> t.Dict[str, t.List[PortTarget]]:
+    """Which ports each host has to reach of the others. Only a fabric that needs RDMA needs those of RoCE."""
+    ignored = Findings()
+    hosts = place_hosts(observations)
+    networks = read_networks(settings.networks, ignored) if settings.require_rdma else []
+    chosen = choose_links(networks, hosts, {}, False, ignored)
+    return port_targets(hosts, chosen, settings.cni, settings.manage_kubernetes)
 
 
 def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
@@ -109,6 +124,7 @@ def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
         ipu_operator=settings.ipu_operator_version,
         ipam=settings.ipam,
         cni=settings.cni,
+        calico=settings.calico_version,
         managed=settings.manage_kubernetes,
         stack=settings.stack,
         spiderpool=settings.spiderpool_version,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint
@@ -19,7 +20,7 @@ DISK_MB = 10 * 1024
 CLOCK_SECONDS = 30
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)
 NODE_PORTS = (10250, 10256)
-# As long as the kernel keeps a process name. What an interrupted run left behind, kubeadm cleans up.
+# As long as the kernel keeps a process name. What an interrupted run left behind, kubeadm and port_probe clean up.
 KUBERNETES_PROCESSES = (
     "kubelet",
     "etcd",
@@ -27,6 +28,7 @@ KUBERNETES_PROCESSES = (
     "kube-controller",
     "kube-scheduler",
     "kube-proxy",
+    LISTENER,
 )
 
 # They create uverbs*, umad* and rdma_cm in /dev/infiniband.

@@ -73,6 +73,7 @@ def choose_links(
 def planned_link(link: HostLink, master: str) -> PlannedLink:
     """What the plan keeps. The altname stays in it when the NIC has it already: the next plan is the same."""
     nic = link.nic
+    pcie = nic.get("pcie")  # missing in an observation that an earlier release kept
     return {
         "netdev": nic["netdev"],
         "altname": "" if nic["netdev"] == master else master,
@@ -84,6 +85,8 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
         "rdma_netdevs": nic["rdma_netdevs"],
         "device": nic["device"],
         "mtu": nic["mtu"],
+        "rate_gbps": nic.get("rate_gbps"),
+        "pcie_gbps": pcie["gbps"] if pcie else None,
         "address": link.addresses[0]["address"],
         "prefix": link.addresses[0]["prefix"],
         "addresses": link.addresses,
@@ -180,6 +183,36 @@ def check_mtu(chosen: NetworkLinks, findings: Findings) -> None:
         )
 
 
+def check_pcie(chosen: NetworkLinks, findings: Findings) -> None:
+    """A link that trained below what both ends can, or a slot that carries less than the port."""
+    for name, link in chosen.links.items():
+        nic, pcie, rate = link.nic["netdev"], link.nic.get("pcie"), link.nic.get("rate_gbps")
+        if not pcie:
+            continue
+        now, most = (pcie["speed_gtps"], pcie["width"]), (pcie["max_speed_gtps"], pcie["max_width"])
+        seen = f"{nic}: {_lanes(*now)} at {pcie['pci']}, {pcie['gbps']:g} Gb/s"
+        if now[0] < most[0] or now[1] < most[1]:
+            findings.warning(
+                "pcie-link",
+                [name],
+                "A NIC's PCIe link trained below what both of its ends can.",
+                f"{seen}; possible: {_lanes(*most)}",
+                f"Reseat the NIC, see its slot's settings in the firmware, then `lspci -vv -s {pcie['pci']}` (LnkSta).",
+            )
+        elif rate and pcie["gbps"] < rate:
+            findings.warning(
+                "pcie-link",
+                [name],
+                "A NIC's PCIe slot carries less than its port.",
+                f"{seen}; the port has {rate:g} Gb/s",
+                "Move the NIC to a wider or faster slot. verify expects no more than the slot carries.",
+            )
+
+
+def _lanes(speed_gtps: float, width: int) -> str:
+    return f"{speed_gtps:g} GT/s x{width}"
+
+
 def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
     """PVRDMA reaches PVRDMA only, and a virtual switch drops addresses that it does not know."""
     virtual = chosen.hosts_with(lambda nic: nic["driver"] == PVRDMA)
@@ -204,15 +237,15 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
 
 def check_own_node(chosen: NetworkLinks, vipu_of: t.Mapping[str, str], findings: Findings) -> None:
     """A pod never reaches its own node over macvlan."""
-    special = {**dict.fromkeys(vipu_of.values(), "V-IPU")}
-    special.update(dict.fromkeys(chosen.network.gateways.values(), "the gateway"))
+    special = [("V-IPU", address) for address in sorted(set(vipu_of.values()))]
+    special += [("the gateway", address) for address in chosen.network.gateways.values()]
     for name, link in chosen.links.items():
-        for address in sorted({entry["address"] for entry in link.addresses} & set(special)):
+        own = {entry["address"] for entry in link.addresses}
+        for what, address in [each for each in special if each[1] in own]:
             findings.error(
                 "on-master",
                 [name],
-                f"{chosen.network.name}: a pod can't reach its own node over macvlan, so pods here won't reach "
-                f"{special[address]}.",
-                f"{special[address]} has the address {address} of {link.nic['netdev']} on this host",
+                f"{chosen.network.name}: a pod can't reach its own node over macvlan, so pods here won't reach {what}.",
+                f"{what} has the address {address} of {link.nic['netdev']} on this host",
                 "Move it to a machine that runs no pods of this network, or remove the host from it (key hosts).",
             )

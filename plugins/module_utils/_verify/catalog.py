@@ -55,12 +55,19 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."
     ),
     "pod": CheckType(
-        "Pod starts", "network", "Act on the message; if the image cannot be pulled, set verify_image to one that can."
+        "Pod starts",
+        "network",
+        "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image).",
     ),
     "multus": CheckType(
         "Multus handles pods",
         "network",
         "00-multus.conf must be the node's first CNI configuration: restart the node's pod of kube-multus-ds.",
+    ),
+    "workloads": CheckType(
+        "Running pods are attached",
+        "network",
+        "Delete the pods that are named, so that they are made anew: a pod does not get a network later.",
     ),
     "interface": CheckType(
         "Pod has the interface",
@@ -162,18 +169,36 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "ib_write_bw", "rdma", "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes."
     ),
     "read_latency": CheckType("ib_read_lat", "rdma", "Check power saving, congestion and the path between the nodes."),
+    "rdma_counters": CheckType(
+        "Traffic goes over RDMA",
+        "rdma",
+        "See which device the tool took and why: GIDs of the address, `rdma link` in the pod, other RDMA devices.",
+    ),
     "host_traffic": CheckType(
         "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
     ),
 }
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+UNPROVEN = "unproven"  # the plan asks for it, and it could not be tested
+ACCEPTED = "accepted"  # unproven, and the site accepts that
+STATUSES = (PASSED, FAILED, UNPROVEN, ACCEPTED, SKIPPED)
 
-# Why a check is skipped.
-NODE_POD = "the probe pod of this node does not run"
-TWO_NODES = "needs pods with an address on two nodes"
+# What a whole report says.
+PROVED, NOT_RUN = "proved", "not run"
+
+# Why a check is unproven, and what would prove it.
+NODE_POD = ("the probe pod of this node does not run", "Let the node's probe pod start; `Pod starts` has the reason.")
+TWO_NODES = ("needs pods with an address on two nodes", "Have pods with an address on a second node of the network.")
+NO_ADDRESS = ("the pod has no address on this network", "Let the pod get an address; see the checks of the network.")
+
+# Why a check is skipped: there is nothing to prove.
 NO_IPU = "IPU checks are off"
 NO_RDMA = "planned without RDMA"
+
+
+def need_image(tool: str) -> str:
+    return f"Set verify_rdma_image (without RDMA: verify_image) to an image that has {tool}."
 
 
 def result(
@@ -194,7 +219,24 @@ def result(
     return Check(check, status, expected, seen, next_step, node, pair, network, subject, value, unit)
 
 
+def unproven(
+    check: str,
+    reason: str,
+    missing: str,
+    *,
+    node: str = "",
+    pair: t.Tuple[str, ...] = (),
+    network: str = "",
+    subject: str = "",
+    value: t.Optional[float] = None,
+    unit: str = "",
+) -> Check:
+    """A check that the plan asks for and that could not be made: why, and what it takes to make it."""
+    return Check(check, UNPROVEN, "", reason, missing, node, pair, network, subject, value, unit)
+
+
 def skip(
     check: str, reason: str, *, node: str = "", pair: t.Tuple[str, ...] = (), network: str = "", subject: str = ""
 ) -> Check:
+    """A check of something that the plan does not have, or that nobody asked for."""
     return Check(check, SKIPPED, "", reason, "", node, pair, network, subject)

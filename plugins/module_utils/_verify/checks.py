@@ -22,15 +22,26 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import 
     stack_name,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    ACCEPTED,
     CHECK_TYPES,
     FAILED,
+    NO_ADDRESS,
     NODE_POD,
+    NOT_RUN,
     PASSED,
-    SKIPPED,
+    PROVED,
+    STATUSES,
+    UNPROVEN,
+    need_image,
     result,
     skip,
+    unproven,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks import check_addons, check_cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks import (
+    check_addons,
+    check_cluster,
+    check_workloads,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import check_ipu
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.limit_checks import check_limits
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
@@ -59,6 +70,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     groups = (
         check_cluster(plan, probe, expect),
         check_addons(plan, probe),
+        check_workloads(plan, probe),
         check_networks(plan, probe),
         check_pools(plan, probe),
         check_overlaps(plan, probe),
@@ -70,15 +82,32 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_traffic(plan, probe, expect),
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
-    return sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
+    checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
+    return [accept(check, expect.allow_unproven) for check in checks]
+
+
+def accept(check: Check, allowed: t.Sequence[str]) -> Check:
+    return check._replace(status=ACCEPTED) if check.status == UNPROVEN and check.check in allowed else check
 
 
 def counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
-    return {status: sum(c.status == status for c in checks) for status in (PASSED, FAILED, SKIPPED)}
+    return {status: sum(c.status == status for c in checks) for status in STATUSES}
+
+
+def outcome(checks: t.Sequence[Check]) -> str:
+    """What all checks together say: failed, unproven, proved, or not run."""
+    number = counts(checks)
+    return next((status for status in (FAILED, UNPROVEN) if number[status]), PROVED if number[PASSED] else NOT_RUN)
+
+
+def shown_counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
+    """Unproven and accepted checks only where there are any."""
+    return {status: n for status, n in counts(checks).items() if n or status not in (UNPROVEN, ACCEPTED)}
 
 
 def summary(checks: t.Sequence[Check]) -> str:
-    return "{passed} passed, {failed} failed, {skipped} skipped".format(**counts(checks))
+    """The headline: the outcome and the counts."""
+    return f"{outcome(checks)}: " + ", ".join(f"{n} {status}" for status, n in shown_counts(checks).items())
 
 
 # Networks
@@ -132,7 +161,7 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
         owners.setdefault(address, []).append(owner)
     twice = sorted(f"{a}: {', '.join(owners[a])}" for a in {a for a, owner in given} if len(owners[a]) > 1)
     if not given:
-        return skip("unique", "no pod has an address on this network", network=name)
+        return unproven("unique", "no pod has an address on this network", NO_ADDRESS[1], network=name)
     return result("unique", not twice, "each address once", "; ".join(twice) or f"{len(given)} addresses", network=name)
 
 
@@ -149,7 +178,7 @@ def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             if good:
                 yield from pod_checks(plan, networks[name], pod, where)
             else:
-                yield from (skip(check, NODE_POD, **where) for check in per_pod(networks[name]))
+                yield from (unproven(check, *NODE_POD, **where) for check in per_pod(networks[name]))
 
 
 def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place) -> t.Iterator[Check]:
@@ -157,7 +186,8 @@ def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place)
     name = network["name"]
     interface, link, root = interface_of(pod, name), link_of(pod, name), pod["root"]
     if root["tool_missing"]:
-        yield from (skip(check, "the image has no `ip` command", **where) for check in per_pod(network))
+        missing = need_image("ip of iproute2")
+        yield from (unproven(check, "the image has no `ip` command", missing, **where) for check in per_pod(network))
         return
     if root["links"] is None:
         seen = root["error"] or "`ip -j` gave no JSON"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
@@ -57,6 +58,16 @@ def policy_check(status: t.Optional[PolicyStatus]) -> Check:
     late = [s["name"] for s in status.get("appliedStates") or [] if s.get("state") not in ("ready", "ignore")]
     state = status.get("state") or "no state yet"
     return result("policy", state == "ready", "ready", f"{state}: {', '.join(late)}" if late else state)
+
+
+def check_workloads(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    """Pods that were there before: they keep what they got when they were started."""
+    for network in plan["networks"]:
+        lacking = probe["pods_without"][network["name"]]
+        seen = shorten_list(lacking, 3, "; ") or "all have it"
+        yield result(
+            "workloads", not lacking, "each running pod that asks for it has it", seen, network=network["name"]
+        )
 
 
 def check_addons(plan: Plan, probe: Probe) -> t.Iterator[Check]:

@@ -11,6 +11,7 @@ import time
 import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
@@ -20,7 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     message_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import decode_release
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API, network_fault
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
@@ -54,6 +55,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     releases = pool.submit(newest_releases, cluster)
     addons = pool.submit(addon_facts, cluster)
     sources = pool.submit(address_sources, cluster)
+    lacking = pool.submit(pods_without, cluster, plan["networks"])
     operator = pool.submit(ipu_facts, cluster) if ipu else None
     kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
@@ -65,6 +67,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "releases": releases.result(),
         "addons": addons.result(),
         "address_sources": sources.result(),
+        "pods_without": lacking.result(),
         "kinds": query("[].resources[].kind", [seen.result() for seen in kinds]),
         "networks": {name: network_facts(*pending) for name, pending in networks.items()},
         "ipu": operator.result() if operator else {},
@@ -89,6 +92,18 @@ def network_facts(network: Future[t.Optional[Object]], attachment: Future[t.Opti
     with contextlib.suppress(ValueError, TypeError):
         config = json.loads(config)
     return {"state": status_of(network.result()), "attachment": config}
+
+
+def pods_without(cluster: Cluster, networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.List[str]]:
+    """For each network the running pods that ask for it and lack it, with the reason."""
+    found: t.Dict[str, t.List[str]] = {network["name"]: [] for network in networks}
+    for pod in running_pods(cluster):
+        for network in networks:
+            fault = network_fault(pod, (network["namespace"], network["name"]))
+            if fault:
+                place = "{namespace}/{name}".format(**pod["metadata"])
+                found[network["name"]].append(f"{place} on {pod['spec']['nodeName']}: {fault}")
+    return found
 
 
 def newest_releases(cluster: Cluster) -> t.List[ChartRelease]:

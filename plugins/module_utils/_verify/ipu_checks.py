@@ -10,7 +10,15 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import NodeFacts, Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, NO_IPU, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    CHECK_TYPES,
+    NO_IPU,
+    NODE_POD,
+    need_image,
+    result,
+    skip,
+    unproven,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS, Pods
 
 CERTIFICATE_DAYS = 14
@@ -20,7 +28,7 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     if not expect.ipu:
         yield from (skip(check, NO_IPU) for check, kind in CHECK_TYPES.items() if kind.area == "ipu")
         return
-    yield from vipu_checks(probe["pods"])
+    yield from vipu_checks(plan, probe["pods"])
     yield from label_checks(plan, probe["nodes"])
     deployments, proxy = probe["ipu"]["deployments"], probe["ipu"]["proxy"]
     late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
@@ -35,20 +43,24 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     yield result("ipu_certificate", bool(end) and days >= CERTIFICATE_DAYS, f"{CERTIFICATE_DAYS} days at least", seen)
 
 
-def vipu_checks(pods: Pods) -> t.Iterator[Check]:
+def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
     asked = False
     for node, pod in sorted(pods.items()):
         for seen in pod["root"]["vipu"] if "root" in pod else ():
             asked = True
             where = f"{seen['host']}:{seen['port']}"
             if seen["rc"] == 127:
-                yield skip("vipu", "the image has neither nc nor bash", node=node, subject=where)
+                yield unproven(
+                    "vipu", "the image has neither nc nor bash", need_image("nc or bash"), node=node, subject=where
+                )
             else:
                 good = seen["rc"] == 0
                 text = "open" if good else f"not open: {seen['seen']}" if seen["seen"] else "no answer within 3 s"
                 yield result("vipu", good, "open", text, node=node, subject=where)
-    if not asked:
-        yield skip("vipu", "no V-IPU controller in the plan, or no pod to ask from")
+    if not plan["vipu"]["controllers"]:
+        yield skip("vipu", "no V-IPU controller in the plan")
+    elif not asked:
+        yield unproven("vipu", "no pod to ask from", NODE_POD[1])
 
 
 def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Check]:

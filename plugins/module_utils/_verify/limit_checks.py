@@ -10,7 +10,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits import limit_bytes, readable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NODE_POD, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NODE_POD, result, unproven
 
 
 def check_limits(probe: Probe, expect: Expect) -> t.Iterator[Check]:
@@ -20,7 +20,7 @@ def check_limits(probe: Probe, expect: Expect) -> t.Iterator[Check]:
         users = (("memlock_root", 0, pod.get("root")), ("memlock_user", 1000, pod.get("user")))
         for check, uid, facts in users:
             if pod["state"] != "running":
-                yield skip(check, NODE_POD, node=node)
+                yield unproven(check, *NODE_POD, node=node)
                 continue
             limit, who, error = (facts["memlock"], facts["uid"], facts["error"]) if facts else (None, None, "")
             if limit is None or who != uid:

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import itertools
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.attribution import attribute
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
     CHECK_TYPES,
     FAILED,
     PASSED,
-    SKIPPED,
 )
 
 TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
@@ -36,20 +35,30 @@ class Matrix(t.NamedTuple):
         found = self.pairs.get((client, server))
         return found if found or self.check in ONE_WAY else self.pairs.get((server, client))
 
+    def suspects(self) -> t.List[str]:
+        """Which nodes, paths, or all of them the failures point to."""
+        good = {pair: check.status != FAILED for pair, check in self.pairs.items()}
+        if self.check not in ONE_WAY:
+            good.update({(server, client): fine for (client, server), fine in good.items()})
+        return attribute(good).lines()
+
     @property
     def unit(self) -> str:
         return next((check.unit for check in self.pairs.values() if check.unit), "")
 
 
 def matrices(checks: t.Sequence[Check]) -> t.List[Matrix]:
-    """Of every test of pairs that ran."""
-    found = []
-    tried = [check for check in checks if check.pair and check.status != SKIPPED]
-    for network, kind in itertools.product(dict.fromkeys(check.network for check in tried), TESTS):
-        pairs = {check.pair: check for check in tried if check.network == network and check.check == kind}
-        if pairs:
-            found.append(Matrix(network, kind, sorted({node for pair in pairs for node in pair}), pairs))
-    return found
+    """Of every test of pairs that ran, whether or not its figure proves anything."""
+    groups: t.Dict[str, t.Dict[str, t.Dict[t.Tuple[str, ...], Check]]] = {}
+    for check in checks:
+        if check.pair and (check.status in (PASSED, FAILED) or check.value is not None):
+            groups.setdefault(check.network, {}).setdefault(check.check, {})[check.pair] = check
+    return [
+        Matrix(network, kind, sorted({node for pair in kinds[kind] for node in pair}), kinds[kind])
+        for network, kinds in groups.items()
+        for kind in TESTS
+        if kind in kinds
+    ]
 
 
 def worst(matrix: Matrix) -> t.List[Check]:
@@ -64,7 +73,7 @@ def as_data(matrix: Matrix) -> t.Dict[str, object]:
     for (client, server), check in sorted(matrix.pairs.items()):
         figures.setdefault(client, {})[server] = {"status": check.status, "value": check.value}
     parts = {"network": matrix.network, "check": matrix.check, "unit": matrix.unit, "nodes": matrix.nodes}
-    return {**parts, "figures": figures}
+    return {**parts, "suspects": matrix.suspects(), "figures": figures}
 
 
 def figure(check: t.Optional[Check]) -> str:
@@ -91,7 +100,17 @@ def as_text(matrix: Matrix, width: int) -> t.List[str]:
     if 4 + label + cell * len(rows) > width:
         pairs = worst(matrix)
         lines = [f"{title}: the worst of {len(pairs)} pairs, from client to server"]
-        return [line[:width] for line in lines + [f"    {figure(c):>6}  {' -> '.join(c.pair)}" for c in pairs[:FEW]]]
+        lines += [f"    {figure(c):>6}  {' -> '.join(c.pair)}" for c in pairs[:FEW]]
+        return [line[:width] for line in lines + suspects_text(matrix)]
     lines = [f"{title}: rows are clients, columns servers"[:width]]
     lines.append(" " * (4 + label) + "".join(number.rjust(cell) for number in numbers))
-    return lines + [f"    {name:<{label}}" + "".join(text.rjust(cell) for text in cells) for name, cells in rows]
+    lines += [f"    {name:<{label}}" + "".join(text.rjust(cell) for text in cells) for name, cells in rows]
+    return lines + [line[:width] for line in suspects_text(matrix)]
+
+
+def suspects_text(matrix: Matrix) -> t.List[str]:
+    return [f"    points to {line}" for line in shorten(matrix.suspects())]
+
+
+def shorten(lines: t.List[str]) -> t.List[str]:
+    return lines if len(lines) <= FEW else [*lines[: FEW - 1], f"and {len(lines) - FEW + 1} more, in report.json"]

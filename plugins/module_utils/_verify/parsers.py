@@ -16,6 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Figure,
     Gid,
     Limits,
+    Moved,
     NetworkFacts,
     Ping,
     Pings,
@@ -23,6 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Port,
     RdmaFacts,
     RoutingPolicy,
+    Sent,
     UserFacts,
     VipuAnswer,
 )
@@ -224,6 +226,9 @@ def gid_of(address: str) -> str:
 
 # From pod to pod
 
+PERFTEST_UNITS = {"Gb/sec": "Gb/s", "usec": "us"}
+RPING_BYTES = 64  # that rping sends if it is not told otherwise
+
 IP_HEADER = {4: 28, 6: 48}  # bytes of the IP and ICMP headers
 
 
@@ -268,24 +273,104 @@ def read_rping(text: str) -> Figure:
     return {"value": float(len(re.findall(r"^ping data: rdma-ping-\d+", text, re.MULTILINE))), "unit": "pings"}
 
 
-def read_perftest(text: str, column: str) -> Figure:
-    """The figure of a perftest table's last row, by the name of its column; value None without a table."""
+class Table(t.NamedTuple):
+    """The last row of a perftest table by its columns, and their units."""
+
+    row: t.Dict[str, str]
+    units: t.Dict[str, str]
+
+
+def read_table(text: str) -> Table:
     header: t.List[str] = []
-    value: t.Optional[float] = None
+    row: t.Dict[str, str] = {}
     for line in text.splitlines():
         if line.lstrip().startswith("#bytes"):
             header = re.findall(r"#\w+|[\w.%]+(?: [A-Za-z]+)?\[[^\]]+\]", line)
         elif header and re.match(r"^\s*\d+\s+\d+\s", line):
             row = dict(zip((name.split("[")[0] for name in header), line.split()))
-            value = float(row[column]) if column in row else None
-    unit = next((name.split("[")[1].rstrip("]") for name in header if name.startswith(f"{column}[")), "")
-    return {"value": value, "unit": {"Gb/sec": "Gb/s", "usec": "us"}.get(unit, unit)}
+    return Table(row, dict(name.rstrip("]").split("[") for name in header if "[" in name))
+
+
+def read_perftest(text: str, column: str) -> Figure:
+    """The figure of a perftest table's last row, by the name of its column; value None without a table."""
+    row, units = read_table(text)
+    unit = units.get(column, "")
+    return {"value": float(row[column]) if column in row else None, "unit": PERFTEST_UNITS.get(unit, unit)}
 
 
 def read_traffic(check: str, text: str) -> Figure:
     if check == "rping":
         return read_rping(text)
     return read_perftest(text, "BW average" if check == "write_bandwidth" else "t_typical")
+
+
+def read_sent(check: str, text: str) -> Sent:
+    """What a test sent at least: perftest leaves out of its table what it sent before and after it measured."""
+    if check == "rping":
+        return {"device": "", "transport": "", "messages": int(read_rping(text)["value"] or 0), "size": RPING_BYTES}
+    row = read_table(text).row
+    device, transport = (re.search(rf"\b{name}\s*: (\S+)", text) for name in ("Device", "Transport type"))
+    return {
+        "device": device.group(1) if device else "",
+        "transport": transport.group(1) if transport else "",
+        "messages": int(row.get("#iterations", 0)),
+        "size": int(row.get("#bytes", 0)),
+    }
+
+
+# The counters of traffic that drivers have: what each counts, and how much one of it is.
+RDMA_COUNTERS = {
+    "port_xmit_data": ("bytes", 4),  # in words, whatever the driver
+    "port_rcv_data": ("bytes", 4),
+    "tx_bytes": ("bytes", 1),  # bnxt_re, efa
+    "rx_bytes": ("bytes", 1),
+    "hw_tx_bytes_cnt": ("bytes", 1),  # erdma
+    "hw_rx_bytes_cnt": ("bytes", 1),
+    "sent_pkts": ("packets", 1),  # rdma_rxe
+    "rcvd_pkts": ("packets", 1),
+    "rx_write_requests": ("requests", 1),  # mlx5, at the end that answers
+    "rx_read_requests": ("requests", 1),
+}
+Counter = t.Tuple[str, str, str]  # device, port and name; an interface has no port
+
+
+def read_counters(text: str) -> t.Dict[Counter, int]:
+    """Those that count traffic, from sysfs and from `rdma -j statistic`; the same one in both is one."""
+    found: t.Dict[Counter, int] = {}
+    for device, port, name, value in re.findall(
+        r"^infiniband/([^/]+)/ports/(\d+)/(?:hw_)?counters/(\w+):(\d+)$", text, re.MULTILINE
+    ):
+        if name in RDMA_COUNTERS:
+            found[device, port, name] = int(value)
+    for device, name, value in re.findall(r"^net/([^/]+)/statistics/(\w+):(\d+)$", text, re.MULTILINE):
+        found[device, "", name] = int(value)
+    start = text.find("[{")
+    try:
+        links = json.loads(text[start:]) if start >= 0 else []
+    except ValueError:
+        links = []
+    for link in links:
+        for name in RDMA_COUNTERS:
+            if name in link and "ifname" in link:
+                found[str(link["ifname"]), str(link.get("port", "")), name] = int(link[name])
+    return found
+
+
+def read_moved(answers: t.Mapping[str, Answer]) -> Moved:
+    """By how much the counters grew between two sections; one that is in one of them only does not count."""
+    before, after = (read_counters(answers.get(name, NO_ANSWER).text) for name in ("before", "after"))
+    moved: Moved = {"rdma": {}, "interfaces": {}}
+    for (device, port, name), value in after.items():
+        grown = value - before.get((device, port, name), value)
+        if port:
+            kind, size = RDMA_COUNTERS[name]
+            if grown < 0 and kind == "requests":
+                grown += 2**32  # mlx5 starts again from there
+            kinds = moved["rdma"].setdefault(device, {})
+            kinds[kind] = kinds.get(kind, 0) + max(0, grown) * size
+        else:
+            moved["interfaces"][device] = moved["interfaces"].get(device, 0) + max(0, grown)
+    return moved
 
 
 def read_host_traffic(text: str) -> Directions:

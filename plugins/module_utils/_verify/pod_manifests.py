@@ -17,7 +17,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
     LABEL,
     Options,
     Target,
-    pod_name,
     resource_name,
 )
 
@@ -78,19 +77,20 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
     networks = {network["name"]: network for network in plan["networks"]}
     attached = ",".join(f"{networks[name]['namespace']}/{name}" for name in target.networks)
     wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
+    image, lifetime = options.image_for(plan), options.lifetime(bool(wanted))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": pod_name(target.node),
+            "name": target.pod,
             "labels": {LABEL: options.namespace},
             "annotations": {NETWORKS: attached} if attached else {},
         },
         "spec": {
             "nodeName": target.node,  # a cordoned node is probed too
-            "containers": containers(options, [name for name in wanted if allocatable(node, name) > 0], bool(wanted)),
+            "containers": containers(image, lifetime, wanted, [name for name in wanted if allocatable(node, name) > 0]),
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": options.lifetime(bool(wanted)),
+            "activeDeadlineSeconds": lifetime,
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "serviceAccountName": "probe",
@@ -101,17 +101,17 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
     }
 
 
-def containers(options: Options, resources: t.Sequence[str], rdma: bool) -> t.List[Manifest]:
+def containers(image: str, lifetime: int, wanted: t.Sequence[str], resources: t.Sequence[str]) -> t.List[Manifest]:
     """`resources` are those that the node has: asking for another would lose every other check of the node."""
     user = {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
     found = [
-        container("root", options.image, options.lifetime(rdma), {"runAsUser": 0}),
-        container("user", options.image, options.lifetime(rdma), user),
+        container("root", image, lifetime, {"runAsUser": 0}),
+        container("user", image, lifetime, user),
     ]
-    if rdma:
+    if wanted:
         held = dict.fromkeys(resources, "1")
         context = {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}}
-        last = container("rdma", options.rdma_tools, options.lifetime(rdma), context)
+        last = container("rdma", image, lifetime, context)
         found.append({**last, "resources": {"limits": held, "requests": held}})
     return found
 

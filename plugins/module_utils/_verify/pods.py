@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import collections
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import PodFacts, PodLink
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
 
 LABEL = "fabric.ipu/verify"
 IPU_DEPLOYMENTS = ("ipu-operator-controller-manager", "ipu-operator-vipu-proxy")
 NO_LINK: PodLink = {"mtu": None, "kind": "", "mac": "", "addresses": []}
 
-Pods = t.Dict[str, PodFacts]  # by node
+Pods = t.Dict[str, PodFacts]  # by node; a second pod on a node by node and SECOND
+SECOND = " (second pod)"
 
 
 class Options(t.NamedTuple):
@@ -31,10 +34,9 @@ class Options(t.NamedTuple):
     ipu_partition: str
     ipu_device: int
 
-    @property
-    def rdma_tools(self) -> str:
-        """The image that should hold the RDMA tools."""
-        return self.rdma_image or self.image
+    def image_for(self, plan: Plan) -> str:
+        """The one image of all pods: with RDMA in the plan, the one with RDMA's tools."""
+        return (self.rdma_image if rdma_networks(plan) else "") or self.image
 
     def lifetime(self, rdma: bool) -> int:
         """Seconds after which the kubelet stops a pod that nobody came back for; RDMA tests go from pair to pair."""
@@ -47,12 +49,21 @@ class Target(t.NamedTuple):
     host: str
     node: str
     networks: t.Tuple[str, ...]
+    second: bool = False  # whether it is the second pod there
+
+    @property
+    def key(self) -> str:
+        return self.node + (SECOND if self.second else "")
+
+    @property
+    def pod(self) -> str:
+        return f"{'second' if self.second else 'probe'}-{self.node}"[:253].rstrip(".-")
 
 
 class End(t.NamedTuple):
     """One end of a pair on a network."""
 
-    node: str
+    node: str  # key of its pod
     pod: str
     interface: str
     address: str
@@ -67,6 +78,20 @@ def targets(plan: Plan) -> t.List[Target]:
         if mine or {"worker", "ipu"} & set(facts["roles"]):
             found.append(Target(host, facts["node"], mine))
     return found
+
+
+def second_targets(plan: Plan) -> t.List[Target]:
+    """Where a network has one node, two pods on it stand for a pair of nodes; only `bridge` lets them talk."""
+    planned = targets(plan)
+    bridges = {network["name"] for network in plan["networks"] if network["mode"] == "bridge"}
+    nodes = collections.Counter(name for target in planned for name in target.networks if name in bridges)
+    alone = {target: tuple(name for name in target.networks if nodes[name] == 1) for target in planned}
+    return [target._replace(networks=names, second=True) for target, names in alone.items() if names]
+
+
+def node_of(key: str) -> str:
+    """The node of a pod."""
+    return key[: -len(SECOND)] if key.endswith(SECOND) else key
 
 
 # The plan
@@ -107,10 +132,6 @@ def controllers_of(plan: Plan, host: str) -> t.List[t.Tuple[str, int]]:
     ]
 
 
-def pod_name(node: str) -> str:
-    return f"probe-{node}"[:253].rstrip(".-")
-
-
 # The facts of the pods
 
 
@@ -142,4 +163,22 @@ def ends(pods: Pods, network: str) -> t.Dict[str, End]:
         addresses = addresses_of(pods[node], network)
         if addresses:
             found[node] = End(node, pods[node]["pod"], interface_of(pods[node], network), addresses[0])
+    return found
+
+
+class Device(t.NamedTuple):
+    """An RDMA device in a pod."""
+
+    name: str
+    software: bool  # such as rdma_rxe: it hangs below no other device
+
+
+def devices_on(pods: Pods, network: str) -> t.Dict[str, Device]:
+    """The RDMA device of each pod that has the pod's address on a network as a GID."""
+    found = {}
+    for node, pod in pods.items():
+        wanted = {gid_of(address) for address in addresses_of(pod, network)} if "rdma" in pod else set()
+        name = next((gid["device"] for gid in pod["rdma"]["gids"] if gid["gid"] in wanted), "") if wanted else ""
+        if name:
+            found[node] = Device(name, f"infiniband/{name}/device" not in pod["rdma"]["classes"])
     return found

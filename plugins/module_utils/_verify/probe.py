@@ -91,7 +91,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
         with namespace_for(outside) as run:
             seen = pod_facts(run, nodes)
     seconds = round(time.monotonic() - start, 1)
-    head = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.rdma_tools, "pools": pools}
+    head = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.image_for(plan), "pools": pools}
     return t.cast(Probe, {**head, **facts, **seen})
 
 
@@ -170,32 +170,33 @@ def webhook(run: Run) -> Answer:
 def start_pods(run: Run, nodes: Nodes) -> Pods:
     """Create the pods and wait for them."""
     pods: Pods = {}
-    manifests = []
-    for target in pod_data.targets(run.plan):
+    manifests = {}
+    for target in [*pod_data.targets(run.plan), *pod_data.second_targets(run.plan)]:
         fault = objects.node_fault(nodes.get(target.node))
-        pods[target.node] = {
+        pods[target.key] = {
             "host": target.host,
-            "pod": pod_data.pod_name(target.node),
+            "pod": target.pod,
             "networks": list(target.networks),
             "state": "failed" if fault else "waiting",
             "reason": fault,
         }
         if not fault:
-            manifests.append(objects.pod_manifest(target, run.plan, nodes[target.node], run.options))
-    for node, refused in run.pool.map(lambda body: create_pod(run, body), manifests):
+            manifests[target.key] = objects.pod_manifest(target, run.plan, nodes[target.node], run.options)
+    refusals = run.pool.map(lambda body: create_pod(run, body), manifests.values())
+    for key, refused in zip(manifests, refusals):
         if refused:
-            pods[node]["state"], pods[node]["reason"] = "failed", refused
+            pods[key]["state"], pods[key]["reason"] = "failed", refused
     wait_for_pods(run, pods)
     return pods
 
 
-def create_pod(run: Run, body: Object) -> t.Tuple[str, str]:
-    """A pod that the API server refuses fails its own node, not the run."""
+def create_pod(run: Run, body: Object) -> str:
+    """Why the API server refuses a pod: that fails its own node, not the run."""
     try:
         run.cluster.request("post", run.path("pods"), body=body, fieldValidation="Strict")
     except ApiError as error:
-        return body["spec"]["nodeName"], f"the API server refused the pod: {message_of(error)}"
-    return body["spec"]["nodeName"], ""
+        return f"the API server refused the pod: {message_of(error)}"
+    return ""
 
 
 def wait_for_pods(run: Run, pods: Pods) -> None:
@@ -358,11 +359,14 @@ def measure(run: Run, test: Traffic, job: PairTest) -> None:
         waiting = one.submit(run_in, run, job.server.pod, "rdma", ["serve", *about], limit)
         client = run_in(run, job.client.pod, "rdma", ["ask", *about], limit)
         server = waiting.result()
-    answer = parsers.sections(client.text).get("client", parsers.Answer(1, client.error))
-    other = parsers.sections(server.text).get("server", parsers.Answer(1, server.error))
+    asked, served = parsers.sections(client.text), parsers.sections(server.text)
+    answer = asked.get("client", parsers.Answer(1, client.error))
+    other = served.get("server", parsers.Answer(1, server.error))
     figure = parsers.read_traffic(test["check"], answer.text)
     test["rc"], test["value"], test["unit"] = answer.rc, figure["value"], figure["unit"]
     test["seen"] = f"client: {parsers.last_line(answer.text)}; server: {parsers.last_line(other.text)}"
+    test["sent"] = parsers.read_sent(test["check"], answer.text)
+    test["moved"] = [parsers.read_moved(asked), parsers.read_moved(served)]
 
 
 def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
@@ -373,7 +377,8 @@ def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
     for node in pod_data.running(pods):
         pod = pods[node]
         controllers = pod_data.controllers_of(run.plan, pod["host"])
-        if "ipu" not in run.plan["hosts"][pod["host"]]["roles"] or not controllers or "rdma" not in pod:
+        ipu = "ipu" in run.plan["hosts"][pod["host"]]["roles"] and node == pod_data.node_of(node)
+        if not ipu or not controllers or "rdma" not in pod:
             continue
         if HOST_TRAFFIC_TOOL not in pod["rdma"]["tools"]:
             results.append({"node": node, "missing": True})

@@ -12,13 +12,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Gid, Probe, RdmaFacts, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
     CHECK_TYPES,
+    NO_ADDRESS,
     NO_RDMA,
     NODE_POD,
     result,
     skip,
+    unproven,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import addresses_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import addresses_of, node_of
 
 NO_RESOURCE: Resource = {"resource": "RDMA resource", "count": 0}
 HARDWARE = tuple(name for name, kind in CHECK_TYPES.items() if kind.area == "rdma" and name != "host_traffic")
@@ -31,10 +33,11 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         if not network["rdma"]:
             yield from (skip(check, NO_RDMA, network=name) for check in HARDWARE)
             continue
-        for node, pod in sorted(probe["pods"].items()):
+        for key, pod in sorted(probe["pods"].items()):
             if name not in pod["networks"]:
                 continue
-            where: Place = {"node": node, "network": name}
+            node = node_of(key)
+            where: Place = {"node": key, "network": name}
             link, rdma = plan["hosts"][pod["host"]]["links"][name], pod.get("rdma")
             held = probe["nodes"][node]["allocatable"].get(name, NO_RESOURCE) if node in probe["nodes"] else NO_RESOURCE
             seen = "{resource}: {count}".format(**held)
@@ -42,7 +45,7 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
                 seen += f"; {missing_part(link, rdma['classes'] if rdma else [])}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
             if pod["state"] != "running" or rdma is None:
-                yield from (skip(c, NODE_POD, **where) for c in checks[1:])
+                yield from (unproven(c, *NODE_POD, **where) for c in checks[1:])
             else:
                 yield from device_checks(rdma, link["device"], addresses_of(pod, name), where)
 
@@ -80,7 +83,7 @@ def device_checks(rdma: RdmaFacts, device: str, addresses: t.Sequence[str], wher
 def gid_check(gids: t.Sequence[Gid], addresses: t.Sequence[str], where: Place) -> Check:
     """The GID is found by the address and its type: its index differs from pod to pod."""
     if not addresses:
-        return skip("gid", "the pod has no address on this network", **where)
+        return unproven("gid", *NO_ADDRESS, **where)
     wanted = {gid_of(address) for address in addresses}
     mine = [gid for gid in gids if gid["gid"] in wanted]
     found = next((gid for gid in mine if gid["type"] == "RoCE v2"), None)

@@ -11,15 +11,19 @@ import textwrap
 import typing as t
 import xml.etree.ElementTree as ET
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head, Missing
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import matrix
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    ACCEPTED,
     AREAS,
     CHECK_TYPES,
     FAILED,
+    PASSED,
     SKIPPED,
+    UNPROVEN,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, outcome, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import SECOND, node_of
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 FEW = 10  # failures of one check that are told one by one in the terminal
@@ -28,6 +32,25 @@ FEW = 10  # failures of one check that are told one by one in the terminal
 def subject(check: Check) -> str:
     """What a check was about, apart from its network."""
     return " - ".join(check.pair) if check.pair else " ".join(filter(None, [check.node, check.subject]))
+
+
+def missing(checks: t.Sequence[Check]) -> t.List[Missing]:
+    """What it takes to prove the rest, each with the checks that wait for it."""
+    found: t.Dict[str, Missing] = {}
+    for check in checks:
+        if check.status == UNPROVEN:
+            names = found.setdefault(check.next, Missing(check.next, check.seen, [])).checks
+            names += [check.check] if check.check not in names else []
+    return list(found.values())
+
+
+def notes(checks: t.Sequence[Check]) -> t.List[str]:
+    """What a reader must know before trusting the result: two pods on one node are no path between nodes."""
+    found = {(check.network, node_of(key)) for check in checks for key in check.pair if key.endswith(SECOND)}
+    return [
+        f"{network}: two pods on {node} stand for a pair of nodes. They prove the NIC and the pods, not a path."
+        for network, node in sorted(found)
+    ]
 
 
 # Terminal
@@ -46,6 +69,11 @@ def table(checks: t.Sequence[Check]) -> str:
     for each in matrix.matrices(checks):
         if each.check in matrix.MEASURED:
             lines += ["", *matrix.as_text(each, WIDTH)]
+    for note in notes(checks):
+        lines += ["", *textwrap.wrap(f"ONE NODE  {note}", WIDTH, subsequent_indent="  ")]
+    rest = missing(checks)
+    if rest:
+        lines += ["", "UNPROVEN (verify_allow_unproven takes these names)", *itertools.chain(*map(to_prove, rest))]
     return "\n".join([*lines[1:], "", summary(checks)])
 
 
@@ -53,7 +81,8 @@ def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
     """One group of lines for all checks of a type, network and status."""
     groups: t.Dict[t.Tuple[str, str, str, str], t.List[Check]] = {}
     for check in checks:
-        reason = check.seen if check.status == SKIPPED else ""
+        made = check.status in (PASSED, FAILED) or check.value is not None
+        reason = "" if made else check.seen
         groups.setdefault((check.check, check.network, check.status, reason), []).append(check)
     for (name, network, status, reason), group in groups.items():
         if status == FAILED:
@@ -68,7 +97,8 @@ def place_text(group: t.Sequence[Check], network: str) -> str:
     """The one subject, or how many there are."""
     first = subject(group[0])
     if len(group) > 1:
-        first = f"{len(group)} {'pairs' if group[0].pair else 'nodes' if group[0].node else 'objects'}"
+        nodes = "pods" if any(check.node.endswith(SECOND) for check in group) else "nodes"
+        first = f"{len(group)} {'pairs' if group[0].pair else nodes if group[0].node else 'objects'}"
     return ", ".join(filter(None, [network, first]))
 
 
@@ -81,24 +111,29 @@ def seen_text(group: t.Sequence[Check]) -> str:
     return "; ".join(texts[:3]) + (f"; ... ({len(texts)} values)" if len(texts) > 3 else "")
 
 
+def to_prove(entry: Missing) -> t.List[str]:
+    names = textwrap.wrap(", ".join(entry.checks), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return names + textwrap.wrap(entry.missing, WIDTH, initial_indent="    ", subsequent_indent="    ")
+
+
 def failure(check: Check) -> t.List[str]:
     place = ", ".join(filter(None, [check.network, subject(check)]))
     lines = row(FAILED, CHECK_TYPES[check.check].title, place, check.seen)
     for label, text in (("expected", check.expected), ("next", check.next)):
         if text:
-            lines += textwrap.wrap(f"{label}: {text}", WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 12)
+            lines += textwrap.wrap(f"{label}: {text}", WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 13)
     return lines
 
 
 def row(status: str, title: str, place: str, text: str) -> t.List[str]:
     """Status, check, and what was seen where; each wrapped in its own column."""
     cells = (
-        [status.upper() if status == FAILED else status],
+        [status.upper() if status in (FAILED, UNPROVEN) else status],
         textwrap.wrap(title, 27),
-        textwrap.wrap(": ".join(filter(None, [place, text])), WIDTH - 38),
+        textwrap.wrap(": ".join(filter(None, [place, text])), WIDTH - 39),
     )
     lines = itertools.zip_longest(*cells, fillvalue="")
-    return ["  {:<7} {:<27} {}".format(*line).rstrip() for line in lines]
+    return ["  {:<8} {:<27} {}".format(*line).rstrip() for line in lines]
 
 
 # Files
@@ -117,6 +152,9 @@ def to_json(checks: t.Sequence[Check], head: Head) -> str:
     report = {
         "schema": 1,
         **head._asdict(),
+        "outcome": outcome(checks),
+        "unproven": [entry._asdict() for entry in missing(checks)],
+        "notes": notes(checks),
         "counts": counts(checks),
         "checks": [as_dict(check) for check in checks],
         "matrices": [matrix.as_data(each) for each in matrix.matrices(checks)],
@@ -144,8 +182,8 @@ def tally(checks: t.Sequence[Check]) -> t.Dict[str, str]:
     return {
         "tests": str(len(checks)),
         "failures": str(number[FAILED]),
-        "errors": "0",
-        "skipped": str(number[SKIPPED]),
+        "errors": str(number[UNPROVEN]),
+        "skipped": str(number[SKIPPED] + number[ACCEPTED]),
     }
 
 
@@ -158,8 +196,12 @@ def junit_case(check: Check) -> ET.Element:
         text = f"expected: {check.expected}\nseen: {check.seen}\nnext: {check.next}"
         failed = ET.SubElement(case, "failure", {"type": check.check, "message": printable(check.seen)})
         failed.text = printable(text)
-    elif check.status == SKIPPED:
-        ET.SubElement(case, "skipped", {"message": printable(check.seen)})
+    elif check.status == UNPROVEN:  # neither passed nor failed: JUnit's word is error
+        error = ET.SubElement(case, "error", {"type": check.check, "message": printable(check.seen)})
+        error.text = printable(f"unproven: {check.seen}\nmissing: {check.next}")
+    elif check.status in (SKIPPED, ACCEPTED):
+        note = "accepted unproven: " if check.status == ACCEPTED else ""
+        ET.SubElement(case, "skipped", {"message": printable(note + check.seen)})
     return case
 
 

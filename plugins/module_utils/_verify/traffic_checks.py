@@ -10,16 +10,39 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import HostTraffic, PingPair, Probe, Traffic
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NO_IPU, NO_RDMA, TWO_NODES, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.attribution import attribute
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    FAILED,
+    NO_IPU,
+    NO_RDMA,
+    NODE_POD,
+    PASSED,
+    TWO_NODES,
+    need_image,
+    result,
+    skip,
+    unproven,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.counter_checks import check_counters
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Device, devices_on
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import check_speeds
 
 RPINGS = 10  # as many as pod.sh asks for
+SPEEDS = ("rping", "write_bandwidth", "read_latency")
+RDMA_TESTS = (*SPEEDS, "rdma_counters")
+# What to look at, by what the matrix of a test points to.
+NEXT_STEPS = {
+    "node": "Check this node's port and cable, its switch port, its PCIe (plan: pcie-link), PFC and ECN.",
+    "path": "Both nodes do well with others: check switches and links between them, PFC, ECN and MTU.",
+    "all": "Check what all pairs share: switch, MTU, PFC, ECN. If it is as it should be, set what to expect.",
+}
 
 
 def check_pings(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     for network in plan["networks"]:
         pairs = [pair for pair in probe["pairs"] if pair["network"] == network["name"]]
         if not pairs:
-            yield from (skip(check, TWO_NODES, network=network["name"]) for check in ("ping", "full_size"))
+            yield from (unproven(check, *TWO_NODES, network=network["name"]) for check in ("ping", "full_size"))
         for pair in pairs:
             yield from ping_checks(pair, {"network": network["name"], "pair": (pair["from"], pair["to"])})
 
@@ -32,7 +55,8 @@ def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
         yield from (result(check, False, "answers", reason, **where) for check in ("ping", "full_size"))
         return
     if not small["supported"]:
-        yield from (skip(check, f"the image's ping: {small['seen']}", **where) for check in ("ping", "full_size"))
+        reason, missing = f"the image's ping: {small['seen']}", need_image("ping of iputils")
+        yield from (unproven(check, reason, missing, **where) for check in ("ping", "full_size"))
         return
     seen = f"{small['received']} of {small['sent']} answered" + (f", {small['rtt_ms']} ms" if small["rtt_ms"] else "")
     good = small["received"] > 0
@@ -41,7 +65,8 @@ def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
     if full is None:
         yield skip("full_size", "the plan has no MTU for this network", **where)
     elif not full["supported"]:
-        yield skip("full_size", "the image's ping cannot forbid fragments (-M do): use one with iputils", **where)
+        reason = "the image's ping cannot forbid fragments (-M do)"
+        yield unproven("full_size", reason, need_image("ping of iputils"), **where)
     else:
         seen = f"{full['received']} of {full['sent']} answered"
         seen += f", the path's MTU is {full['path_mtu']}" if full["path_mtu"] else ""
@@ -49,55 +74,88 @@ def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
 
 
 def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
+    tests: t.Dict[str, t.List[Traffic]] = {}
+    for test in probe["traffic"]:
+        tests.setdefault(test["network"], []).append(test)
     for network in plan["networks"]:
         if not network["rdma"]:
             continue  # check_rdma() says why
-        seen = [test for test in probe["traffic"] if test["network"] == network["name"]]
+        seen = tests.get(network["name"], [])
         if not seen:
-            yield from (
-                skip(c, TWO_NODES, network=network["name"]) for c in ("rping", "write_bandwidth", "read_latency")
-            )
+            yield from (unproven(check, *TWO_NODES, network=network["name"]) for check in RDMA_TESTS)
+            continue
+        devices = devices_on(probe["pods"], network["name"])
+        for kind in SPEEDS:
+            mine = [test for test in seen if test["check"] == kind]
+            yield from name_suspects(kind, [*speed_checks(plan, probe, devices, mine, expect)])
+        pairs: t.Dict[t.Tuple[str, str], t.List[Traffic]] = {}
         for test in seen:
-            yield traffic_check(test, probe["rdma_image"], expect)
+            pairs.setdefault((test["from"], test["to"]), []).append(test)
+        yield from (check_counters(each, devices) for each in pairs.values())
     yield from host_traffic_checks(plan, probe, expect)
 
 
-def traffic_check(test: Traffic, image: str, expect: Expect) -> Check:
+def speed_checks(
+    plan: Plan, probe: Probe, devices: t.Mapping[str, Device], tests: t.Sequence[Traffic], expect: Expect
+) -> t.Iterator[Check]:
+    """Tests of one kind on one network; those that gave a figure are judged together."""
+    failures = [failure(test, probe["rdma_image"]) for test in tests]
+    measured = [test for test, failed in zip(tests, failures) if not failed]
+    yield from filter(None, failures)
+    if tests and tests[0]["check"] == "rping":
+        yield from map(rping_check, measured)
+    else:
+        yield from check_speeds(plan, probe["pods"], devices, measured, expect)
+
+
+def failure(test: Traffic, image: str) -> t.Optional[Check]:
+    """Why a test gave no figure."""
     check = test["check"]
     where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
     if test["missing"]:
-        return skip(check, f"{test['tool']} is not in the image {image}", **where)
+        return unproven(check, f"{test['tool']} is not in the image {image}", need_image("rping and perftest"), **where)
     if test["blocked"]:
-        return skip(check, "rping failed between these pods", **where)
-    value, unit = test["value"], test["unit"]
-    figure = value or 0
-    expected, good = {
-        "rping": (f"{RPINGS} pings", figure >= RPINGS),
-        "write_bandwidth": (f">= {expect.rdma_bandwidth:g} Gb/s", figure >= expect.rdma_bandwidth),
-        "read_latency": (
-            f"<= {expect.rdma_latency:g} us" if expect.rdma_latency else "a figure",
-            not expect.rdma_latency or figure <= expect.rdma_latency,
-        ),
-    }[check]
-    if test["rc"] != 0 or value is None:
-        return result(check, False, expected, test["seen"], **where)
-    return result(check, good, expected, f"{value:g} {unit}", value=value, unit=unit, **where)
+        return unproven(check, "rping failed between these pods", "Let rping pass between these pods first.", **where)
+    if test["rc"] != 0 or test["value"] is None:
+        return result(check, False, f"{RPINGS} pings" if check == "rping" else "a figure", test["seen"], **where)
+    return None
+
+
+def rping_check(test: Traffic) -> Check:
+    value = test["value"] or 0
+    where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
+    seen = f"{value:g} {test['unit']}"
+    return result("rping", value >= RPINGS, f"{RPINGS} pings", seen, value=value, unit=test["unit"], **where)
+
+
+def name_suspects(kind: str, checks: t.List[Check]) -> t.Iterator[Check]:
+    """Each failure says whether it is the node's, the path's, or that of all."""
+    blame = attribute({check.pair: check.status != FAILED for check in checks if check.status in (PASSED, FAILED)})
+    for check in checks:
+        if check.status == FAILED and len(checks) > 1:
+            suspect = blame.of(check.pair)
+            next_step = check.next if kind == "rping" else NEXT_STEPS[suspect.partition(" ")[0]]
+            yield check._replace(seen=f"{check.seen} ({suspect})", next=next_step)
+        else:
+            yield check
 
 
 def host_traffic_checks(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
-    reason = "no IPU node has a running pod with RDMA"
-    if not expect.ipu:
-        reason = NO_IPU
-    elif not any(network["rdma"] for network in plan["networks"]):
-        reason = NO_RDMA
-    elif not expect.ipu_partition:
-        reason = "no V-IPU partition was given for it (verify_ipu_partition)"
-    if not probe["host_traffic"]:
+    """Only a site that gives a partition asks for it."""
+    reasons = {
+        NO_IPU: not expect.ipu,
+        NO_RDMA: not any(network["rdma"] for network in plan["networks"]),
+        "no V-IPU partition was given for it (verify_ipu_partition)": not expect.ipu_partition,
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), "")
+    if not probe["host_traffic"] and reason:
         yield skip("host_traffic", reason)
+    elif not probe["host_traffic"]:
+        yield unproven("host_traffic", "no IPU node has a running pod with RDMA", NODE_POD[1])
     for test in probe["host_traffic"]:
         if test["missing"]:
             seen = f"gc-hosttraffictest is not in the image {probe['rdma_image']}"
-            yield skip("host_traffic", seen, node=test["node"])
+            yield unproven("host_traffic", seen, need_image("gc-hosttraffictest of Poplar"), node=test["node"])
         else:
             yield host_traffic_check(test, expect.host_traffic)
 

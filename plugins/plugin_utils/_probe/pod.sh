@@ -67,7 +67,7 @@ rdma() {
 
 # The node's, whatever the pod was given: where a resource is missing, they say why.
 classes() {
-    cd "$SYSFS" && ls -d infiniband/* infiniband_verbs/uverbs* infiniband_mad/umad* misc/rdma_cm 2>/dev/null
+    cd "$SYSFS" && ls -d infiniband/* infiniband/*/device infiniband_verbs/uverbs* infiniband_mad/umad* misc/rdma_cm 2>/dev/null
     true
 }
 
@@ -93,11 +93,25 @@ reach() {
 # serve and ask CHECK SERVER CLIENT PORT SECONDS: the two ends of an RDMA test, by the addresses of both pods.
 # rdma_cm picks the device and the GID from the addresses, so no index is hard-coded.
 serve() {
-    section server measure serve "$@"
+    counted server measure serve "$@"
 }
 
 ask() {
-    section client ask_again "$@"
+    counted client ask_again "$@"
+}
+
+# counted NAME COMMAND...: a section, between the counters before and after it.
+counted() {
+    section before counters
+    section "$@"
+    section after counters
+}
+
+# While devices are shared between namespaces, sysfs has the counters in the host's only; `rdma` tells them in a pod.
+counters() {
+    cd "$SYSFS" && grep -H . infiniband/*/ports/*/*counters/* net/*/statistics/[rt]x_bytes 2>/dev/null
+    command rdma -j statistic 2>/dev/null # not the function
+    true
 }
 
 # The server needs a moment to listen: whatever fails within some seconds is tried again.

@@ -13,10 +13,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import sho
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import facts, headline, host_rows
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES, FAILED, PASSED
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    AREAS,
+    CHECK_TYPES,
+    FAILED,
+    PASSED,
+    UNPROVEN,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import shown_counts, summary
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices, worst
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import subject
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, subject
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
@@ -61,14 +67,16 @@ def figure(check: Check) -> str:
 
 
 def report_page(checks: t.Sequence[Check], head: Head) -> str:
-    """report.html: failures first, then a matrix for each network and test of pairs, then everything."""
+    """report.html: failures first, then what is unproven, a matrix for each network and test of pairs, and all."""
     by_area = {area: [check for check in checks if CHECK_TYPES[check.check].area == area] for area in AREAS}
     return render(
         "report.html.j2",
-        title=f"Fabric proof: {summary(checks)}",
+        title=f"Fabric {summary(checks)}",
         head=head,
-        counts=counts(checks),
+        counts=shown_counts(checks),
+        notes=notes(checks),
         failed=[check for check in checks if check.status == FAILED],
+        unproven=[check for check in checks if check.status == UNPROVEN],
         matrices=matrices(checks),
         areas=[(AREA_TITLES[area], mine) for area, mine in by_area.items() if mine],
         types=CHECK_TYPES,

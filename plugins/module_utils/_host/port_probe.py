@@ -1,0 +1,242 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which ports of other hosts this host reaches: a temporary listener on free ports, and connections to those of others.
+
+The listener is one process. It ends when somebody connects to its control socket, which has a name instead of a file,
+or when its time is up. It accepts TCP connections, and returns UDP packets of this collection to their senders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Listener, PortProbe, PortTarget
+
+PROCESS = "fabric-ports"  # name of the listening process
+CONTROL = "\0ipu.fabric.port_probe"  # in the abstract namespace: nothing is left in the file system
+MAGIC = b"ipu.fabric port probe "
+BACKLOG = 1024
+AT_ONCE = 256  # connections: a user may have 1024 files
+RESEND = 0.5  # seconds until a UDP packet without an answer is sent again
+CONTROL_SECONDS = 2.0
+IP_PKTINFO, IPV6_RECVPKTINFO = 8, 49  # not in every Python
+
+_SEEN = {
+    errno.ECONNREFUSED: "refused",
+    errno.EPERM: "forbidden",
+    errno.EACCES: "forbidden",
+}
+
+
+class _Question(t.NamedTuple):
+    """A port of another host."""
+
+    target: PortTarget
+    protocol: str
+    port: int
+
+
+def _bound(kind: socket.SocketKind, port: int) -> t.Optional[socket.socket]:
+    """A socket on all addresses of both families, or of IPv4 alone; None where the port is taken or not allowed."""
+    for family, anywhere in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):
+        with contextlib.ExitStack() as unless_bound:
+            try:
+                opened = unless_bound.enter_context(socket.socket(family, kind))
+                if family == socket.AF_INET6:
+                    opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+                if kind == socket.SOCK_STREAM:
+                    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                elif family == socket.AF_INET6:  # an answer has to come from the address that was asked
+                    opened.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
+                else:
+                    opened.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
+                opened.bind((anywhere, port))
+                if kind == socket.SOCK_STREAM:
+                    opened.listen(BACKLOG)
+                opened.setblocking(False)
+            except OSError:
+                continue
+            unless_bound.pop_all()
+            return opened
+    return None
+
+
+def _bound_ports(kind: socket.SocketKind, ports: t.Iterable[int]) -> t.Dict[int, socket.socket]:
+    opened = ((port, _bound(kind, port)) for port in sorted(set(ports)))
+    return {port: bound for port, bound in opened if bound}
+
+
+def _return_packet(udp: socket.socket) -> None:
+    data, ancillary, _flags, sender = udp.recvmsg(512, 256)
+    if data.startswith(MAGIC):
+        udp.sendmsg([data], ancillary, 0, sender)
+
+
+def serve(
+    tcp: t.Iterable[socket.socket], udp: t.Iterable[socket.socket], control: socket.socket, name: str, seconds: float
+) -> None:
+    """Answer until somebody connects to `control`, who gets `name`, or until the time is up."""
+    end = time.monotonic() + seconds
+    with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as opened:
+        for kind, sockets in (("tcp", tcp), ("udp", udp), ("control", [control])):
+            for one in sockets:
+                waiting.register(opened.enter_context(one), selectors.EVENT_READ, kind)
+        while time.monotonic() < end:
+            for key, _events in waiting.select(max(0.0, end - time.monotonic())):
+                one = t.cast("socket.socket", key.fileobj)
+                with contextlib.suppress(OSError):  # the other side is gone, or a firewall rejects the answer
+                    if key.data == "tcp":
+                        one.accept()[0].close()
+                    elif key.data == "udp":
+                        _return_packet(one)
+                    else:
+                        caller = one.accept()[0]
+                        opened.close()  # first: whoever gets the name may use the ports
+                        caller.sendall(name.encode())
+                        caller.close()
+                        return
+
+
+def _detach(work: t.Callable[[], None]) -> None:
+    """Let a process of its own do the work, in no session, with none of this one's streams."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            os.chdir("/")
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(null, stream)
+            with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
+                comm.write(PROCESS)
+            work()
+    finally:
+        os._exit(0)
+
+
+def listen(tcp: t.Sequence[int], udp: t.Sequence[int], seconds: float) -> Listener:
+    """Start the listener on those ports that are free; one that an earlier run has left behind ends first."""
+    stop()
+    name = os.urandom(8).hex()
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        control.bind(CONTROL)
+        control.listen()
+    except OSError:  # another run has just started its own
+        control.close()
+        return {"name": "", "tcp": [], "udp": []}
+    control.setblocking(False)
+    streams, packets = _bound_ports(socket.SOCK_STREAM, tcp), _bound_ports(socket.SOCK_DGRAM, udp)
+    _detach(lambda: serve(streams.values(), packets.values(), control, name, seconds))
+    for one in [control, *streams.values(), *packets.values()]:
+        one.close()
+    return {"name": name, "tcp": list(streams), "udp": list(packets)}
+
+
+def stop() -> str:
+    """End the listener of this host; its name, empty if there was none any more."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as control:
+        control.settimeout(CONTROL_SECONDS)
+        try:
+            control.connect(CONTROL)
+            return b"".join(iter(lambda: control.recv(64), b"")).decode("ascii", "replace")
+        except OSError:
+            return ""
+
+
+def _seen(number: int) -> str:
+    return _SEEN.get(number, "unreachable")
+
+
+def _questions(targets: t.Iterable[PortTarget]) -> t.Iterator[_Question]:
+    for target in targets:
+        for port in target["tcp"]:
+            yield _Question(target, "TCP", port)
+        for port in target["udp"]:
+            yield _Question(target, "UDP", port)
+
+
+def _start(opened: contextlib.ExitStack, question: _Question) -> t.Tuple[t.Optional[socket.socket], int]:
+    """A socket on its way to the port, or the number of the error."""
+    target = question.target
+    family = socket.AF_INET6 if ":" in target["address"] else socket.AF_INET
+    kind = socket.SOCK_STREAM if question.protocol == "TCP" else socket.SOCK_DGRAM
+    try:
+        one = opened.enter_context(socket.socket(family, kind))
+        one.setblocking(False)
+        if target["source"]:
+            one.bind((target["source"], 0))
+        error = one.connect_ex((target["address"], question.port))
+    except OSError as failure:
+        return None, failure.errno or 0
+    return (one, 0) if error in (0, errno.EINPROGRESS) else (None, error)
+
+
+def _answer(one: socket.socket, nonce: bytes, udp: bool) -> str:
+    """What came of a question whose socket is ready; empty if nothing has yet."""
+    try:
+        error = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if udp and not error and one.recv(512) != nonce:
+            return ""
+    except BlockingIOError:
+        return ""
+    except OSError as failure:
+        error = failure.errno or 0
+    return _seen(error) if error else "open"
+
+
+def _ask(questions: t.Sequence[_Question], seconds: float) -> t.List[str]:
+    """What came of each question; all are asked at the same time."""
+    answers = ["filtered"] * len(questions)
+    nonce = MAGIC + os.urandom(8).hex().encode()
+    end, again = time.monotonic() + seconds, 0.0
+    with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as opened:
+        for number, question in enumerate(questions):
+            one, error = _start(opened, question)
+            udp = question.protocol == "UDP"
+            if one:
+                waiting.register(one, selectors.EVENT_READ if udp else selectors.EVENT_WRITE, (number, udp))
+            else:
+                answers[number] = _seen(error)
+        while waiting.get_map() and time.monotonic() < end:
+            if time.monotonic() >= again:
+                again = time.monotonic() + RESEND
+                for key in waiting.get_map().values():
+                    if key.data[1]:
+                        with contextlib.suppress(OSError):  # what is pending is read below
+                            t.cast("socket.socket", key.fileobj).send(nonce)
+            for key, _events in waiting.select(max(0.0, min(again, end) - time.monotonic())):
+                number, udp = key.data
+                answer = _answer(t.cast("socket.socket", key.fileobj), nonce, udp)
+                if answer:
+                    answers[number] = answer
+                    waiting.unregister(key.fileobj)
+    return answers
+
+
+def probe(targets: t.Sequence[PortTarget], seconds: float) -> t.List[PortProbe]:
+    """Connect to all ports, many at a time, each for so long at most."""
+    questions = list(_questions(targets))
+    answers: t.List[str] = []
+    for begin in range(0, len(questions), AT_ONCE):
+        answers += _ask(questions[begin : begin + AT_ONCE], seconds)
+    return [
+        {
+            "host": question.target["host"],
+            "address": question.target["address"],
+            "protocol": question.protocol,
+            "port": question.port,
+            "seen": seen,
+        }
+        for question, seen in zip(questions, answers)
+    ]

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bandwidth and latency of RDMA: against what ports and PCIe carry, and against other pairs. Pure."""
+
+from __future__ import annotations
+
+import bisect
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Traffic
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, unproven
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Device, Pods
+
+# ib_write_bw reaches 97% of a port's rate with RoCE's MTU of 4096 and 92% with 1024, which is what headers leave;
+# PCIe loses some 10 to 15% to its own. Below 80% it is neither.
+LEAST_SHARE = 0.8
+# A read through one or two switches takes 2 to 6 us, and some 10 more where a processor wakes up for it.
+CEILING_US = 20.0
+OTHERS = 3  # pairs that make a median
+
+
+class Tolerance(t.NamedTuple):
+    """How far from the median of the others a figure may be."""
+
+    bandwidth: float  # of the median, at least
+    latency: float  # times the median, at most
+    latency_us: float  # and no less than so many above it
+
+
+HARDWARE = Tolerance(0.9, 2, 5)
+SOFTWARE = Tolerance(0.25, 4, 1000)  # a busy processor slows it at any time
+SAYS_NOTHING = "figures of software RDMA say nothing about speed"
+
+
+def read_limit(option: str, text: str) -> t.Optional[float]:
+    """A figure of the site, 0 to only measure; None for `auto`."""
+    try:
+        limit = None if text.strip() == "auto" else float(text)
+    except ValueError:
+        limit = -1
+    if limit is not None and not 0 <= limit < float("inf"):
+        raise FabricError(
+            "A limit of RDMA tests is `auto` or a number.",
+            option,
+            repr(text),
+            "Set auto, a number, or 0 to only measure.",
+        )
+    return limit
+
+
+class Line(t.NamedTuple):
+    """What a pair can carry at most, and which part of which node sets that."""
+
+    gbps: float
+    part: str
+
+
+def line_of(plan: Plan, pods: Pods, test: Traffic) -> t.Optional[Line]:
+    """The narrowest of ports and PCIe links of both nodes; None where a port's rate is not known."""
+    parts = []
+    for node in (test["from"], test["to"]):
+        link = plan["hosts"][pods[node]["host"]]["links"][test["network"]]
+        rate, pcie = link.get("rate_gbps"), link.get("pcie_gbps")
+        if not rate:
+            return None
+        parts.append(Line(rate, f"{node}'s port"))
+        if pcie:
+            parts.append(Line(pcie, f"{node}'s PCIe"))
+    return min(parts, key=lambda line: line.gbps)
+
+
+class Others:
+    """Figures of the same test of a network, in order."""
+
+    def __init__(self, figures: t.Iterable[float]) -> None:
+        self._figures = sorted(figures)
+
+    def median(self, figure: float) -> t.Optional[float]:
+        """Of all but this one; None where these are too few."""
+        rest = len(self._figures) - 1
+        if rest < OTHERS:
+            return None
+        place = bisect.bisect_left(self._figures, figure)
+        low, high = (self._figures[at if at < place else at + 1] for at in ((rest - 1) // 2, rest // 2))
+        return (low + high) / 2
+
+
+class Condition(t.NamedTuple):
+    text: str
+    good: bool
+
+
+def check_speeds(
+    plan: Plan, pods: Pods, devices: t.Mapping[str, Device], tests: t.Sequence[Traffic], expect: Expect
+) -> t.Iterator[Check]:
+    """All tests of one kind on one network that gave a figure; with the RDMA device of each node there."""
+    software = {node for node, device in devices.items() if device.software}
+    lines: t.List[t.Optional[Line]] = []
+    soft = [test["from"] in software or test["to"] in software for test in tests]
+    for test, is_soft in zip(tests, soft):
+        lines.append(None if is_soft else line_of(plan, pods, test))
+    bandwidth = bool(tests) and tests[0]["check"] == "write_bandwidth"
+    # Bandwidth is compared among pairs of one line: that of a narrow PCIe loses another share than that of a port.
+    keys = [line.gbps if bandwidth and line else 0.0 for line in lines]
+    figures: t.Dict[float, t.List[float]] = {}
+    for test, key in zip(tests, keys):
+        figures.setdefault(key, []).append(test["value"] or 0.0)
+    others = {key: Others(mine) for key, mine in figures.items()}
+    option = "rdma_bandwidth" if bandwidth else "rdma_latency"
+    fixed = read_limit(option, getattr(expect, option))
+    for test, line, is_soft, key in zip(tests, lines, soft, keys):
+        value = test["value"] or 0.0
+        if fixed is not None:
+            yield _check(test, [_fixed(bandwidth, value, fixed)] if fixed else [], "only measured")
+            continue
+        tolerance = SOFTWARE if is_soft else HARDWARE
+        judge = _bandwidth if bandwidth else _latency
+        conditions = list(judge(value, line, others[key].median(value), tolerance))
+        if is_soft:
+            conditions.append(Condition(SAYS_NOTHING, True))
+        yield _check(test, conditions, "the port's rate is not known, and the pairs are too few to compare")
+
+
+def _fixed(bandwidth: bool, value: float, fixed: float) -> Condition:
+    if bandwidth:
+        return Condition(f">= {fixed:g} Gb/s", value >= fixed)
+    return Condition(f"<= {fixed:g} us", value <= fixed)
+
+
+def _bandwidth(
+    value: float, line: t.Optional[Line], median: t.Optional[float], tolerance: Tolerance
+) -> t.Iterator[Condition]:
+    if line:
+        least = LEAST_SHARE * line.gbps
+        yield Condition(f">= {least:g} Gb/s, {LEAST_SHARE:.0%} of {line.part}", value >= least)
+    if median is not None:
+        least = tolerance.bandwidth * median
+        yield Condition(f">= {least:.3g} Gb/s, {tolerance.bandwidth:.0%} of the others' median", value >= least)
+
+
+def _latency(
+    value: float, line: t.Optional[Line], median: t.Optional[float], tolerance: Tolerance
+) -> t.Iterator[Condition]:
+    if line:
+        yield Condition(f"<= {CEILING_US:g} us", value <= CEILING_US)
+    if median is not None:
+        most = max(tolerance.latency * median, median + tolerance.latency_us)
+        yield Condition(f"<= {most:.3g} us, the others' median is {median:.3g}", value <= most)
+
+
+def _check(test: Traffic, conditions: t.Sequence[Condition], why_not: str) -> Check:
+    """Those that a figure does not meet are told; else all of them."""
+    where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
+    seen, value, unit = f"{test['value']:g} {test['unit']}", test["value"], test["unit"]
+    if not conditions:
+        option = "verify_rdma_bandwidth" if test["check"] == "write_bandwidth" else "verify_rdma_latency"
+        missing = f"Set {option}: auto, or what this site expects."
+        return unproven(test["check"], f"{seen}: {why_not}", missing, value=value, unit=unit, **where)
+    bad = [condition.text for condition in conditions if not condition.good]
+    expected = "; ".join(bad or [condition.text for condition in conditions])
+    return result(test["check"], not bad, expected, seen, value=value, unit=unit, **where)

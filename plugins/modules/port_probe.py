@@ -1,0 +1,186 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: port_probe
+short_description: Find out which ports of other hosts a host reaches
+version_added: 0.1.0
+author: ipu.fabric contributors (@ipu-fabric)
+description:
+  - On bare hosts nothing listens yet, so each host first starts a temporary listener on the ports that are free. When
+    all hosts have connected to the others, each ends its listener. The role P(ipu.fabric.preflight#role) does that.
+  - The listener is one process called C(fabric-ports), which ends by itself when its time is up. Nothing is written.
+  - It accepts TCP connections and closes them. It returns UDP packets of this module to their sender, and no others.
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  step:
+    description:
+      - V(listen) starts the listener, and ends one that an interrupted run has left behind.
+      - V(connect) connects to O(targets).
+      - V(stop) ends the listener.
+    type: str
+    choices: [listen, connect, stop]
+    required: true
+  tcp:
+    description: TCP ports to listen on, with O(step=listen).
+    type: list
+    elements: int
+    default: []
+  udp:
+    description: UDP ports to listen on, with O(step=listen).
+    type: list
+    elements: int
+    default: []
+  lifetime:
+    description: Seconds after which the listener ends in any case, with O(step=listen).
+    type: int
+    default: 300
+  targets:
+    description: What to connect to, with O(step=connect). M(ipu.fabric.fabric_plan) returns it.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      host:
+        description: Name of the other host, which is only returned.
+        type: str
+        required: true
+      address:
+        description: Its address.
+        type: str
+        required: true
+      source:
+        description: Address of this host to connect from. Empty takes that of the route.
+        type: str
+        default: ""
+      tcp:
+        description: TCP ports.
+        type: list
+        elements: int
+        default: []
+      udp:
+        description: UDP ports, of a listener of this module.
+        type: list
+        elements: int
+        default: []
+  timeout:
+    description: Seconds to wait for an answer, with O(step=connect).
+    type: int
+    default: 3
+"""
+
+EXAMPLES = r"""
+- name: Listen
+  ipu.fabric.port_probe:
+    step: listen
+    tcp: [10250]
+    udp: [4789]
+
+- name: Connect to the next host
+  ipu.fabric.port_probe:
+    step: connect
+    targets:
+      - {host: w2, address: 10.88.0.13, tcp: [10250], udp: [4789]}
+  register: result
+
+- name: End the listener
+  ipu.fabric.port_probe:
+    step: stop
+"""
+
+RETURN = r"""
+listener:
+  description: The listener.
+  returned: with O(step=listen)
+  type: dict
+  contains:
+    name:
+      description: Its name. Empty if another run has just started its own.
+      type: str
+    tcp:
+      description: Those of O(tcp) that were free.
+      type: list
+      elements: int
+    udp:
+      description: Those of O(udp) that were free.
+      type: list
+      elements: int
+probes:
+  description: What became of each connection.
+  returned: with O(step=connect)
+  type: list
+  elements: dict
+  contains:
+    host:
+      description: Name of the other host.
+      type: str
+    address:
+      description: Its address.
+      type: str
+    protocol:
+      description: V(TCP) or V(UDP).
+      type: str
+    port:
+      description: The port.
+      type: int
+    seen:
+      description:
+        - V(open), V(filtered) where nothing answered, V(refused), V(unreachable), or V(forbidden) by this host's own
+          firewall.
+      type: str
+listened:
+  description: Name of the listener that was ended. Empty if its time was up before.
+  returned: with O(step=stop)
+  type: str
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import listen, probe, stop
+
+PORTS: t.Dict[str, t.Any] = {"type": "list", "elements": "int", "default": []}
+
+
+def take_step(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    options = module.params
+    if options["step"] == "listen":
+        return {"listener": listen(options["tcp"], options["udp"], options["lifetime"])}
+    if options["step"] == "connect":
+        return {"probes": probe(options["targets"], options["timeout"])}
+    return {"listened": stop()}
+
+
+def main() -> None:
+    run_module(
+        {
+            "step": {"type": "str", "choices": ["listen", "connect", "stop"], "required": True},
+            "tcp": PORTS,
+            "udp": PORTS,
+            "lifetime": {"type": "int", "default": 300},
+            "targets": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "host": {"type": "str", "required": True},
+                    "address": {"type": "str", "required": True},
+                    "source": {"type": "str", "default": ""},
+                    "tcp": PORTS,
+                    "udp": PORTS,
+                },
+            },
+            "timeout": {"type": "int", "default": 3},
+        },
+        take_step,
+    )
+
+
+if __name__ == "__main__":
+    main()
