@@ -53,9 +53,10 @@ venv_for() {
         [[ -e $dir/.complete ]] && exit 0
         say "setup: Python packages of $lock for $("$python" -V) into $dir (about a minute)"
         rm -rf "$dir"
-        "$python" -m venv "$dir"
-        "$dir/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r "$lock"
-        touch "$dir/.complete"
-    ) 9>"$CACHE/venv/$key.lock" >&2
+        # Joined, because `set -e` does not reach into $(venv_for ...).
+        "$python" -m venv "$dir" &&
+            "$dir/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r "$lock" &&
+            touch "$dir/.complete"
+    ) 9>"$CACHE/venv/$key.lock" >&2 || return
     printf '%s\n' "$dir"
 }

@@ -47,10 +47,11 @@ SUITES = [
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "testbed", 30),
     # On the cluster that molecule has left behind.
-    Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 40),
+    Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),
     Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
     Suite("e2e-long", "hack/pytest.sh 3.11 {junit} tests/e2e/long", "long", "3", "testbed", 80),
+    Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed", 90),
     Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite("unit-3.11", "hack/pytest.sh 3.11 {junit} tests/unit", "unit"),
     Suite("ansible-lint", "ansible-lint --nocolor", "lint"),

@@ -30,6 +30,9 @@ class Parts:
     standins: Path
     debian: Path
     mpi: Path
+    rdma: Path
+    calico: Path
+    calico_files: Path
     registry: Path
     www: Path
 
@@ -54,8 +57,8 @@ def requirements() -> None:
     need(NEEDED)
 
 
-def _www(target: Path, bin_dir: Path, debian: Path) -> None:
-    """What the mirror serves over HTTP: apt repositories, charts, helm."""
+def _www(target: Path, bin_dir: Path, debian: Path, calico_files: Path) -> None:
+    """What the mirror serves over HTTP: apt repositories, charts, manifests, helm."""
     packages.repositories(target / "apt", bin_dir, debian / "runc.deb")
     for chart in sorted((programs.STANDINS / "charts").glob("*")):
         repository = target / "charts" / chart.name.rpartition("-")[0]
@@ -66,6 +69,7 @@ def _www(target: Path, bin_dir: Path, debian: Path) -> None:
     manifests = target / "mpi-operator"
     manifests.mkdir()
     shutil.copy(programs.STANDINS / "manifests/mpi-operator.yaml", manifests)
+    shutil.copytree(calico_files / "manifests", target / "calico")
     archive = target / "helm" / f"helm-v{programs.HELM}-linux-amd64.tar.gz"
     archive.parent.mkdir()
     with tarfile.open(archive, "w:gz", compresslevel=1) as content:
@@ -74,12 +78,20 @@ def _www(target: Path, bin_dir: Path, debian: Path) -> None:
     (archive.parent / f"{archive.name}.sha256sum").write_text(f"{checksum}  {archive.name}\n")
 
 
-def _registry(target: Path, bin_dir: Path, groups: dict[str, Path], standins: Path, trees: dict[str, Path]) -> None:
+def _registry(
+    target: Path,
+    bin_dir: Path,
+    groups: dict[str, Path],
+    calico_files: Path,
+    standins: Path,
+    trees: dict[str, list[Path]],
+) -> None:
     """The images that the mirror serves."""
     wanted = [
         *images.kubernetes_images(bin_dir, groups["pause"]),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
-        *images.standin_images(standins, groups["cni"]),
+        *images.calico_images(groups["calico"], calico_files, groups["cni"], standins),
+        *images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"]),
     ]
     images.fill(target, bin_dir / "registry", wanted, trees)
 
@@ -89,26 +101,35 @@ def build() -> Parts:
     requirements()
     with ThreadPoolExecutor(3) as pool:
         # They wait for the network mostly, so they fit beside the compiler.
-        debian_trees = pool.submit(lambda: (debian := trees.trees(), trees.mpi(debian)))
+        debian_trees = pool.submit(
+            lambda: (debian := trees.trees(), trees.mpi(debian), trees.calico(debian), trees.rdma())
+        )
         # Two groups at a time: the linker uses one core only.
         groups = dict(zip(programs.GROUPS, pool.map(programs.group, programs.GROUPS), strict=True))
-        standins = programs.standins()
-        debian, mpi = debian_trees.result()
+        standins, calico_files = programs.standins(), programs.calico_files()
+        debian, mpi, calico, rdma = debian_trees.result()
     bin_dir = programs.binaries(groups)
     served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
         "www",
-        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, *served),
-        lambda target: _www(target, bin_dir, debian),
+        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, calico_files.name, *served),
+        lambda target: _www(target, bin_dir, debian, calico_files),
     )
-    made_of = (bin_dir, groups["pause"], groups["cni"], groups["flannel-cni"], standins, debian, mpi)
-    layers = {"tools": debian / "tools.tar", "mpi": mpi / "mpi.tar"}
+    contents = (groups[name] for name in ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp"))
+    made_of = (bin_dir, *contents, standins, calico_files, debian, mpi, calico, rdma)
+    tools = debian / "tools.tar"
+    layers = {
+        "tools": [tools],
+        "mpi": [mpi / "mpi.tar"],
+        "calico": [tools, calico / "calico.tar"],
+        "rdma": [rdma / "rdma.tar"],
+    }
     registry = stored(
         "registry",
         digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json"),
-        lambda target: _registry(target, bin_dir, groups, standins, layers),
+        lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers),
     )
-    parts = Parts(bin_dir, standins, debian, mpi, registry, www)
+    parts = Parts(bin_dir, standins, debian, mpi, rdma, calico, calico_files, registry, www)
     for name in ("tools", "host"):
         _podman_image(parts, name)
     return parts

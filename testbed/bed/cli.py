@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from . import hosts, inventory, prune, vm
+from . import hosts, inventory, prune, vm, workers
 from .build import build
 from .common import ProblemError, lock, say
 
@@ -32,6 +32,8 @@ def _parser() -> argparse.ArgumentParser:
         "control-planes", help="1, or 3 behind a load balancer; replaces all hosts with fresh ones"
     )
     planes.add_argument("count", type=int, choices=(1, 3))
+    more = commands.add_parser("workers", help="worker nodes with RDMA, virtual machines: 1 or 2; 0 ends them")
+    more.add_argument("count", type=int, choices=range(len(hosts.WORKERS) + 1))
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
     fabric.add_argument("cidr")
     rails = commands.add_parser("rails", help="give the hosts so many fabric NICs, each on a network of its own")
@@ -39,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     vipu = commands.add_parser("vipu", help="choose how the vipu command answers")
     vipu.add_argument("mode", choices=hosts.VIPU_MODES)
     execute = commands.add_parser("exec", help="run a command on a host: exec HOST -- COMMAND")
-    execute.add_argument("host", choices=[*hosts.HOSTS, *hosts.MORE_CONTROL_PLANES])
+    execute.add_argument("host", choices=[*hosts.HOSTS, *hosts.MORE_CONTROL_PLANES, *hosts.WORKERS])
     execute.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
     machine = commands.add_parser("vm", help="a virtual machine whose kernel has RDMA: vm ssh -- COMMAND")
     machine.add_argument("action", choices=["up", "down", "status", "ssh"])
@@ -60,10 +62,18 @@ def _start(arguments: argparse.Namespace) -> None:
         parts = build()
         if arguments.command == "control-planes":
             testbed.set_control_planes(arguments.count)
-        if arguments.command == "up":
+        if arguments.command == "workers":
+            workers.down(testbed, *list(hosts.WORKERS)[arguments.count :])
+            testbed.set_workers(arguments.count)
+        if arguments.command in ("up", "workers"):
             testbed.up(parts)
         else:
-            testbed.reset(parts, *getattr(arguments, "hosts", []))
+            named = getattr(arguments, "hosts", [])
+            machines = [host for host in testbed.workers if host in named or not named]
+            workers.down(testbed, *machines)
+            containers = [host for host in named if host not in hosts.WORKERS]
+            testbed.reset(parts, *containers) if containers or not named else None
+        workers.up(testbed, parts)
     say(f"inventory: {inventory.write(testbed, parts)}")
 
 
@@ -72,7 +82,21 @@ def _words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    return hosts.testbed().execute(arguments.host, _words(arguments))
+    testbed, host = hosts.testbed(), arguments.host
+    if host in hosts.WORKERS:
+        return workers.machine(testbed, host).execute(_words(arguments))
+    return testbed.execute(host, _words(arguments))
+
+
+def _down(_: argparse.Namespace) -> None:
+    testbed = hosts.testbed()
+    workers.down(testbed, *testbed.workers)
+    testbed.down()
+
+
+def _status(_: argparse.Namespace) -> None:
+    testbed = hosts.testbed()
+    print("\n".join([testbed.status(), *workers.status(testbed)]))
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
@@ -81,8 +105,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "up": _start,
     "reset": _start,
     "control-planes": _start,
-    "down": lambda _: hosts.testbed().down(),
-    "status": lambda _: print(hosts.testbed().status()),
+    "workers": _start,
+    "down": _down,
+    "status": _status,
     "inventory": lambda _: print(inventory.path(hosts.testbed())),
     "prune": lambda _: prune.prune(build()),
     "fabric": lambda arguments: hosts.testbed().set_fabric(arguments.cidr),

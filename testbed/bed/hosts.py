@@ -18,6 +18,7 @@ from .common import CACHE, ProblemError, lock, output, run, say, step
 
 HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
 MORE_CONTROL_PLANES = {"cp2": 13, "cp3": 14}
+WORKERS = {"roce1": 15, "roce2": 16}  # virtual machines, see workers.py
 MIRROR, REGISTRY, BALANCER = 2, 3, 4
 GATEWAY, VIPU = 1, 20
 VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
@@ -65,7 +66,8 @@ class Testbed:
         return self.state / "id_ed25519"
 
     def management(self, number: int) -> str:
-        return f"10.{80 + self.number}.0.{number}"
+        # None of these is in a range that podman takes networks from: 10.88.0.0/16 is its default, 10.89.0.0/16 next.
+        return f"10.{70 + self.number}.0.{number}"
 
     @property
     def fabric(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -85,6 +87,12 @@ class Testbed:
     @property
     def control_planes(self) -> list[str]:
         return [host for host in self.hosts if host.startswith("cp")]
+
+    @property
+    def workers(self) -> list[str]:
+        """Virtual machines with RDMA, as many as `testbed workers` asked for."""
+        kept = self.state / "worker-count"
+        return list(WORKERS)[: int(kept.read_text())] if kept.exists() else []
 
     @property
     def endpoint(self) -> str:
@@ -335,6 +343,10 @@ class Testbed:
             self.state.mkdir(parents=True, exist_ok=True)
             kept = self.state / "control-planes"
             kept.write_text(f"{count}\n") if count > 1 else kept.unlink(missing_ok=True)
+
+    def set_workers(self, count: int) -> None:
+        self.state.mkdir(parents=True, exist_ok=True)
+        (self.state / "worker-count").write_text(f"{count}\n")
 
     def set_vipu(self, mode: str) -> None:
         """Choose how the `vipu` command answers; `missing` takes the command away."""

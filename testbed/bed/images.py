@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import io
 import json
+import re
 import socket
 import subprocess
 import tarfile
@@ -30,7 +31,7 @@ class Image:
     reference: str
     files: dict[str, Path]
     entrypoint: list[str] | None = None
-    base: str = "scratch"  # or a tree: tools, mpi
+    base: str = "scratch"  # or a tree: tools, mpi, calico, rdma
 
     @property
     def repository(self) -> str:
@@ -73,7 +74,32 @@ def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
     ]
 
 
-def standin_images(built: Path, plugins: Path) -> list[Image]:
+def calico_images(calico: Path, files: Path, plugins: Path, standins: Path) -> list[Image]:
+    """Calico's images as its operator names them, and the operator, a stand-in, as the real manifest names it."""
+    rootfs, place = files / "node/filesystem", "opt/cni/bin"
+    start = {str(file.relative_to(rootfs)): file for file in rootfs.rglob("*") if file.is_file()}
+    # Debian's /bin and /sbin are links into /usr.
+    node = {re.sub(r"^(s?bin)/", r"usr/\1/", name): file for name, file in start.items()}
+    others = ("bandwidth", "host-local", "loopback", "portmap", "tuning")
+    cni = {f"{place}/{name}": plugins / name for name in others} | {f"{place}/install": calico / "install"}
+    cni |= {f"{place}/{name}": calico / "calico" for name in ("calico", "calico-ipam")}
+    controllers = {f"usr/bin/{name}": calico / name for name in ("kube-controllers", "check-status")}
+    manifest = (files / "manifests/tigera-operator.yaml").read_text()
+    operator = re.findall(r"image: (\S*/operator:\S+)", manifest)[0]
+
+    def image(name: str, files: dict[str, Path], *start: str, base: str = "scratch") -> Image:
+        return Image(f"quay.io/calico/{name}:v{programs.CALICO}", files, list(start), base)
+
+    return [
+        image("node", node | {"usr/bin/calico-node": calico / "calico-node"}, "start_runit", base="calico"),
+        image("cni", cni, f"/{place}/install"),
+        image("typha", {"usr/bin/calico-typha": calico / "calico-typha"}, "/usr/bin/calico-typha"),
+        image("kube-controllers", controllers, "/usr/bin/kube-controllers"),
+        Image(operator, {"usr/local/bin/operator": standins / "tigera-operator"}, ["operator"]),
+    ]
+
+
+def standin_images(built: Path, plugins: Path, device_plugin: Path) -> list[Image]:
     """The images that standins/images.json lists (standins/README.md says how)."""
     images = []
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
@@ -83,10 +109,27 @@ def standin_images(built: Path, plugins: Path) -> list[Image]:
             program = Path(entry["package"]).name
             if not (built / program).exists():
                 raise ProblemError(f"standins/images.json: no program {program} for {entry['image']}")
-            files[f"usr/local/bin/{program}"] = built / program
-            start = start or [f"/usr/local/bin/{program}"]
+            around: str = entry.get("around", "")
+            if around:
+                files[f"usr/local/bin/{around}"] = device_plugin / around
+            place = f"bin/{around}" if around else f"usr/local/bin/{program}"
+            files[place] = built / program
+            start = start or [f"/{place}"]
         images.append(Image(entry["image"], files, start, entry["base"]))
     return images
+
+
+def references(bin_dir: Path) -> list[str]:
+    """What a worker may pull: the newest release of each image, and of kubeadm's what does not run on control planes
+    alone."""
+    everywhere = ("kube-proxy", "coredns", "pause")
+    wanted = [image.reference for image in kubernetes_images(bin_dir, Path())]
+    wanted = [reference for reference in wanted if reference.rpartition("/")[2].partition(":")[0] in everywhere]
+    wanted += [image.reference for image in flannel_images(Path(), Path())]
+    newest: dict[str, str] = {}
+    for entry in json.loads((programs.STANDINS / "images.json").read_text()):
+        newest.setdefault(entry["image"].rpartition(":")[0], entry["image"])  # the list has the newest first
+    return [*wanted, *newest.values()]
 
 
 def _layer(files: dict[str, Path], target: Path) -> None:
@@ -104,11 +147,10 @@ def _layer(files: dict[str, Path], target: Path) -> None:
 class Registry:
     """The registry program on a local port for as long as images are pushed into its storage."""
 
-    def __init__(self, program: Path, storage: Path) -> None:
+    def __init__(self, program: Path, storage: Path, config: Path) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        config = storage.parent / "registry.yml"
         config.write_text(configuration(f"127.0.0.1:{self.port}", storage))
         # It goes with this process, however that ends.
         command = ["setpriv", "--pdeathsig", "KILL", str(program), "serve", str(config)]
@@ -179,14 +221,14 @@ def configuration(address: str, storage: Path | str, readonly: bool = False) -> 
     return json.dumps(settings)
 
 
-def fill(target: Path, program: Path, images: list[Image], trees: dict[str, Path]) -> None:
-    """Fill target/storage with the images; trees are the layers that they stand on."""
+def fill(target: Path, program: Path, images: list[Image], trees: dict[str, list[Path]]) -> None:
+    """Fill target/storage with the images; trees are the layers that they stand on, the lowest first."""
     storage, scratch = target / "storage", target / "layer.tar"
     storage.mkdir()
-    with Registry(program, storage) as registry:
+    with Registry(program, storage, target / "registry.yml") as registry:
         for image in images:
             _layer(image.files, scratch)
-            base = [] if image.base == "scratch" else [trees[image.base]]
+            base = [] if image.base == "scratch" else trees[image.base]
             registry.push(image, base + ([scratch] if image.files else []))
     scratch.unlink()
     (target / "registry.yml").write_text(configuration(":5000", "/srv/storage", readonly=True))

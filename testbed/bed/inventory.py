@@ -10,7 +10,8 @@ from pathlib import Path
 from . import programs
 from .build import Parts
 from .common import SOURCE, ProblemError
-from .hosts import MIRROR, REGISTRY, Testbed
+from .hosts import MIRROR, REGISTRY, WORKERS, Testbed
+from .workers import FABRIC
 
 
 def _place(testbed: Testbed) -> Path:
@@ -24,18 +25,34 @@ def path(testbed: Testbed) -> Path:
     return _place(testbed)
 
 
+def _machine(testbed: Testbed, host: str) -> dict[str, object]:
+    """Where a virtual machine is reached, and that it bears what containers don't."""
+    return {
+        "ansible_host": testbed.management(WORKERS[host]),
+        "ansible_timeout": 60,
+        "kubernetes_kubeadm_timeouts": {"kubeletHealthCheck": "10m0s", "tlsBootstrap": "10m0s"},
+        "kubernetes_containerd_restrict_oom_score_adj": False,
+        "kubernetes_containerd_unit": {"LimitMEMLOCK": "infinity"},
+    }
+
+
 def write(testbed: Testbed, parts: Parts) -> Path:
-    """Render inventory.yml.tmpl to the testbed's state."""
+    """Render inventory.yml.tmpl to the testbed's state. Where there are machines with RDMA, they are the workers."""
 
     def sha256(path: str) -> str:
         return hashlib.sha256((parts.www / path).read_bytes()).hexdigest()
 
     archive = f"helm-v{programs.HELM}-linux-amd64.tar.gz"
     addresses = {host: {"ansible_host": testbed.management(number)} for host, number in testbed.hosts.items()}
+    machines = {host: _machine(testbed, host) for host in testbed.workers}
+    workers = machines or {host: addresses[host] for host in addresses if host not in testbed.control_planes}
+    fabric = string.Template((SOURCE / f"inventory-{'rdma' if machines else 'plain'}.yml.tmpl").read_text())
     values = {
         "control_planes": json.dumps({host: addresses[host] for host in testbed.control_planes}),
         "etcd": json.dumps(dict.fromkeys(testbed.control_planes)),
-        "workers": json.dumps({host: addresses[host] for host in addresses if host not in testbed.control_planes}),
+        "workers": json.dumps(workers),
+        "ipu_nodes": json.dumps(dict.fromkeys(machines or ["cp1", "w1"])),
+        "fabric": fabric.substitute(machines=json.dumps(list(machines)), nic=FABRIC),
         "endpoint": testbed.endpoint,
         "ssh_key": testbed.key,
         "mirror": f"http://{testbed.management(MIRROR)}",
@@ -43,6 +60,9 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         "kubernetes_version": programs.KUBERNETES,
         "kubernetes_key_sha256": sha256("apt/kubernetes/Release.key"),
         "containerd_key_sha256": sha256("apt/containerd/gpg"),
+        "calico_version": programs.CALICO,
+        "calico_crds_sha256": sha256("calico/operator-crds.yaml"),
+        "calico_operator_sha256": sha256("calico/tigera-operator.yaml"),
         "mpi_operator_sha256": sha256("mpi-operator/mpi-operator.yaml"),
         "helm_archive": archive,
         "helm_sha256": sha256(f"helm/{archive}"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -11,8 +13,11 @@ from .common import SOURCE, ProblemError, digest, output, run, stored
 
 PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
-# The long one first: everything else fits beside it.
-GROUPS = ("kubernetes", "coredns", "containerd", "cni", "etcd", "flannel", "flannel-cni", "helm", "registry", "pause")
+# The long ones first: everything else fits beside them.
+GROUPS = (
+    "kubernetes", "calico", "coredns", "containerd", "cni", "etcd", "flannel", "flannel-cni", "helm", "registry",
+    "pause", "rdma-shared-dp",
+)  # fmt: skip
 
 
 def version(group: str, module: str) -> str:
@@ -31,6 +36,9 @@ ETCD = version("etcd", "go.etcd.io/etcd/server/v3")
 COREDNS = version("coredns", "github.com/coredns/coredns")
 FLANNEL = version("flannel", "github.com/flannel-io/flannel")
 HELM = version("helm", "helm.sh/helm/v3")
+CALICO = "3.31.0"  # its module has no versions: go.mod pins the release's commit
+# What Calico's images and manifests have besides the programs; it comes with the module.
+CALICO_FILES = ("manifests/operator-crds.yaml", "manifests/tigera-operator.yaml", "node/filesystem")
 
 
 def _link_flags(group: str) -> str:
@@ -45,6 +53,7 @@ def _link_flags(group: str) -> str:
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
         "flannel": {"github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}"},
         "helm": {"helm.sh/helm/v3/internal/version.version": f"v{HELM}"},
+        "calico": {"github.com/projectcalico/calico/pkg/buildinfo.Version": f"v{CALICO}"},
         "cni": {"github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion": f"v{CNI}"},
     }.get(group, {})
     flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())]
@@ -52,13 +61,22 @@ def _link_flags(group: str) -> str:
     return " ".join(flags + (["-extldflags=-static"] if group == "flannel" else []))
 
 
+# json-iterator reads the wrong memory since Go 1.26 where a struct has a field without size beside a map: typha panics.
+TOOLCHAINS = {"calico": "go1.25.14"}
+
+
 @cache
-def _go_version() -> str:
-    return output("go", "env", "GOVERSION")
+def _toolchain(name: str) -> str:
+    """The Go that builds a group: this machine's, unless the group needs its own, which `go` then downloads."""
+    return TOOLCHAINS.get(name) or output("go", "env", "GOVERSION")
 
 
-def _go_build(source: Path, target: Path, *words: str, cgo: bool = False) -> None:
-    environment = os.environ | {"CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
+    environment = os.environ | {
+        "CGO_ENABLED": "1" if name == "flannel" else "0",
+        "GOFLAGS": "-mod=readonly -buildvcs=false",
+        "GOTOOLCHAIN": TOOLCHAINS.get(name, os.environ.get("GOTOOLCHAIN", "auto")),
+    }
     run("go", "build", "-trimpath", "-o", f"{target}/", *words, cwd=source, env=environment)
 
 
@@ -69,20 +87,38 @@ def group(name: str) -> Path:
     words = [f"-tags={tags}", f"-ldflags={_link_flags(name)}", "." if name == "pause" else "tool"]
 
     def make(target: Path) -> None:
-        _go_build(source, target, *words, cgo=name == "flannel")
+        _go_build(name, source, target, *words)
 
-    return stored(f"go-{name}", digest(source, _go_version(), words), make)
+    return stored(f"go-{name}", digest(source, _toolchain(name), words), make)
+
+
+def calico_files() -> Path:
+    """What is no program in Calico's module, if it is the release that the images are called by."""
+
+    def make(target: Path) -> None:
+        download = output("go", "mod", "download", "-json", "github.com/projectcalico/calico", cwd=PROGRAMS / "calico")
+        module = Path(json.loads(download)["Dir"])
+        if f"image: quay.io/calico/node:v{CALICO}\n" not in (module / "manifests/calico.yaml").read_text():
+            raise ProblemError(f"testbed/programs/calico/go.mod pins another Calico than {CALICO}: change both")
+        for path in (module / name for name in CALICO_FILES):
+            for file in [path] if path.is_file() else (file for file in path.rglob("*") if file.is_file()):
+                copy = target / file.relative_to(module)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+                copy.chmod(0o755)  # modules have no modes, and most of these are scripts
+
+    return stored("calico-files", digest(PROGRAMS / "calico/go.mod", CALICO_FILES, CALICO), make)
 
 
 def standins() -> Path:
     """The stand-ins' programs: every main package of their module."""
 
     def make(target: Path) -> None:
-        _go_build(STANDINS, target, "-ldflags=-s -w", "./...")
+        _go_build("standins", STANDINS, target, "-ldflags=-s -w", "./...")
 
     sources = sorted(file for file in STANDINS.rglob("*") if file.is_file() and _is_built(file))
     names = [str(file.relative_to(STANDINS)) for file in sources]
-    return stored("go-standins", digest(names, *sources, _go_version()), make)
+    return stored("go-standins", digest(names, *sources, _toolchain("standins")), make)
 
 
 def _is_built(file: Path) -> bool:
@@ -92,9 +128,10 @@ def _is_built(file: Path) -> bool:
 
 
 def binaries(groups: dict[str, Path]) -> Path:
-    """One directory with every program under the name that it is known by; CNI plugins are not commands."""
+    """One directory with every program under the name that it is known by; plugins are not commands."""
     known_as = {"server": "etcd", "flannel": "flanneld"}
-    own = {name: path for name, path in groups.items() if name not in ("pause", "cni", "flannel-cni")}
+    plugins = ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp")
+    own = {name: path for name, path in groups.items() if name not in plugins}
 
     def make(target: Path) -> None:
         for directory in own.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from . import vm
+from . import baked, vm, workers
 from .build import Parts
 from .common import CACHE, STORE, lock, output, run, say
 from .programs import GROUPS, group
@@ -14,6 +14,7 @@ def prune(current: Parts) -> None:
     """Keep what this checkout needs and what any testbed was started from; drop the rest, when nobody builds."""
     with lock("store"):
         keep = {path.name for path in vars(current).values()} | {group(name).name for name in GROUPS} | vm.used()
+        keep |= {vm.ROCE.stored_name, workers.ROOT_DISK.stored_name, baked.stored_name(current)}
         for used in (CACHE / "testbed").glob("*/parts"):
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
         for entry in STORE.iterdir():

@@ -1,4 +1,4 @@
-"""Debian trees: a small one for images that need a shell and iptables, and a bare host grown from it."""
+"""Debian trees: a small one for images that need a shell and iptables, a bare host grown from it, images of tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from .common import ProblemError, digest, run, stored
+from .common import SOURCE, ProblemError, digest, run, stored
 
 SUITE = "bookworm"
 TOOLS = "bash iproute2 iptables nftables iputils-ping netcat-openbsd python3 ethtool procps kmod haproxy"
@@ -17,7 +17,7 @@ HOST = (
     "iptables systemd-timesyncd pciutils less"
 )
 # As the MPI operator's own images have it: ssh that asks nobody, and one for the user with uid 1000.
-MPI = "openmpi-bin python3-mpi4py openssh-server openssh-client libcap2-bin"
+MPI = "openmpi-bin python3-mpi4py ibverbs-providers openssh-server openssh-client libcap2-bin"
 MPI_FILES = {
     "etc/ssh/ssh_config": "Port 2222\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n",
     "etc/ssh/sshd_config": "Port 2222\nStrictModes no\n",
@@ -44,6 +44,10 @@ useradd --uid 1000 mpiuser
 chown -R mpiuser: /home/mpiuser
 chmod 755 /home/mpiuser/pi
 """
+# What sites may build for themselves; no base image can be pulled here, so its packages go into a tree.
+RDMA_TOOLS = SOURCE.parent / "docs/images/rdma-tools.Containerfile"
+# What the image of calico-node has besides its programs.
+CALICO = "ipset conntrack runit"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Smaller trees install faster: documentation stays out from the first package on.
@@ -98,10 +102,12 @@ def debian_mirror() -> str:
     raise ProblemError("no Debian mirror in /etc/apt/sources.list or sources.list.d: add a source ending in /debian")
 
 
-def _archive(tree: Path, target: Path, *leave_out: str) -> None:
+def _archive(tree: Path, target: Path, *leave_out: str, newer: Path | None = None) -> None:
+    """Write a tree to an archive, or only those files that came into it after another file was touched."""
     same = ("--sort=name", "--numeric-owner", "--mtime=@0", "--xattrs", "--xattrs-include=security.capability")
     left_out = (f"--exclude=./{path}" for path in leave_out)
-    run("tar", "--create", "--file", target, "--directory", tree, *same, *left_out, ".")
+    only = [f"--newer={newer}"] if newer else []
+    run("tar", "--create", "--file", target, "--directory", tree, *same, *only, *left_out, ".")
 
 
 def _write(tree: Path, files: dict[str, str]) -> None:
@@ -154,13 +160,32 @@ def trees() -> Path:
     return stored("debian", digest(SUITE, TOOLS, HOST, HOST_FILES, UNUSED_UNITS, SLIM), make)
 
 
+def _tools(debian: Path, tree: Path) -> None:
+    tree.mkdir()
+    run("tar", "--extract", "--file", debian / "tools.tar", "--directory", tree, "--numeric-owner")
+
+
+def calico(debian: Path) -> Path:
+    """A directory with calico.tar, a layer on the tools tree for calico-node."""
+
+    def make(target: Path) -> None:
+        tree, before = target / "tree", target / "before"
+        _tools(debian, tree)
+        before.touch()
+        chroot_apt(tree, *CALICO.split())
+        _archive(tree, target / "calico.tar", *REST, newer=before)
+        before.unlink()
+        shutil.rmtree(tree)
+
+    return stored("calico", digest(debian.name, CALICO), make)
+
+
 def mpi(debian: Path) -> Path:
     """A directory with mpi.tar, the tools tree with Open MPI."""
 
     def make(target: Path) -> None:
         tree = target / "tree"
-        tree.mkdir()
-        run("tar", "--extract", "--file", debian / "tools.tar", "--directory", tree, "--numeric-owner")
+        _tools(debian, tree)
         chroot_apt(tree, *MPI.split())
         _write(tree, MPI_FILES)
         run("chroot", tree, "sh", "-ec", MPI_COMMANDS)
@@ -168,3 +193,28 @@ def mpi(debian: Path) -> Path:
         shutil.rmtree(tree)
 
     return stored("mpi", digest(debian.name, MPI, MPI_FILES, MPI_COMMANDS), make)
+
+
+def containerfile(text: str) -> tuple[str, list[str]]:
+    """The Debian suite that a Containerfile starts from, and the packages that it installs."""
+    suite = re.search(r"^FROM \S*/debian:(\w+)", text, re.MULTILINE)
+    packages = re.search(r"apt-get install ((?:[^&]|\\\n)+)", text)
+    if not suite or not packages:
+        raise ProblemError(f"{RDMA_TOOLS} has no line FROM .../debian:SUITE, or no `apt-get install`")
+    words = packages.group(1).replace("\\\n", " ").split()
+    return suite.group(1), [word for word in words if not word.startswith("-")]
+
+
+def rdma() -> Path:
+    """A directory with rdma.tar, the image that docs/images/rdma-tools.Containerfile describes."""
+    suite, packages = containerfile(RDMA_TOOLS.read_text())
+
+    def make(target: Path) -> None:
+        tree = target / "tree"
+        _write(tree, {"etc/dpkg/dpkg.cfg.d/slim": SLIM})
+        run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", suite, tree, debian_mirror())
+        chroot_apt(tree, *packages)
+        _archive(tree, target / "rdma.tar", *REST, "etc/machine-id")
+        shutil.rmtree(tree)
+
+    return stored("rdma", digest(suite, packages, SLIM), make)

@@ -1,4 +1,4 @@
-"""One virtual machine with what a container lacks: a kernel with RDMA (rdma_rxe), cgroup v2, every capability.
+"""Virtual machines with what a container lacks: a kernel with RDMA (rdma_rxe), cgroup v2, every capability.
 
 Software emulation, because nested KVM hangs on some machines that run tests. The userland is Debian stable; only the
 kernel is newer, from stable's backports, because rdma_rxe serves network namespaces since Linux 7.2 only. Debian keeps
@@ -29,15 +29,19 @@ NEEDED = {
     "debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client",
     "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu seabios",
 }  # fmt: skip
-# What a Debian server has, RDMA's tools, MPI, a container runtime, and what verify's checks need where they run there.
-PACKAGES = (
+# What a Debian server has.
+SERVER = (
     "systemd systemd-sysv dbus udev kmod openssh-server python3 iproute2 iputils-ping ethtool procps pciutils netbase "
-    "rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest openmpi-bin python3-mpi4py "
-    "python3-jmespath python3-netaddr containerd initramfs-tools zstd"
+    "rdma-core initramfs-tools zstd"
+)
+# RDMA's tools, MPI, a container runtime, and what verify's checks need where they run there.
+PACKAGES = (
+    f"{SERVER} ibverbs-providers ibverbs-utils rdmacm-utils perftest openmpi-bin python3-mpi4py "
+    "python3-jmespath python3-netaddr containerd"
 )
 MANAGEMENT_MAC, FABRIC_MAC = "52:54:00:5f:00:01", "52:54:00:5f:00:02"
 FABRIC_ADDRESS = "10.5.0.11"
-FILES = {
+BASE_FILES = {
     # Most drivers are of no use here, and each would cost time to write, compress and index.
     "etc/dpkg/dpkg.cfg.d/slim": SLIM
     + "".join(
@@ -53,39 +57,34 @@ FILES = {
     # The disk and its file system: the rest comes from the disk.
     "etc/initramfs-tools/initramfs.conf": "MODULES=list\nBUSYBOX=n\nCOMPRESS=zstd\n",
     "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\next4\n",
+    "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\n",
+}
+FILES = BASE_FILES | {
     "etc/systemd/network/20-management.network": f"[Match]\nMACAddress={MANAGEMENT_MAC}\n"
     "[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nIPv6AcceptRA=no\n",
     "etc/systemd/network/20-fabric.network": f"[Match]\nMACAddress={FABRIC_MAC}\n"
     f"[Network]\nAddress={FABRIC_ADDRESS}/24\nIPv6AcceptRA=no\nLinkLocalAddressing=ipv6\n",
-    "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\n",
     "etc/hostname": "roce\n",
     "etc/hosts": "127.0.0.1 localhost\n10.0.2.15 roce\n",
 }
 ENABLED = "systemd-networkd.service ssh.service"
-DISABLED = (
-    "containerd.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
-)
+DISABLED = "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
 MASKED = (
     "systemd-networkd-wait-online.service systemd-firstboot.service getty.target serial-getty@ttyS0.service "
     "modprobe@drm.service modprobe@efi_pstore.service systemd-pstore.service e2scrub_reap.service dev-hugepages.mount"
 )
 # Mitigations and audits cost much under emulation, and protect nothing here.
-BOOT = "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0"
+BOOT = (
+    "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0 "
+    # On a busy machine everything takes many times as long, and nothing of it is a fault.
+    "systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0"
+)
 MEMORY_MB = 1024
 DISK = "16G"  # sparse: what is not used takes no room
-BOOT_SECONDS = 600  # a minute on a quiet machine
+BOOT_SECONDS = 900  # a minute on a quiet machine
 
 
 # ---- the disk -------------------------------------------------------------------------------------------------------
-
-
-def _name() -> tuple[str, str]:
-    """Name and key of the built machine in the store."""
-    return "vm", digest(SUITE, KERNEL_SUITE, PACKAGES, FILES, ENABLED, DISABLED, MASKED, DISK)
-
-
-def stored_name() -> str:
-    return "-".join(_name())
 
 
 def _write(tree: Path, files: dict[str, str]) -> None:
@@ -95,61 +94,87 @@ def _write(tree: Path, files: dict[str, str]) -> None:
         file.write_text(content)
 
 
-def _make(target: Path) -> None:
-    """Fill target with disk.img, vmlinuz, initrd.img, and the kernel's release in `kernel`."""
-    tree, mirror = target / "tree", debian_mirror()
-    first = ("etc/dpkg/dpkg.cfg.d/slim", "etc/apt/apt.conf.d/90small")  # they count from the first package on
-    _write(tree, {name: FILES[name] for name in first})
-    run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", SUITE, tree, mirror)
-    sources = "".join(f"deb {mirror} {suite} main\n" for suite in (SUITE, KERNEL_SUITE))
-    _write(tree, {"etc/apt/sources.list": sources})
-    _write(tree, {name: text for name, text in FILES.items() if name.startswith("etc/initramfs-tools")})
-    chroot_apt(tree, *PACKAGES.split(), "--option=Dpkg::Options::=--force-confold")
-    chroot_apt(tree, "linux-image-amd64", f"--target-release={KERNEL_SUITE}")
-    _write(tree, FILES)
-    run("systemctl", f"--root={tree}", "enable", *ENABLED.split())
-    run("systemctl", f"--root={tree}", "disable", *DISABLED.split())
-    run("systemctl", f"--root={tree}", "mask", *MASKED.split())
-    for own in ("etc/resolv.conf", "etc/apt/sources.list"):  # nothing of the machine that built it stays
-        (tree / own).unlink(missing_ok=True)
-    shutil.rmtree(tree / "var/lib/apt/lists")
-    kernel = next((tree / "boot").glob("vmlinuz-*"))
-    release = kernel.name.removeprefix("vmlinuz-")
-    shutil.copyfile(kernel, target / "vmlinuz")
-    shutil.copyfile(tree / f"boot/initrd.img-{release}", target / "initrd.img")
-    (target / "kernel").write_text(f"{release}\n")
-    # A journal would only cost time: what the machine writes is thrown away.
-    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", tree, target / "disk.img", DISK)
-    shutil.rmtree(tree)
+@dataclass(frozen=True)
+class Disk:
+    """A Debian system with this kernel, under a name in the store."""
+
+    name: str
+    packages: str
+    files: dict[str, str]
+    enabled: str
+    disabled: str
+
+    @property
+    def key(self) -> str:
+        parts = (self.packages, self.files, self.enabled, self.disabled)
+        return digest(SUITE, KERNEL_SUITE, *parts, MASKED, DISK)
+
+    @property
+    def stored_name(self) -> str:
+        return f"{self.name}-{self.key}"
+
+    def _make(self, target: Path) -> None:
+        """Fill target with disk.img, vmlinuz, initrd.img, and the kernel's release in `kernel`."""
+        tree, mirror = target / "tree", debian_mirror()
+        first = ("etc/dpkg/dpkg.cfg.d/slim", "etc/apt/apt.conf.d/90small")  # they count from the first package on
+        _write(tree, {name: self.files[name] for name in first})
+        run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", SUITE, tree, mirror)
+        sources = "".join(f"deb {mirror} {suite} main\n" for suite in (SUITE, KERNEL_SUITE))
+        _write(tree, {"etc/apt/sources.list": sources})
+        _write(tree, {name: text for name, text in self.files.items() if name.startswith("etc/initramfs-tools")})
+        chroot_apt(tree, *self.packages.split(), "--option=Dpkg::Options::=--force-confold")
+        chroot_apt(tree, "linux-image-amd64", f"--target-release={KERNEL_SUITE}")
+        _write(tree, self.files)
+        run("systemctl", f"--root={tree}", "enable", *self.enabled.split())
+        run("systemctl", f"--root={tree}", "disable", *self.disabled.split())
+        run("systemctl", f"--root={tree}", "mask", *MASKED.split())
+        for own in {"etc/resolv.conf", "etc/apt/sources.list", "etc/hostname"} - self.files.keys():
+            (tree / own).unlink(missing_ok=True)  # nothing of the machine that built it stays
+        shutil.rmtree(tree / "var/lib/apt/lists")
+        kernel = next((tree / "boot").glob("vmlinuz-*"))
+        release = kernel.name.removeprefix("vmlinuz-")
+        shutil.copyfile(kernel, target / "vmlinuz")
+        shutil.copyfile(tree / f"boot/initrd.img-{release}", target / "initrd.img")
+        (target / "kernel").write_text(f"{release}\n")
+        file_system(tree, target / "disk.img")
+        shutil.rmtree(tree)
+
+    def built(self) -> Path:
+        """Its directory in the store."""
+        need(NEEDED)
+        with lock("store", shared=True):
+            return stored(self.name, self.key, self._make)
 
 
-def machine() -> Path:
-    """The built machine's directory in the store."""
-    need(NEEDED)
-    with lock("store", shared=True):
-        return stored(*_name(), _make)
+def file_system(tree: Path, image: Path) -> None:
+    """A disk with this content. A journal would only cost time: what a machine writes is thrown away."""
+    run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", tree, image, DISK)
+
+
+ROCE = Disk("vm", PACKAGES, FILES, ENABLED, f"{DISABLED} containerd.service")
 
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
 
-def command(place: Path, state: Path, port: int, public_key: str) -> list[str]:
-    """The emulator's command line. What the machine writes to its disk is lost when it ends.
+def command(state: Path, place: Path, memory: int, devices: str, credentials: dict[str, str]) -> list[str]:
+    """The emulator's command line. What the machine writes to its disks is lost when it ends.
 
     One thread and an old processor: with several, or with every feature, Linux 7 panics on QEMU 7.2."""
-    credential = base64.b64encode(public_key.encode()).decode()
-    drive = f"file={place}/disk.img,format=raw,if=virtio,snapshot=on,cache=unsafe"
-    forward = f"user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"
     words = f"""
-        qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem -smp 1 -m {MEMORY_MB}
-        -kernel {place}/vmlinuz -initrd {place}/initrd.img -drive {drive}
-        -netdev {forward} -device virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC}
-        -netdev user,id=fabric,restrict=on,net=10.5.0.0/24 -device virtio-net-pci,netdev=fabric,mac={FABRIC_MAC}
+        qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem -smp 1 -m {memory}
+        -kernel {place}/vmlinuz -initrd {place}/initrd.img {drive(place / "disk.img")} {devices}
         -device virtio-rng-pci -nodefaults -display none -serial file:{state}/console
         -daemonize -pidfile {state}/pid
     """.split()
-    smbios = f"type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root={credential}"
-    return [*words, "-append", BOOT, "-smbios", smbios]
+    for name, value in credentials.items():
+        encoded = base64.b64encode(value.encode()).decode()
+        words += ["-smbios", f"type=11,value=io.systemd.credential.binary:{name}={encoded}"]
+    return [*words, "-append", BOOT]
+
+
+def drive(image: Path) -> str:
+    return f"-drive file={image},format=raw,if=virtio,snapshot=on,cache=unsafe"
 
 
 def boot_fault(console: str) -> str:
@@ -160,25 +185,12 @@ def boot_fault(console: str) -> str:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine that belongs to a TESTBED_ID."""
+    """A machine of which everything is kept in `state`, and which answers ssh at address and port."""
 
-    number: int
-
-    @property
-    def state(self) -> Path:
-        return CACHE / "vm" / str(self.number)  # not below testbed/: that goes with `testbed down`
-
-    @property
-    def port(self) -> int:
-        return 22220 + self.number
-
-    @property
-    def key(self) -> Path:
-        return self.state / "id_ed25519"
-
-    @property
-    def inventory(self) -> Path:
-        return self.state / "inventory" / "hosts.json"
+    state: Path
+    key: Path
+    address: str
+    port: int = 22
 
     def pid(self) -> int:
         """The emulator's process; 0 when it does not run."""
@@ -190,10 +202,10 @@ class Machine:
     def ssh(self, *words: str) -> list[str]:
         quiet = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
         options = [part for option in quiet for part in ("-o", option)]
-        return ["ssh", "-i", str(self.key), "-p", str(self.port), *options, "root@127.0.0.1", *words]
+        return ["ssh", "-i", str(self.key), "-p", str(self.port), *options, f"root@{self.address}", *words]
 
-    def _kernel(self) -> str:
-        return (Path((self.state / "parts").read_text().strip()) / "kernel").read_text().strip()
+    def kernel(self) -> str:
+        return (Path((self.state / "parts").read_text().split()[0]) / "kernel").read_text().strip()
 
     def _console(self) -> str:
         file = self.state / "console"
@@ -202,12 +214,13 @@ class Machine:
     def _greets(self) -> bool:
         """Whether ssh answers. The emulator takes connections before anybody listens inside."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            with socket.create_connection((self.address, self.port), timeout=5) as connection:
                 return connection.recv(4) == b"SSH-"
         except OSError:
             return False
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Until it has booted."""
         deadline = time.monotonic() + BOOT_SECONDS
         while not self._greets():
             fault = boot_fault(self._console()) or ("" if self.pid() else "the emulator ended")
@@ -216,78 +229,114 @@ class Machine:
             if fault:
                 tail = "\n".join(self._console().splitlines()[-15:])
                 raise ProblemError(
-                    f"Linux {self._kernel()} does not boot: {fault}. The end of {self.state}/console:\n{tail}\n"
+                    f"Linux {self.kernel()} does not boot: {fault}. The end of {self.state}/console:\n{tail}\n"
                     f"If it is the kernel's fault, choose another suite for it: KERNEL_SUITE in {__file__}"
                 )
             time.sleep(1)
         output(*self.ssh("systemctl", "is-system-running", "--wait"), check=False)
 
-    def _write_inventory(self) -> None:
-        host = {
-            "ansible_host": "127.0.0.1",
-            "ansible_port": self.port,
-            "ansible_user": "root",
-            "ansible_ssh_private_key_file": str(self.key),
-            "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
-            "-o LogLevel=ERROR -o ControlPersist=600",
-            "ansible_ssh_pipelining": True,
-            "ansible_python_interpreter": "/usr/bin/python3",
-            "ansible_timeout": 60,
-        }
-        groups = {name: {"hosts": {"roce": {}}} for name in ("kube_control_plane", "kube_node")}
-        self.inventory.parent.mkdir(parents=True, exist_ok=True)
-        self.inventory.write_text(json.dumps({"all": {"hosts": {"roce": host}, "children": groups}}, indent=2))
+    def start(self, places: list[Path], memory: int, devices: str, credentials: dict[str, str]) -> None:
+        """Switch it on, fresh; the first place has kernel and root disk, and all are in use from now on."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        (self.state / "parts").write_text("".join(f"{place}\n" for place in places))
+        (self.state / "console").unlink(missing_ok=True)
+        public_key = self.key.with_suffix(".pub").read_text()
+        run(*command(self.state, places[0], memory, devices, {"ssh.authorized_keys.root": public_key, **credentials}))
 
-    # -- commands
-
-    def up(self) -> None:
-        """Boot it, fresh, unless it runs."""
-        place = machine()
-        with lock(f"vm-{self.number}"):
-            if self.pid():
-                return
-            self.state.mkdir(parents=True, exist_ok=True)
-            ssh_key(self.key, f"ipu-fabric-vm-{self.number}")
-            (self.state / "parts").write_text(f"{place}\n")
-            (self.state / "console").unlink(missing_ok=True)
-            with step(f"boot Linux {self._kernel()} under software emulation"):
-                run(*command(place, self.state, self.port, self.key.with_suffix(".pub").read_text()))
-                self._wait()
-            self._write_inventory()
-        say(f"inventory: {self.inventory}")
-
-    def down(self) -> None:
+    def stop(self) -> None:
         """End it, and forget what it wrote."""
-        with lock(f"vm-{self.number}"):
-            number = self.pid()
-            if number:
-                os.kill(number, signal.SIGTERM)
-                while self.pid():
-                    time.sleep(0.1)
-            shutil.rmtree(self.state, ignore_errors=True)
-
-    def status(self) -> str:
         number = self.pid()
-        return f"Linux {self._kernel()}, process {number}, ssh on 127.0.0.1:{self.port}" if number else "does not run"
+        if number:
+            os.kill(number, signal.SIGTERM)
+            while self.pid():
+                time.sleep(0.1)
+        shutil.rmtree(self.state, ignore_errors=True)
 
     def execute(self, words: list[str]) -> int:
         if not self.pid():
-            raise ProblemError("the machine does not run: `testbed vm up` first")
+            raise ProblemError(f"the machine of {self.state} does not run: `testbed vm up` or `testbed workers` first")
         return run(*self.ssh(*words), check=False, stdout=None).returncode
+
+
+# ---- the one that stands alone --------------------------------------------------------------------------------------
+
+
+def _state(number: int) -> Path:
+    return CACHE / "vm" / str(number)  # not below testbed/: that goes with `testbed down`
+
+
+def alone(number: int) -> Machine:
+    """The machine that belongs to a TESTBED_ID."""
+    state = _state(number)
+    return Machine(state, state / "id_ed25519", "127.0.0.1", 22220 + number)
+
+
+def devices(port: int) -> str:
+    """Its NICs: nobody but this machine may come in, and nothing gets out."""
+    return (
+        f"-netdev user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22 "
+        f"-device virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC} "
+        f"-netdev user,id=fabric,restrict=on,net=10.5.0.0/24 -device virtio-net-pci,netdev=fabric,mac={FABRIC_MAC}"
+    )
+
+
+def _inventory(machine: Machine) -> Path:
+    host = {
+        "ansible_host": machine.address,
+        "ansible_port": machine.port,
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": str(machine.key),
+        "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
+        "-o LogLevel=ERROR -o ControlPersist=600",
+        "ansible_ssh_pipelining": True,
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "ansible_timeout": 60,
+    }
+    groups = {name: {"hosts": {"roce": {}}} for name in ("kube_control_plane", "kube_node")}
+    place = machine.state / "inventory" / "hosts.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"all": {"hosts": {"roce": host}, "children": groups}}, indent=2))
+    return place
+
+
+def _up(number: int) -> None:
+    """Boot it, fresh, unless it runs."""
+    place, machine = ROCE.built(), alone(number)
+    with lock(f"vm-{number}"):
+        if machine.pid():
+            return
+        machine.state.mkdir(parents=True, exist_ok=True)
+        ssh_key(machine.key, f"ipu-fabric-vm-{number}")
+        with step(f"boot Linux {(place / 'kernel').read_text().strip()} under software emulation"):
+            machine.start([place], MEMORY_MB, devices(machine.port), {})
+            machine.wait()
+        say(f"inventory: {_inventory(machine)}")
+
+
+def status(number: int) -> str:
+    machine = alone(number)
+    process = machine.pid()
+    if not process:
+        return "does not run"
+    return f"Linux {machine.kernel()}, process {process}, ssh on {machine.address}:{machine.port}"
 
 
 def act(action: str, words: list[str]) -> int | None:
     """A command of `testbed vm`."""
-    one = Machine(testbed().number)
+    number = testbed().number
     if action == "ssh":
-        return one.execute(words)
+        return alone(number).execute(words)
     if action == "status":
-        print(one.status())
+        print(status(number))
+    elif action == "up":
+        _up(number)
     else:
-        {"up": one.up, "down": one.down}[action]()
+        with lock(f"vm-{number}"):
+            alone(number).stop()
     return None
 
 
 def used() -> set[str]:
-    """Names in the store that this checkout or a running machine uses."""
-    return {stored_name()} | {Path(file.read_text().strip()).name for file in (CACHE / "vm").glob("*/parts")}
+    """Names in the store that running machines use."""
+    kept = [*(CACHE / "vm").glob("*/parts"), *(CACHE / "testbed").glob("*/workers/*/parts")]
+    return {Path(line).name for file in kept for line in file.read_text().splitlines()}

@@ -4,13 +4,14 @@ go 1.25.0
 
 require (
 	github.com/containernetworking/cni v1.3.0
+	github.com/vishvananda/netlink v1.3.1
 	golang.org/x/crypto v0.45.0
 	k8s.io/apimachinery v0.35.4
 	k8s.io/client-go v0.35.4
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/vishvananda/netns v0.0.4 // indirect
+require github.com/vishvananda/netns v0.0.5
 
 require (
 	github.com/davecgh/go-spew v1.1.1 // indirect

@@ -6,20 +6,13 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"flag"
 	"log"
-	"math/big"
 	"os"
 	"strings"
-	"time"
 
+	"ipu.fabric/standins/internal/certs"
 	"ipu.fabric/standins/internal/kube"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,38 +73,9 @@ func create(ctx context.Context, secrets dynamic.ResourceInterface, name string,
 
 // certificates makes a CA and a certificate of it, as the data of a Secret.
 func certificates(hosts []string) (map[string]any, error) {
-	until := time.Now().AddDate(100, 0, 0)
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"nil1"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
-	server := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{Organization: []string{"nil2"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: until, DNSNames: hosts,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
-	if err != nil {
-		return nil, err
-	}
-	serverDER, err := x509.CreateCertificate(rand.Reader, server, ca, &serverKey.PublicKey, caKey)
-	if err != nil {
-		return nil, err
-	}
-	keyDER, err := x509.MarshalECPrivateKey(serverKey)
-	if err != nil {
-		return nil, err
-	}
-	encode := func(kind string, der []byte) string {
-		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	return map[string]any{"ca": encode("CERTIFICATE", caDER), "cert": encode("CERTIFICATE", serverDER),
-		"key": encode("EC PRIVATE KEY", keyDER)}, nil
+	ca, pairs, err := certs.Make(map[string][]string{"webhook": hosts})
+	encode := base64.StdEncoding.EncodeToString
+	return map[string]any{"ca": encode(ca), "cert": encode(pairs["webhook"].Cert), "key": encode(pairs["webhook"].Key)}, err
 }
 
 func patch(ctx context.Context, client dynamic.Interface, secrets dynamic.ResourceInterface,
