@@ -65,8 +65,8 @@ class Result:
 
 
 class Bed:
-    def __init__(self, number: str, artifacts: Path) -> None:
-        self.number, self.artifacts = number, artifacts
+    def __init__(self, number: str, artifacts: Path, variables: dict[str, Any]) -> None:
+        self.number, self.artifacts, self.variables = number, artifacts, variables
         self.inventory = CACHE / "testbed" / number / "inventory" / "hosts.yml"
         self.hosts = "used"  # or: bare, finished
 
@@ -100,8 +100,12 @@ class Bed:
 
     def on(self, host: str, command: str, check: bool = True) -> str:
         """What a shell command on a host prints."""
+        words = ["podman", "exec", f"ipu-fabric-{self.number}-{host}", "sh", "-c", command]
+        if host.startswith("roce"):
+            words = [str(ROOT / "testbed/testbed"), "exec", host, "--", command]
         done = subprocess.run(
-            ["podman", "exec", f"ipu-fabric-{self.number}-{host}", "sh", "-c", command],
+            words,
+            env=os.environ | {"TESTBED_ID": self.number},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -110,10 +114,19 @@ class Bed:
         assert done.returncode == 0 or not check, f"{host}: {command}: {done.stderr[-2000:]}"
         return done.stdout
 
+    def reboot(self, host: str) -> None:
+        """Reboot a virtual machine and wait until it has."""
+        ask = "cat /proc/sys/kernel/random/boot_id"
+        before, deadline = self.on(host, ask), time.monotonic() + 900
+        self.on(host, "systemd-run --on-active=2 systemctl reboot")
+        while self.on(host, ask, check=False) in ("", before):
+            assert time.monotonic() < deadline, f"{host} is not back"
+            time.sleep(5)
+
     # -- playbooks
 
     def command(self, playbook: str, *arguments: str, inventory: Path | None = None, **variables: Any) -> list[str]:
-        extra = {"fabric_artifacts_dir": str(self.artifacts), **variables}
+        extra = {"fabric_artifacts_dir": str(self.artifacts), **self.variables, **variables}
         names = [name if name.endswith(".yml") else f"ipu.fabric.{name}" for name in playbook.split()]
         return ["ansible-playbook", "-i", str(inventory or self.inventory), "-e", json.dumps(extra), *arguments, *names]
 

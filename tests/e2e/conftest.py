@@ -24,8 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    bed = Bed(os.environ.get("TESTBED_ID", "3"), tmp_path_factory.mktemp("artifacts"))
+def variables() -> dict[str, Any]:
+    """What every playbook gets besides the inventory."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def bed(tmp_path_factory: pytest.TempPathFactory, variables: dict[str, Any]) -> Iterator[Bed]:
+    bed = Bed(os.environ.get("TESTBED_ID", "3"), tmp_path_factory.mktemp("artifacts"), variables)
     bed.testbed("up")
     yield bed
     if not os.environ.get("KEEP"):

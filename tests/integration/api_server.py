@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import time
 import typing as t
 import unittest.mock
@@ -89,6 +90,7 @@ class ApiServer:
             f"--token-auth-file={self.state}/tokens", "--service-account-issuer=https://localhost",
             f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
             "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16",
+            "--allow-privileged",
         )  # fmt: skip
         self.kubeconfig.write_text(json.dumps(self.config()))
         self.kubeconfig.chmod(0o600)
@@ -151,6 +153,20 @@ class Modules:
         if result.get("failed"):
             raise ModuleFailedError(result)
         return result
+
+
+def run_playbook(playbook: Path, *options: str, **variables: t.Any) -> subprocess.CompletedProcess[str]:
+    """A playbook on this machine, with the ansible-playbook of this checkout."""
+    environment = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache" / "collections"),
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        "ANSIBLE_NOCOLOR": "true",
+    }
+    program = str(Path(sys.executable).parent / "ansible-playbook")
+    command = [program, str(playbook), *options, "-e", json.dumps(variables)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
 def crds(*paths: Path) -> t.List[Result]:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 import typing as t
 from pathlib import Path
 
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
-from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, crds, run_playbook
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -26,16 +23,7 @@ RECAP = "changed={} "
 
 def play(api: ApiServer, playbook: Path, *options: str, **variables: t.Any) -> str:
     """Run a playbook on this machine and return what it said."""
-    extra = json.dumps({"native_workload_kubeconfig": str(api.kubeconfig), **variables})
-    environment = {
-        **os.environ,
-        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache" / "collections"),
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
-        "ANSIBLE_NOCOLOR": "true",
-    }
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), str(playbook), *options, "-e", extra]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = run_playbook(playbook, *options, native_workload_kubeconfig=str(api.kubeconfig), **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

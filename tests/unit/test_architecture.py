@@ -27,6 +27,7 @@ HOST_MODULES = (
     "kubeadm",
     "kubernetes_node_info",
     "memlock",
+    "port_probe",
     "rdma_host",
     "rdma_info",
     "systemd_units",

@@ -14,21 +14,35 @@ from ansible_collections.ipu.fabric.tests.e2e.bed import Bed, vipu
 
 NETWORK = {"name": "rdma-net", "select": {"name": "eth1"}}
 
-VIPU = ("missing", "hanging", "garbage", "unreachable", "localhost")
+VIPU = (
+    "missing",
+    "hanging",
+    "garbage",
+    pytest.param("unreachable", marks=pytest.mark.fault("V-IPU cannot be reached")),
+    "localhost",
+)
 NOWHERE = {"name": "nowhere", "select": {"name": "ens9"}}
 OUTSIDE = {**NETWORK, "name": "outside", "share": "10.9.0.0/25"}
 RESERVED = {**NETWORK, "name": "reserved", "reserved": ["10.5.0.0/24"]}
 
 # Everything that is wrong is told at once: what was written, and how often each check speaks up.
 VARIABLES = [
-    pytest.param({"fabric_require_rdma": True, "fabric_networks": [NETWORK, NOWHERE]}, {"fabric-nic": 4}, id="NICs"),
+    pytest.param(
+        {"fabric_require_rdma": True, "fabric_networks": [NETWORK, NOWHERE]},
+        {"fabric-nic": 4},
+        id="NICs",
+        marks=pytest.mark.fault("the RDMA NIC has no RDMA device"),
+    ),
     pytest.param(
         {"fabric_pod_cidr": "10.5.0.0/16", "fabric_service_cidr": "10.5.128.0/20"},
         {"cidr": 1, "subnet": 1},
         id="networks that overlap",
     ),
     pytest.param(
-        {"fabric_networks": [NETWORK, OUTSIDE, RESERVED], "fabric_pods_per_node": 500}, {"subnet": 3}, id="addresses"
+        {"fabric_networks": [NETWORK, OUTSIDE, RESERVED], "fabric_pods_per_node": 500},
+        {"subnet": 3},
+        id="addresses",
+        marks=pytest.mark.fault("the subnet has too few addresses"),
     ),
     pytest.param(
         {
@@ -79,6 +93,25 @@ def test_vipu_has_no_answer_that_can_be_used(bare: Bed, mode: str) -> None:
 @pytest.mark.parametrize(("variables", "checks"), VARIABLES)
 def test_variables(bare: Bed, variables: dict[str, Any], checks: dict[str, int]) -> None:
     refused(bare, checks, **variables)
+
+
+@pytest.mark.fault("a firewall blocks a port between two hosts")
+@pytest.mark.parametrize(
+    ("rule", "seen"),
+    [
+        ("INPUT -p tcp --dport 6443 -j DROP", "no answer: w1 to cp1"),
+        ("INPUT -p udp --dport 8472 -j REJECT", "refused: w1 to cp1"),
+    ],
+)
+def test_a_firewall_on_the_control_plane(bare: Bed, rule: str, seen: str) -> None:
+    bare.on("cp1", f"iptables -I {rule}")
+    try:
+        refused(bare, {"host-ports": 1})
+    finally:
+        bare.on("cp1", f"iptables -D {rule}")
+    [error] = [error for error in bare.errors() if error["check"] == "host-ports"]
+    assert error["hosts"] == ["cp1"]
+    assert error["seen"].startswith(seen)
 
 
 def test_no_control_plane(bare: Bed) -> None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
+import json
 import os
 import re
 import subprocess
@@ -17,7 +19,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, hosts, images, programs, trees, vm
+from bed import cli, common, hosts, images, programs, soft_roce, trees, vm, workers
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +134,29 @@ def test_layers_do_not_depend_on_time_or_owner(tmp_path: Path) -> None:
         assert layer.getmember("usr/bin/program").mode == 0o755
 
 
+def test_packages_of_a_containerfile() -> None:
+    run = "RUN apt-get update \\\n && apt-get install --yes a \\\n  b-c \\\n && rm x\n"
+    text = f"# a\nFROM docker.io/library/debian:trixie-slim\n{run}"
+    assert trees.containerfile(text) == ("trixie", ["a", "b-c"])
+    with pytest.raises(common.ProblemError, match="no line FROM"):
+        trees.containerfile("FROM scratch\n")
+
+
+def test_the_mirror_has_the_images_of_verify_and_of_the_examples() -> None:
+    built = {entry["image"]: entry["base"] for entry in json.loads((programs.STANDINS / "images.json").read_text())}
+    defaults = yaml.safe_load((ROOT / "roles/verify/defaults/main.yml").read_text())
+    assert built[defaults["verify_rdma_image"]] == "rdma"
+    assert built[defaults["verify_image"]] == "tools"
+    # The name that the page gives to the image of the Containerfile.
+    tag = re.search(r"--tag (\S+)", trees.RDMA_TOOLS.read_text())
+    assert tag
+    assert built[tag[1]] == "rdma"
+    assert tag[1] in (ROOT / "docs/mirror.md").read_text()
+    for example in (ROOT / "docs/examples").glob("*.yml"):
+        for image in re.findall(r"\bimage: ([\w./:-]+)$", example.read_text(), re.MULTILINE):
+            assert image in built
+
+
 def test_versions_are_those_of_the_roles() -> None:
     defaults = yaml.safe_load((ROOT / "roles/kubernetes/defaults/main.yml").read_text())
     assert defaults["kubernetes_version"] == programs.KUBERNETES
@@ -139,8 +164,35 @@ def test_versions_are_those_of_the_roles() -> None:
     assert flannel == {image.reference for image in images.flannel_images(Path(), Path())}
 
 
+def test_the_real_device_plugin_is_behind_its_name_in_every_release(tmp_path: Path) -> None:
+    listed = json.loads((programs.STANDINS / "images.json").read_text())
+    for entry in listed:
+        (tmp_path / Path(entry.get("package", "-")).name).touch()
+    found = [
+        image
+        for image in images.standin_images(tmp_path, Path("/cni"), Path("/real"))
+        if "k8s-rdma-shared-dev-plugin" in image.reference
+    ]
+    assert len(found) == sum("cloud-native/network-operator:" in entry["image"] for entry in listed)
+    for image in found:
+        assert image.entrypoint == ["/bin/k8s-rdma-shared-dp"]
+        assert image.files == {
+            "bin/k8s-rdma-shared-dp": tmp_path / "soft-roce",
+            "usr/local/bin/k8s-rdma-shared-dp": Path("/real/k8s-rdma-shared-dp"),
+        }
+
+
+def test_each_device_of_a_pod_has_its_files() -> None:
+    source = (programs.STANDINS / "cni-plugins/soft_roce.go").read_text()
+    of_pods = int(re.search(r"^\s*devices += (\d+)", source, re.MULTILINE)[1])  # type: ignore[index]
+    assert of_pods + 1 == soft_roce.DEVICES  # the NIC's
+    nodes = soft_roce.FILES["etc/tmpfiles.d/soft-roce.conf"]
+    assert f"c /dev/infiniband/uverbs{of_pods} 0666 root root - 231:{192 + of_pods}\n" in nodes
+
+
 def test_the_emulator_is_told_what_this_kernel_bears() -> None:
-    words = vm.command(Path("/store/vm-1"), Path("/state"), 22221, "ssh-ed25519 AAAA me\n")
+    given = {"ssh.authorized_keys.root": "ssh-ed25519 AAAA me\n"}
+    words = vm.command(Path("/state"), Path("/store/vm-1"), 1024, vm.devices(22221), given)
     options = dict(zip(words, words[1:], strict=False))
     assert options["-accel"] == "tcg,thread=single"
     assert (options["-cpu"], options["-smp"]) == ("Nehalem", "1")
@@ -152,7 +204,44 @@ def test_the_emulator_is_told_what_this_kernel_bears() -> None:
 
 
 def test_no_machine_takes_the_port_of_another() -> None:
-    assert len({vm.Machine(number).port for number in range(10)}) == 10
+    assert len({vm.alone(number).port for number in range(10)}) == 10
+
+
+def test_no_testbed_is_in_podmans_own_networks() -> None:
+    """Its default network, and the pool that it takes the networks of others from."""
+    theirs = [ipaddress.ip_network(text) for text in ("10.88.0.0/16", "10.89.0.0/16", "10.90.0.0/15", "10.92.0.0/14")]
+    ours = [ipaddress.ip_network(f"{hosts.Testbed(number).management(0)}/24") for number in range(10)]
+    assert len(set(ours)) == 10
+    assert not [(one, other) for one in ours for other in theirs if one.overlaps(other)]
+
+
+def test_what_a_worker_is_told_when_it_boots() -> None:
+    bed = hosts.Testbed(4)
+    given = workers.credentials(bed, "roce2")
+    assert given["system.hostname"] == "roce2"
+    files = {line.split()[1]: line.split(" - ", 1)[1] for line in given["tmpfiles.extra"].splitlines()}
+    assert "Address=10.74.0.16/24\nGateway=10.74.0.1\n" in given["network.network.20-management"]
+    assert "Address=10.5.0.16/24\n" in given["network.network.20-fabric"]
+    assert "10.5.0.20 vipu-server\\n" in files["/etc/hosts"]
+
+
+def test_a_tap_device_has_a_name_that_linux_takes() -> None:
+    names = [
+        workers.tap(hosts.Testbed(number), host, network)
+        for number in range(10)
+        for host in hosts.WORKERS
+        for network in ("management", "fabric")
+    ]
+    assert len(set(names)) == len(names)
+    assert max(len(name) for name in names) <= 15
+
+
+def test_workers_pull_the_newest_release_of_each_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "kubernetes_images", lambda *_: [images.Image("registry.k8s.io/etcd:3", {})])
+    wanted = images.references(Path())
+    assert "registry.k8s.io/etcd:3" not in wanted  # that is for control planes
+    operators = [name for name in wanted if "/network-operator:" in name]
+    assert operators == ["nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"]
 
 
 @pytest.mark.parametrize(
@@ -173,19 +262,19 @@ def test_a_kernel_that_gave_up(console: str, fault: str) -> None:
 
 
 def test_a_pid_that_is_somebody_elses() -> None:
-    machine = vm.Machine(1)
+    machine = vm.alone(1)
     machine.state.mkdir(parents=True)
     assert machine.pid() == 0
     (machine.state / "pid").write_text("1\n")  # init's: the emulator ended, and its number was reused
     assert machine.pid() == 0
-    assert machine.status() == "does not run"
+    assert vm.status(1) == "does not run"
 
 
-def test_a_machine_that_runs_keeps_its_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = vm.Machine(3).state
-    state.mkdir(parents=True)
-    (state / "parts").write_text("/store/vm-old\n")
-    assert vm.used() == {"vm-old", vm.stored_name()}
+def test_a_machine_that_runs_keeps_its_disks() -> None:
+    for machine, places in ((vm.alone(3), ["vm-old"]), (workers.machine(hosts.Testbed(2), "roce1"), ["a-1", "b-2"])):
+        machine.state.mkdir(parents=True)
+        (machine.state / "parts").write_text("".join(f"/store/{name}\n" for name in places))
+    assert vm.used() == {"vm-old", "a-1", "b-2"}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_three_reports_are_written_and_that_is_no_change(run: t.Callable[..., t.
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["junit.xml", "report.html", "report.json"]
     assert sorted(result["reports"]) == sorted(str(path) for path in (tmp_path / "new").iterdir())
     assert (result["changed"], result["failed_checks"]) == (False, 0)
-    assert result["summary"] == f"0 passed, 0 failed, {len(CHECK_TYPES)} skipped"
+    assert result["summary"] == f"not run: 0 passed, 0 failed, {len(CHECK_TYPES)} skipped"
     assert json.loads((tmp_path / "new/report.json").read_text())["cluster"] == "cp1:6443"
 
 
@@ -84,10 +84,50 @@ def test_what_the_site_expects_counts(
     assert ("<h2>Failed</h2>" in (tmp_path / "report.html").read_text()) == bool(failed)
 
 
-@pytest.mark.parametrize("options", [{"probe": "text"}, {"rdma_bandwidth": "fast"}, {"unknown": 1}])
+@pytest.mark.parametrize(
+    ("allow", "outcome", "statuses"),
+    [
+        ([], "unproven", {"unproven"}),
+        (["rping"], "unproven", {"unproven", "accepted"}),
+        (["rping", "write_bandwidth", "read_latency", "rdma_counters", "ping"], "proved", {"accepted"}),
+    ],
+)
+def test_rdma_that_could_not_be_tested_is_not_proved(
+    run: t.Callable[..., t.Any], allow: t.List[str], outcome: str, statuses: t.Set[str], tmp_path: Path
+) -> None:
+    probe = fabrics.probe()
+    for test in probe["traffic"]:
+        test["missing"] = True
+    result = run(plan=fabrics.plan(), probe=probe, artifacts_dir=str(tmp_path), allow_unproven=allow)
+    assert (result["outcome"], result["failed_checks"]) == (outcome, 0)
+    assert result["summary"].startswith(f"{outcome}: ")
+    assert {check["status"] for check in result["checks"]} - {"passed", "skipped"} == statuses
+    assert json.loads((tmp_path / "report.json").read_text())["outcome"] == outcome
+    assert f"<h1>Fabric {outcome}: " in (tmp_path / "report.html").read_text()
+    missing = [(entry["checks"], "perftest" in entry["missing"]) for entry in result["unproven"]]
+    waiting = [name for name in ("rping", "write_bandwidth", "read_latency", "rdma_counters") if name not in allow]
+    assert missing == ([(waiting, True)] if waiting else [])
+
+
+def test_only_checks_can_be_accepted(run: t.Callable[..., t.Any]) -> None:
+    result = run(allow_unproven=["rping", "everything"])
+    assert result["failed"]
+    assert "no check named everything" in result["msg"]
+    assert "verify_allow_unproven" in result["msg"]
+
+
+@pytest.mark.parametrize("options", [{"probe": "text"}, {"host_traffic": "fast"}, {"unknown": 1}])
 def test_options_are_validated(run: t.Callable[..., t.Any], options: t.Dict[str, t.Any]) -> None:
     with pytest.raises(AnsibleError, match=next(iter(options))):
         run(**options)
+
+
+@pytest.mark.parametrize("text", ["fast", "-1", "nan", "inf", ""])
+@pytest.mark.parametrize("option", ["rdma_bandwidth", "rdma_latency"])
+def test_limits_are_auto_or_numbers(run: t.Callable[..., t.Any], option: str, text: str) -> None:
+    result = run(**{option: text})
+    assert result["failed"]
+    assert (result["where"], result["seen"]) == (option, repr(text))
 
 
 def test_every_expectation_of_a_site_is_an_option() -> None:
@@ -96,4 +136,5 @@ def test_every_expectation_of_a_site_is_an_option() -> None:
 
 def test_defaults_of_options_are_those_of_the_checks() -> None:
     spec = fabric_report.ActionModule.spec
-    assert {name: spec[name]["default"] for name in Expect._fields} == Expect._field_defaults
+    defaults = {name: spec[name]["default"] for name in Expect._fields}
+    assert {**defaults, "allow_unproven": tuple(defaults["allow_unproven"])} == Expect._field_defaults

@@ -145,6 +145,8 @@ def test_rdma_info(run, tmp_path, monkeypatch):
     """A host with a NIC, a VLAN on it, a GPU and a container runtime."""
     tree = Tree(tmp_path)
     tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.lanes("0000:81:00.0", "16.0 GT/s PCIe x16", "16.0 GT/s PCIe x16")
+    tree.write("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)")
     tree.vlan("ens1f0np0.100", "ens1f0np0")
     tree.gpu("0000:82:00.0")
     tree.write("proc/modules", "ib_core 1 0 - Live 0x0")

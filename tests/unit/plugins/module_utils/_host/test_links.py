@@ -35,13 +35,14 @@ def test_mlx5_pf(tree):
             "netdev": "eno1", "device": "", "port": 0, "pci": "0000:02:00.0", "driver": "igb", "kind": "physical",
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
             "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
-            "numa_node": -1,
+            "numa_node": -1, "rate_gbps": None, "pcie": None,
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
             "kind": "physical", "link_layer": "Ethernet", "state": "ACTIVE", "up": True, "mtu": 9000,
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
             "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
+            "rate_gbps": None, "pcie": None,
         },
     }  # fmt: skip
 

@@ -102,7 +102,10 @@ RELEASE = Release("small", "ns", 1, "deployed", "little", "1.0.0", {"a": 1}, NO_
 
 
 def settings(chart):
-    return {"chart": chart, "chart_repo_url": "", "chart_version": "v1.0.0", "values": {"a": 1}, "images": {}}
+    return {
+        "chart": chart, "chart_repo_url": "", "chart_version": "v1.0.0",
+        "values": {"a": 1}, "images": {}, "tolerations": [],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

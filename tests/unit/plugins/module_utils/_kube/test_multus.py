@@ -53,6 +53,38 @@ def test_named_pools_of_a_pod(key, text, pools):
     assert multus.named_pools(pod("p", **{key: text})) == pools
 
 
+STATUS = ({"name": "cbr0", "default": True, "ips": ["10.244.1.5"]}, {"name": "default/rail", "ips": ["10.5.0.130"]})
+
+
+def running(status=STATUS, ips=("10.244.1.5",), **more):
+    annotations = {
+        multus.NETWORKS: "rail",
+        multus.NETWORK_STATUS: status if isinstance(status, str) else json.dumps(status),
+    }
+    attached = pod("p", **annotations)
+    return {**attached, "status": {"phase": "Running", "podIPs": [{"ip": ip} for ip in ips]}, "spec": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("pod", "fault"),
+    [
+        (running(), ""),
+        (running(ips=["10.244.1.5", "fd00::5"]), ""),
+        (running(status=STATUS[:1]), "did not attach"),
+        (running(status=""), "did not attach"),
+        (running(status="{broken"), "did not attach"),
+        (running(ips=["10.244.1.9"]), "made anew without multus: multus gave it 10.244.1.5, now it has 10.244.1.9"),
+        (running(status="", ips=[]), ""),
+        (running(status="", spec={"hostNetwork": True}), ""),
+        ({**running(status=""), "status": {"phase": "Pending"}}, ""),
+    ],
+)
+def test_a_running_pod_without_its_network(pod, fault):
+    assert fault in multus.network_fault(pod, ("default", "rail"))
+    assert bool(fault) == bool(multus.network_fault(pod, ("default", "rail")))
+    assert multus.network_fault(pod, ("default", "other")) == ""
+
+
 NETWORK = {
     "name": "rdma-net",
     "namespace": "default",

@@ -65,6 +65,8 @@ def test_newest_pods():
     ]
     assert [p["metadata"]["name"] for p in pod_problems.newest_pods(listed)] == ["n1", "n2"]
     assert pod_problems.newest_pods([]) == []
+    evicted = {**pod("evicted", "2026-01-03T00:00:00Z", "b"), "status": {"phase": "Failed", "reason": "Evicted"}}
+    assert [p["metadata"]["name"] for p in pod_problems.newest_pods([*listed, evicted])] == ["n1", "n2"]
 
 
 @pytest.mark.parametrize("reason", pod_problems.FAILING)

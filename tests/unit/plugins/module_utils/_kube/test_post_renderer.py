@@ -87,5 +87,20 @@ def test_templates_without_metadata():
     assert list(deployment["spec"]["template"]["metadata"]["annotations"]) == ["ipu.fabric/secret-certificate"]
 
 
+@pytest.mark.parametrize("own", ["", "      tolerations:\n", "      tolerations: []\n"])
+def test_tolerations_for_pods_without_any(own):
+    wanted = [{"key": "ipu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]
+    text = MANIFESTS.replace("      volumes:\n", f"{own}      volumes:\n")
+    _secret, deployment, job = yaml.safe_load_all(post_renderer.render(text, {}, wanted))
+    assert deployment["spec"]["template"]["spec"]["tolerations"] == wanted
+    assert job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["tolerations"] == wanted
+
+
+def test_tolerations_of_the_chart_stay():
+    text = MANIFESTS.replace("      volumes:\n", "      tolerations: [{operator: Exists}]\n      volumes:\n")
+    _secret, deployment, _job = yaml.safe_load_all(post_renderer.render(text, {}, [{"key": "ipu"}]))
+    assert deployment["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}]
+
+
 def test_nothing_to_render():
     assert post_renderer.render("", {}) == ""

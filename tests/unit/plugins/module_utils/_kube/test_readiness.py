@@ -131,3 +131,117 @@ def test_what_a_custom_resource_says(status, wanted, idle_faults, texts):
     found = readiness.ObjectWatch(FakeCluster(status), params).problems()
     assert len(found) == len(texts)
     assert all(text in problem.text for text, problem in zip(texts, found))
+
+
+@pytest.mark.parametrize(
+    ("selector", "fault"),
+    [
+        ({"network.nvidia.com/operator.mofed.wait": "false"}, False),
+        ({"feature.node.kubernetes.io/pci-15b3.present": "true"}, True),
+        (
+            {"network.nvidia.com/operator.mofed.wait": "false", "feature.node.kubernetes.io/pci-15b3.present": "true"},
+            True,
+        ),
+    ],
+)
+def test_a_label_that_the_operator_sets_itself_is_waited_for(selector, fault):
+    plugin = daemonset(desiredNumberScheduled=0)
+    plugin["spec"] = {"template": {"spec": {"nodeSelector": selector}}}
+    params = {"objects": [], "crds": [], "accepted": [], "watch": [], "idle_faults": True}
+    (problem,) = readiness.ObjectWatch(FakeCluster({}), params).workload_problems(plugin)
+    assert problem.fault == fault
+
+
+def test_a_degraded_component_says_why():
+    conditions = [
+        {"type": "Available", "status": "False"},
+        {"type": "Degraded", "status": "True", "reason": "ResourceValidationError", "message": "IPIP needs BGP"},
+    ]
+    status = {
+        "api_version": "operator.tigera.io/v1", "kind": "TigeraStatus", "name": "calico", "namespace": "", "reason": "",
+        "field": "status.conditions[?type=='Degraded'].status | [0]", "value": "False",
+    }  # fmt: skip
+    params = {"objects": [status], "crds": [], "accepted": [], "watch": [], "idle_faults": True}
+    (problem,) = readiness.ObjectWatch(FakeCluster({"conditions": conditions}), params).problems()
+    assert "ResourceValidationError: IPIP needs BGP" in problem.text
+    conditions[1]["status"] = "False"
+    assert readiness.ObjectWatch(FakeCluster({"conditions": conditions}), params).problems() == []
+
+
+def daemon_pod(on, ready=True, revision="b", **status):
+    condition = {"type": "Ready", "status": str(ready), "message": "" if ready else "containers with unready status"}
+    return {
+        "metadata": {
+            "name": f"calico-node-{on}",
+            "creationTimestamp": f"2026-01-01T00:00:0{'ab'.index(revision)}Z",
+            "labels": {"controller-revision-hash": revision},
+        },
+        "spec": {"nodeName": on},
+        "status": {"phase": "Running", "conditions": [condition], **status},
+    }
+
+
+CRASHED = [{"name": "calico-node", "restartCount": 3, "state": {"terminated": {"exitCode": 1}}}]
+
+
+class NodesCluster:
+    """A DaemonSet, its pods, and two nodes, of which w2 may have died."""
+
+    def __init__(self, dead, pods, **status):
+        self.pods = pods
+        wanted = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1, "numberAvailable": 1, **status}
+        self.daemonset = daemonset(**wanted)
+        conditions = {"w1": "True", "w2": "Unknown" if dead else "True"}
+        self.nodes = [
+            {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+            for name, ready in conditions.items()
+        ]
+
+    def read(self, _obj):
+        return self.daemonset
+
+    def items(self, path, **_labels):
+        return self.nodes if path.endswith("/nodes") else self.pods
+
+
+@pytest.mark.parametrize(
+    ("cluster", "texts"),
+    [
+        (NodesCluster(True, [daemon_pod("w1"), daemon_pod("w2", False)]), []),
+        (NodesCluster(True, [daemon_pod("w1"), daemon_pod("w2", False, containerStatuses=CRASHED)]), []),
+        (NodesCluster(True, [daemon_pod("w1")]), ["1 of 2 pods are ready"]),
+        (NodesCluster(True, [daemon_pod("w1")], observedGeneration=1), ["its controller has not seen"]),
+        (
+            NodesCluster(True, [daemon_pod("w1", False), daemon_pod("w2", False)], numberAvailable=0),
+            ["0 of 2 pods are ready", "calico-node-w1 on w1: containers with unready status"],
+        ),
+        (
+            NodesCluster(True, [daemon_pod("w1", revision="a"), daemon_pod("w2", False)]),
+            ["1 of 2 pods are ready"],
+        ),
+        (
+            NodesCluster(False, [daemon_pod("w1"), daemon_pod("w2", False)]),
+            ["1 of 2 pods are ready", "calico-node-w2 on w2: containers with unready status"],
+        ),
+        (
+            NodesCluster(False, [daemon_pod("w1"), daemon_pod("w2", False, containerStatuses=CRASHED)]),
+            ["1 of 2 pods are ready", "calico-node-w2, container calico-node ends with exit code 1, 3 restarts"],
+        ),
+    ],
+)
+def test_a_dead_node_does_not_hold_up_a_daemonset(cluster, texts):
+    wanted = {"api_version": "apps/v1", "kind": "DaemonSet", "name": "calico-node", "namespace": "calico-system"}
+    params = {"objects": [wanted], "crds": [], "accepted": [], "watch": [], "idle_faults": True}
+    found = readiness.ObjectWatch(cluster, params).problems()
+    assert [text in problem.text for text, problem in zip(texts, found)] == [True] * len(texts)
+    assert len(found) == len(texts)
+
+
+@pytest.mark.parametrize("status", [None, {}, {"desiredNumberScheduled": 0, "currentNumberScheduled": 0}])
+def test_a_daemonset_that_its_controller_has_not_seen_yet(status):
+    cluster = NodesCluster(False, [])
+    cluster.daemonset = {**cluster.daemonset, "status": status}
+    wanted = {"api_version": "apps/v1", "kind": "DaemonSet", "name": "calico-node", "namespace": "calico-system"}
+    params = {"objects": [wanted], "crds": [], "accepted": [], "watch": [], "idle_faults": True}
+    (problem,) = readiness.ObjectWatch(cluster, params).problems()
+    assert "its controller has not seen the last change" in problem.text

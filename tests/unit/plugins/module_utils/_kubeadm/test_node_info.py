@@ -8,6 +8,8 @@ from __future__ import annotations
 import fcntl
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import facts
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import lock, node_info, paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import set_marker
@@ -24,6 +26,19 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap impo
 )
 def test_program_version(text, expected):
     assert node_info.program_version(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("done", "seen"),
+    [(Done(None), "no end within 120 s"), (Done(1, "", "cannot execute binary\n"), "cannot execute binary")],
+)
+def test_a_program_that_does_not_say_its_version_is_not_a_missing_one(monkeypatch, done, seen):
+    monkeypatch.setattr(node_info, "run_program", lambda *_: done)
+    with pytest.raises(FabricError) as failure:
+        node_info.installed_version("kubelet")
+    assert (failure.value.where, failure.value.seen) == ("kubelet --version", seen)
+    monkeypatch.setattr(node_info, "run_program", lambda *_: Done(127))
+    assert node_info.installed_version("kubelet") == ""
 
 
 def test_parse_os_release():

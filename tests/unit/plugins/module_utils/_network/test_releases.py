@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 
 def resolve(kubernetes="1.35.4", operator="26.4.1", ipu="1.2.0", ipam="auto", cni="calico", managed=True, allow=()):
@@ -68,6 +69,52 @@ def test_whereabouts_of_the_operator_and_on_its_own(operator, kubernetes, versio
     assert releases["whereabouts_standalone"] == bool(version)
     assert ("ipamPlugin" in releases["components"]) == (not version)
     assert "nvIpam" not in releases["components"]
+
+
+CALICO_3_32_1 = [
+    "quay.io/tigera/operator:v1.42.3",
+    "quay.io/calico/node:v3.32.1",
+    "quay.io/calico/cni:v3.32.1",
+    "quay.io/calico/typha:v3.32.1",
+    "quay.io/calico/kube-controllers:v3.32.1",
+    "quay.io/calico/pod2daemon-flexvol:v3.32.1",
+    "quay.io/calico/csi:v3.32.1",
+    "quay.io/calico/node-driver-registrar:v3.32.1",
+]
+FLANNEL = ["ghcr.io/flannel-io/flannel:v0.28.4", "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"]
+
+
+@pytest.mark.parametrize(
+    ("cni", "calico", "version", "images"),
+    [
+        ("calico", "3.32.1", "v3.32.1", CALICO_3_32_1),
+        ("calico", "v3.32.1", "v3.32.1", CALICO_3_32_1),
+        ("calico", "3.29.0", "", []),
+        ("flannel", "3.29.0", "v0.28.4", FLANNEL),
+        ("none", "3.32.1", "", []),
+    ],
+)
+def test_images_of_the_pod_network(cni, calico, version, images):
+    assert release_table.pod_network(cni, calico) == (version, images)
+
+
+@pytest.mark.parametrize("cni", ["calico", "flannel"])
+def test_the_documentation_lists_the_images_of_the_pod_network(cni):
+    listed = (ROOT / "docs/mirror.md").read_text(encoding="utf-8").splitlines()
+    version, images = release_table.pod_network(cni, release_table.ReleaseRequest.calico)
+    assert set(images) <= set(listed)
+    assert [line for line in listed if version in line and "://" not in line] == [i for i in images if version in i]
+
+
+def test_the_documentation_lists_the_releases_of_calico():
+    text = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
+    assert ", ".join(release_table.CALICOS) in text
+
+
+def test_each_release_of_calico_has_its_own_operator():
+    images = release_table.pod_network("calico", "3.31.0")[1]
+    assert images[0] == "quay.io/tigera/operator:v1.40.0"
+    assert {image.rpartition(":")[2] for image in images[1:]} == {"v3.31.0"}
 
 
 def test_other_ipams_need_no_whereabouts():

@@ -52,6 +52,8 @@ def test_a_good_site(hosts):
                 "rdma_netdevs": ["ens1f0"],
                 "device": "mlx5_0",
                 "mtu": 9000,
+                "rate_gbps": 100.0,
+                "pcie_gbps": 252.1,
                 "address": "10.5.0.12",
                 "prefix": 24,
                 "addresses": [{"address": "10.5.0.12", "prefix": 24}],
@@ -137,6 +139,13 @@ def test_what_is_wrong_with_a_host(hosts, check, where, value):
     assert "w1" in found[check]["hosts"]
 
 
+def test_a_host_that_is_both_gateway_and_vipu(hosts):
+    change(("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}])(hosts)
+    found = plan(hosts, networks=[{"name": "rdma-net", "gateway": "10.5.0.20"}])["findings"]
+    seen = [finding["seen"].partition(" has ")[0] for finding in found if finding["check"] == "on-master"]
+    assert seen == ["V-IPU", "the gateway"]
+
+
 @pytest.mark.parametrize("check", ["cgroup-v2", "distribution", "fabric-mtu"])
 def test_allowed_checks_are_warnings(hosts, check):
     change(("host", "cgroup"), "v1")(hosts)
@@ -159,6 +168,7 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("spiderpool-version", {"stack": "spiderpool", "spiderpool_version": "0.9.0"}, "Take 1.2.2"),
         ("ipam", {"stack": "spiderpool", "ipam": "nv-ipam"}, "Set fabric_ipam to auto"),
         ("networks", {"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa"}]}, "set mode to bridge"),
+        ("calico-version", {"calico_version": "3.29.0"}, "Take 3.32.1"),
         ("gpu-operator-version", {"gpu": True, "gpu_operator_version": "24.9.0"}, "Take 26.7.0"),
         ("cidr", {"pod_cidr": "10.244.0.1/16"}, "host bits"),
         ("cidr", {"pod_cidr": "10.244.0.0/33"}, "CIDR"),
@@ -373,3 +383,40 @@ def test_whatever_a_site_writes_is_a_finding_not_a_crash(hosts, network, vipu, t
     assert json.loads(json.dumps(planned)) == planned
     assert plan_page(planned)
     assert plan_report.as_text(planned)
+
+
+PCIE = ("rdma", "links", 1, "pcie")
+
+
+@pytest.mark.parametrize(
+    ("change_of", "seen"),
+    [
+        ({"width": 8, "gbps": 126.0}, "ens1f0: 16 GT/s x8 at 0000:81:00.0, 126 Gb/s; possible: 16 GT/s x16"),
+        ({"speed_gtps": 8.0}, "ens1f0: 8 GT/s x16 at 0000:81:00.0, 252.1 Gb/s; possible: 16 GT/s x16"),
+        (
+            {"width": 8, "max_width": 8, "speed_gtps": 8.0, "max_speed_gtps": 8.0, "gbps": 63.0},
+            "ens1f0: 8 GT/s x8 at 0000:81:00.0, 63 Gb/s; the port has 100 Gb/s",
+        ),
+    ],
+)
+def test_a_pcie_link_that_carries_less_than_it_could_is_a_warning(change_of, seen):
+    hosts = site()
+    change(PCIE, {**hosts["w1"]["rdma"]["links"][1]["pcie"], **change_of})(hosts)
+    for planned in (plan(hosts), preflight(hosts)):
+        assert not errors(planned)
+        finding = errors(planned, "warning")["pcie-link"]
+        assert (finding["hosts"], finding["seen"]) == (["w1"], seen)
+    links = {name: host["links"]["rdma-net"] for name, host in plan(hosts)["hosts"].items() if host["links"]}
+    assert links["w1"]["pcie_gbps"] == change_of.get("gbps", 252.1)
+    assert (links["w2"]["rate_gbps"], links["w2"]["pcie_gbps"]) == (100.0, 252.1)
+
+
+def test_speeds_that_are_not_known_are_no_finding():
+    hosts = site()
+    change(PCIE, None)(hosts)
+    for link in hosts["w2"]["rdma"]["links"]:  # as an earlier release observed it
+        del link["pcie"], link["rate_gbps"]
+    planned = plan(hosts)
+    assert "pcie-link" not in errors(planned, "warning")
+    assert planned["hosts"]["w2"]["links"]["rdma-net"]["rate_gbps"] is None
+    assert {planned["hosts"][name]["links"]["rdma-net"]["pcie_gbps"] for name in ("w1", "w2")} == {None}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import typing as t
 
@@ -39,7 +40,15 @@ def rows(page: str) -> t.Iterator[Row]:
 
 
 ROWS = list(rows(PAGE.read_text(encoding="utf-8")))
-TESTED = {"unit", "integration", "testbed", "soft-RoCE", "hardware"}
+TESTED = {"unit", "integration", "cluster", "soft-RoCE", "hardware"}
+
+
+def marked() -> t.Iterator[str]:
+    """The rows that tests on a cluster say they put in: the texts of their `fault` marks."""
+    for path in sorted((ROOT / "tests/e2e").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("fault", "pytest.mark.fault"):
+                yield from (ast.literal_eval(text) for text in node.args)
 
 
 class Fault(t.NamedTuple):
@@ -80,6 +89,8 @@ SLOW = [{**test, "value": {"write_bandwidth": 24.1, "read_latency": 40.0}.get(te
 NO_VIPU = {"source": "vipu", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."}
 TOO_BIG = "plugin type=macvlan failed (add): Invalid MTU 9000. The requested MTU is bigger than that of the master"
 NO_MASTER = 'plugin type=macvlan failed (add): failed to lookup master "eth1": Link not found'
+LISTENER = {"name": "x", "tcp": [6443], "udp": []}
+NO_API = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 6443, "seen": "filtered"}
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 
 FAULTS: t.Dict[str, Fault] = {
@@ -93,6 +104,9 @@ FAULTS: t.Dict[str, Fault] = {
     "multus is installed twice": Fault(probe={"addons/multus": ["nvidia/kube-multus-ds", "spiderpool/multus"]}),
     "a pod starts while multus restarts, and lacks its network": Fault(
         probe={"pods/w1/network_status": None, "pods/w1/root/links": {}}
+    ),
+    "a node reboots, and its pods start before multus does": Fault(
+        probe={"pods_without/rdma-net": ["default/trainer on w1: multus did not attach it"]}
     ),
     "Node Feature Discovery is installed twice": Fault(probe={"addons/nfd": ["gpu-operator/nfd", "nfd/nfd"]}),
     "the RDMA NIC has no RDMA device": Fault(
@@ -153,12 +167,21 @@ FAULTS: t.Dict[str, Fault] = {
     "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
     "the network takes the default route": Fault(probe={"pods/w1/root/default_routes": ["net1"]}),
     "the certificate of the IPU operator's webhook is about to end": Fault(probe={"ipu/certificate/days": 10}),
+    "a firewall blocks a port between two hosts": Fault(
+        hosts={"w1/probes": [NO_API], "cp1/listened": "x", "cp1/listener": LISTENER}
+    ),
     "V-IPU cannot be reached": Fault(
         hosts={"w1/vipu": {}, "w1/errors": [NO_VIPU]},
         probe={"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 1, "seen": "refused"}},
     ),
     "UDP 4791 is blocked between two nodes": Fault(probe={"traffic": BLOCKED}),
     "a path is slow: PFC, ECN, or a port at half its speed": Fault(probe={"traffic": SLOW}),
+    "a NIC's PCIe link trained at half its width": Fault(
+        hosts={f"{LINK}/pcie/width": 8, f"{LINK}/pcie/gbps": 126.0}, probe={"traffic/1/value": 50.2}
+    ),
+    "RDMA tests silently go over TCP, or over another RDMA device": Fault(
+        probe={"traffic/1/moved/1": {"rdma": {"mlx5_0": {"requests": 0}}, "interfaces": {"net1": 10**11}}}
+    ),
     "an IPU host's path to its IPUs is slow": Fault(probe={"host_traffic/0/value": 3.0}),
 }
 
@@ -202,6 +225,10 @@ def test_the_page_names_checks_that_exist_and_places_that_exist() -> None:
     assert set().union(*(row.plan for row in ROWS)) <= set(CHECKS)
     assert set().union(*(row.proof for row in ROWS)) <= set(CHECK_TYPES)
     assert set().union(*(row.tested for row in ROWS)) <= TESTED
+
+
+def test_what_the_page_says_of_a_cluster_is_what_tests_put_into_one() -> None:
+    assert set(marked()) == {row.fault for row in ROWS if "cluster" in row.tested}
 
 
 def test_a_gid_at_another_index_is_as_good() -> None:

@@ -12,7 +12,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_mani
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 
 Facts = t.Dict[str, t.Any]
-OPTIONS = pod_data.Options("", "verify", "tools", "", 60, 100, 4, True, "", 0)
+OPTIONS = pod_data.Options("", "verify", "small", "tools", 60, 100, 4, True, "", 0)
 READY = {"type": "Ready", "status": "True"}
 
 
@@ -101,6 +101,19 @@ def test_only_the_rdma_container_may_lock_memory_and_it_asks_for_what_the_node_h
     assert "add" not in f"{root}{user}"
 
 
+PINNED = "nvcr.io/nvidia/doca/doca@sha256:" + 64 * "0"
+
+
+@pytest.mark.parametrize(
+    ("rdma", "rdma_image", "image"),
+    [(True, "tools", "tools"), (False, "tools", "small"), (True, "", "small"), (True, PINNED, PINNED)],
+)
+def test_a_plan_needs_one_image(rdma: bool, rdma_image: str, image: str) -> None:
+    target = pod_data.Target("w1", "w1", ("a", "b"))
+    pod = pod_manifests.pod_manifest(target, plan(rdma), node(), OPTIONS._replace(rdma_image=rdma_image))
+    assert {container["image"] for container in pod["spec"]["containers"]} == {image}
+
+
 @pytest.mark.parametrize(
     ("node", "name"),
     [
@@ -111,7 +124,8 @@ def test_only_the_rdma_container_may_lock_memory_and_it_asks_for_what_the_node_h
     ],
 )
 def test_pod_names_fit(node: str, name: str) -> None:
-    assert pod_data.pod_name(node) == name
+    assert pod_data.Target("h", node, ()).pod == name
+    assert pod_data.Target("h", node, (), second=True).pod == f"second-{name[6:]}"[:253].rstrip(".-")
 
 
 def status(*states: Facts, **more: t.Any) -> Facts:

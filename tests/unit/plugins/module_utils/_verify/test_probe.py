@@ -20,10 +20,11 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import cluster_facts, probe
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import cluster_facts, probe, report
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import traffic_check
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_traffic
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import FIXTURES
 
 Facts = t.Dict[str, t.Any]
@@ -74,7 +75,7 @@ class FakeApi(Cluster):
         if path == "/api/v1/nodes":
             condition = {"type": "Ready", "status": "True"}
             return {"items": [{"metadata": {"name": n}, "status": {"conditions": [condition]}} for n in self.nodes]}
-        if path.endswith("/pods"):
+        if path.endswith("/pods") and path != "/api/v1/pods":
             self.looks += 1
             status = self.pod_status if self.looks > 1 else {"phase": "Pending"}
             return {"items": [{**pod, "status": status} for pod in self.pods.values()]}
@@ -103,6 +104,7 @@ def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], t
     number = int(pod.rsplit("n", 1)[-1])
     if command[0] == "reach":
         return probe.Output(f"@@ full\n{PING}\n@@ rc 0\n@@ small\n{PING}\n@@ rc 0\n", "")
+    number += 100 * pod.startswith("second")
     uid = {"root": 0, "user": 1000}[container]
     limits = f"@@ uid\n{uid}\n@@ rc 0\n@@ limits\nMax locked memory  unlimited  unlimited  bytes\n@@ rc 0\n"
     address = {"local": f"10.5.{1 + number // 256}.{number % 256}", "prefixlen": 24, "scope": "global"}
@@ -135,6 +137,36 @@ def test_the_namespace_allows_no_more_than_the_pods_need(
     planned["networks"][0].update(rdma=rdma, resource="rdma/shared")
     probe.probe(api, planned, options())
     assert api.labels == {pod_data.LABEL: "verify", "pod-security.kubernetes.io/enforce": level}
+
+
+@pytest.mark.parametrize(
+    ("mode", "pods", "status"),
+    [
+        ("bridge", ["n0", "n0 (second pod)"], "passed"),
+        ("private", ["n0"], "unproven"),
+        ("passthru", ["n0"], "unproven"),
+    ],
+)
+def test_two_pods_stand_for_a_pair_where_there_is_one_node(mode: str, pods: t.List[str], status: str) -> None:
+    planned, api = plan(1), FakeApi(["n0"])
+    planned["networks"][0]["mode"] = mode
+    facts = probe.probe(api, planned, options())
+    assert list(facts["pods"]) == pods
+    assert api.pods == {}
+    checks = [check for check in check_fabric(planned, facts, Expect(ipu=False)) if check.check in ("ping", "unique")]
+    assert {(check.check, check.status) for check in checks} == {("ping", status), ("unique", "passed")}
+    said = "rdma-net: two pods on n0 stand for a pair of nodes. They prove the NIC and the pods, not a path."
+    assert report.notes(checks) == ([said] if status == "passed" else [])
+
+
+def test_a_second_pod_is_on_the_networks_that_have_no_second_node() -> None:
+    planned = plan(2)
+    planned["networks"].append({**planned["networks"][0], "name": "lone"})
+    link = planned["hosts"]["h0"]["links"]["rdma-net"]
+    planned["hosts"]["h1"]["links"] = {"rdma-net": link, "lone": link}
+    (second,) = pod_data.second_targets(planned)
+    assert (second.key, second.pod, second.networks) == ("n1 (second pod)", "second-n1", ("lone",))
+    assert pod_data.node_of(second.key) == pod_data.node_of("n1") == "n1"
 
 
 def test_two_hundred_nodes_in_one_call() -> None:
@@ -262,7 +294,7 @@ def rails(shared: bool) -> t.Tuple[Facts, Facts]:
     pods = {}
     for i in range(2):
         seen = {f"net{n}": {"addresses": [{"address": f"10.{n}.0.{i}", "prefix": 24}]} for n in (1, 2, 3)}
-        rdma = {"tools": list(probe.RDMA_TOOLS)}
+        rdma = {"tools": list(probe.RDMA_TOOLS), "gids": []}
         pod = {"host": f"h{i}", "pod": f"probe-n{i}", "networks": names, "state": "running"}
         pods[f"n{i}"] = {**pod, "root": {"links": seen}, "rdma": rdma}
     return planned, pods
@@ -302,13 +334,17 @@ def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.
     planned, pods = rails(True)
     with ThreadPoolExecutor(16) as pool:
         traffic = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
-    checks = [traffic_check(test, "tools", Expect()) for test in traffic]
+    facts = t.cast(Probe, {"traffic": traffic, "host_traffic": [], "pods": pods, "rdma_image": "tools"})
+    checks = list(check_traffic(planned, facts, Expect(ipu=False)))
     assert {(check.check, check.status) for check in checks} == {
         ("rping", "failed"),
-        ("write_bandwidth", "skipped"),
-        ("read_latency", "skipped"),
+        ("write_bandwidth", "unproven"),
+        ("read_latency", "unproven"),
+        ("rdma_counters", "unproven"),
+        ("host_traffic", "skipped"),
     }
     assert "RDMA_CM_EVENT_UNREACHABLE" in checks[0].seen
+    assert checks[0].seen.endswith("(all)")
 
 
 class FakeSocket:

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import report
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, result, skip, unproven
 
 HEAD = Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
 PASSED = result("mtu", True, "1500", "1500", node="w1", network="rdma-net")
@@ -31,17 +31,17 @@ CHECKS = [PASSED, FAILED, SKIPPED, ping("cp1", "w1")]
 
 
 def test_the_counts_are_the_last_line() -> None:
-    assert report.table(CHECKS).splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+    assert report.table(CHECKS).splitlines()[-1] == "failed: 2 passed, 1 failed, 1 skipped"
 
 
 def test_a_failure_says_what_was_expected_and_what_to_do() -> None:
     lines = report.table([FAILED]).splitlines()
     assert lines[:5] == [
         "LIMITS",
-        "  FAILED  Locked memory, uid 1000     w1: 8 MiB",
-        "          expected: unlimited",
-        "          next: Apply the role ipu.fabric.memlock to this host, then",
-        "            recreate its pods.",
+        "  FAILED   Locked memory, uid 1000     w1: 8 MiB",
+        "           expected: unlimited",
+        "           next: Apply the role ipu.fabric.memlock to this host, then",
+        "             recreate its pods.",
     ]
 
 
@@ -61,14 +61,14 @@ def test_no_line_is_wider_than_a_terminal() -> None:
 
 def test_like_results_share_a_row() -> None:
     checks = [PASSED._replace(node=f"w{i}") for i in range(200)]
-    assert report.table(checks).splitlines()[1] == "  passed  MTU of the interface        rdma-net, 200 nodes: 1500"
+    assert report.table(checks).splitlines()[1] == "  passed   MTU of the interface        rdma-net, 200 nodes: 1500"
 
 
 def test_figures_are_a_span() -> None:
     checks = [ping("a", "b", value=0.05)._replace(seen="x"), ping("a", "c", value=0.3)._replace(seen="y")]
     assert report.table(checks).splitlines()[1:3] == [
-        "  passed  Pods reach each other       rdma-net, 2 pairs: 0.05 - 0.3",
-        " " * 38 + "ms",
+        "  passed   Pods reach each other       rdma-net, 2 pairs: 0.05 - 0.3",
+        " " * 39 + "ms",
     ]
 
 
@@ -85,7 +85,58 @@ def test_many_failures_are_told_in_part() -> None:
 
 def test_one_reason_for_everything_is_one_line() -> None:
     text = report.table([skip(kind, "check mode creates no pods") for kind in CHECK_TYPES])
-    assert text == f"Nothing was proven: check mode creates no pods.\n\n0 passed, 0 failed, {len(CHECK_TYPES)} skipped"
+    assert (
+        text
+        == f"Nothing was proven: check mode creates no pods.\n\nnot run: 0 passed, 0 failed, {len(CHECK_TYPES)} skipped"
+    )
+
+
+# What is unproven
+
+TOOLS = "Set verify_rdma_image to an image that has rping."
+UNPROVEN = [
+    unproven("rping", "rping is not in the image small", TOOLS, pair=("w1", "w2"), network="rdma-net"),
+    unproven("rping", "rping is not in the image small", TOOLS, pair=("w2", "w1"), network="rdma-net"),
+    unproven("read_latency", "ib_read_lat is not in the image small", TOOLS, network="rdma-net"),
+]
+
+
+def test_what_is_missing_is_told_once_with_the_names_that_can_be_accepted() -> None:
+    assert report.table([PASSED, *UNPROVEN]).splitlines()[3:] == [
+        "RDMA",
+        "  UNPROVEN rping from pod to pod       rdma-net, 2 pairs: rping is",
+        "                                       not in the image small",
+        "  UNPROVEN ib_read_lat                 rdma-net: ib_read_lat is not",
+        "                                       in the image small",
+        "",
+        "UNPROVEN (verify_allow_unproven takes these names)",
+        "  rping, read_latency",
+        f"    {TOOLS}",
+        "",
+        "unproven: 1 passed, 0 failed, 3 unproven, 0 skipped",
+    ]
+
+
+def test_what_a_site_accepts_is_shown_and_misses_nothing() -> None:
+    text = report.table([PASSED, *(check._replace(status="accepted") for check in UNPROVEN)])
+    assert "  accepted ib_read_lat                 rdma-net: ib_read_lat is not" in text
+    assert text.endswith("\n\nproved: 1 passed, 0 failed, 3 accepted, 0 skipped")
+    assert "UNPROVEN" not in text
+
+
+ALONE = ping("w1", "w1 (second pod)")
+
+
+def test_two_pods_on_a_node_are_no_two_nodes() -> None:
+    text = report.table([PASSED, PASSED._replace(node="w1 (second pod)")])
+    assert "rdma-net, 2 pods: 1500" in text
+
+
+def test_a_pair_on_one_node_is_said() -> None:
+    said = "ONE NODE rdma-net: two pods on w1 stand for a pair of nodes. They prove the NIC and the pods, not a path."
+    assert said in " ".join(report.table([PASSED, ALONE]).split())
+    assert json.loads(report.to_json([PASSED, ALONE], HEAD))["notes"] == [said[len("ONE NODE ") :]]
+    assert "ONE NODE" not in report.table(CHECKS)
 
 
 # JSON
@@ -96,10 +147,17 @@ def test_json_holds_every_field() -> None:
     assert (found["schema"], found["version"], found["counts"]) == (
         1,
         "v1.35.4",
-        {"passed": 2, "failed": 1, "skipped": 1},
+        {"passed": 2, "failed": 1, "unproven": 0, "accepted": 0, "skipped": 1},
     )
     assert found["checks"][3]["pair"] == ["cp1", "w1"]
     assert set(found["checks"][0]) == {*Check._fields, "title", "area"}
+    assert (found["outcome"], found["unproven"]) == ("failed", [])
+
+
+def test_json_says_what_is_missing() -> None:
+    found = json.loads(report.to_json([PASSED, *UNPROVEN], HEAD))
+    waiting = {"checks": ["rping", "read_latency"], "seen": "rping is not in the image small", "missing": TOOLS}
+    assert (found["outcome"], found["unproven"]) == ("unproven", [waiting])
 
 
 # JUnit: the schema that Jenkins, GitLab and others read
@@ -115,24 +173,27 @@ SCHEMA = {
         {"name", "time", "tests", "failures", "errors", "skipped", "timestamp", "hostname"},
         {"testcase"},
     ),
-    "testcase": ({"name", "classname", "time"}, {"failure", "skipped"}),
+    "testcase": ({"name", "classname", "time"}, {"failure", "error", "skipped"}),
     "failure": ({"message", "type"}, set()),
+    "error": ({"message", "type"}, set()),
     "skipped": ({"message"}, set()),
 }
 
 
 def test_junit_has_the_elements_and_attributes_of_the_schema() -> None:
-    for element in junit(CHECKS).iter():
+    for element in junit([*CHECKS, *UNPROVEN]).iter():
         attributes, children = SCHEMA[element.tag]
         assert set(element.attrib) == attributes
         assert {child.tag for child in element} <= children
 
 
 def test_junit_counts_are_those_of_its_cases() -> None:
-    root = junit(CHECKS)
+    root = junit([*CHECKS, *UNPROVEN, UNPROVEN[0]._replace(status="accepted", network="other")])
+    assert (root.attrib["errors"], root.attrib["skipped"]) == ("3", "2")
     for suite in [root, *root]:
         assert int(suite.attrib["tests"]) == len(list(suite.iter("testcase")))
         assert int(suite.attrib["failures"]) == len(list(suite.iter("failure")))
+        assert int(suite.attrib["errors"]) == len(list(suite.iter("error")))
         assert int(suite.attrib["skipped"]) == len(list(suite.iter("skipped")))
 
 

@@ -173,8 +173,39 @@ def test_traffic_needs_no_gid_index_and_knows_ipv6(
     server, client = ("10.5.0.138", "10.5.0.130") if family == 4 else ("fd00::138", "fd00::130")
     words = {"server": server, "client": client, "six": " --ipv6-addr" if family == 6 else ""}
     about = (check, server, client, "18515", "5")
-    assert image.answers("serve", *about) == {"server": parsers.Answer(0, served.format(**words))}
-    assert image.answers("ask", *about) == {"client": parsers.Answer(0, asked.format(**words))}
+    assert image.answers("serve", *about)["server"] == parsers.Answer(0, served.format(**words))
+    assert image.answers("ask", *about)["client"] == parsers.Answer(0, asked.format(**words))
+
+
+def test_counters_are_read_before_and_after_a_test(image: Image, tmp_path: Path) -> None:
+    port = tmp_path / "class/infiniband/mlx5_0/ports/1"
+    interface = tmp_path / "class/net/net1/statistics"
+    for folder, name in ((port / "counters", "port_xmit_data"), (port / "hw_counters", "rx_write_requests")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("100\n")
+    interface.mkdir(parents=True)
+    (interface / "tx_bytes").write_text("7\n")
+    grow = f"echo 1100 >{port}/counters/port_xmit_data; echo 103 >{port}/hw_counters/rx_write_requests"
+    image.add("rping", f"{grow}; echo 57 >{interface}/tx_bytes; touch {tmp_path}/moved")
+    image.add("grep", f'exec {shutil.which("grep")} "$@"')
+    # As iproute2's program says it: a function of the script has the same name.
+    says = 'echo "[{\\"ifname\\":\\"rxe0\\",\\"port\\":1,\\"sent_pkts\\":${n:-0}}]"'
+    image.add("rdma", f"test $1 = -j && test -e {tmp_path}/moved && n=1; {says}")
+    script = SCRIPT.replace("SYSFS=/sys/class", f"SYSFS={tmp_path}/class")
+    argv = [str(image.path / "sh"), "-c", script, "pod.sh", "serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5"]
+    text = subprocess.run(argv, env={"PATH": str(image.path)}, capture_output=True, text=True, check=True).stdout
+    assert parsers.read_moved(parsers.sections(text)) == {
+        "rdma": {"mlx5_0": {"bytes": 4000, "requests": 3}, "rxe0": {"packets": 1}},
+        "interfaces": {"net1": 50},
+    }
+
+
+def test_counters_that_cannot_be_read_are_none(image: Image) -> None:
+    image.add("rping")
+    image.add("grep", "exit 1")
+    answers = image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5")
+    assert answers["server"].rc == 0
+    assert parsers.read_moved(answers) == {"rdma": {}, "interfaces": {}}
 
 
 def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import LISTED, WIDEST, plan_page, report_page
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
@@ -73,8 +73,28 @@ def test_html_is_whole_and_needs_nothing_else() -> None:
 
 def test_html_tells_failures_first() -> None:
     page = Page(report_page(CHECKS, HEAD))
-    assert page.titles[:2] == ["Fabric proof: 2 passed, 1 failed, 1 skipped", "Failed"]
+    assert page.titles[:2] == ["Fabric failed: 2 passed, 1 failed, 1 skipped", "Failed"]
     assert page.tables[0][1][:4] == ["failed", "Locked memory, uid 1000", "", "w1"]
+
+
+def test_html_tells_what_is_missing_before_everything_else() -> None:
+    missing = "Have pods with an address on a second node."
+    text = report_page([PASSED, unproven("rping", "needs two nodes", missing, network="rdma-net")], HEAD)
+    page = Page(text)
+    assert page.titles[:2] == ["Fabric unproven: 1 passed, 0 failed, 1 unproven, 0 skipped", "Unproven"]
+    assert page.tables[0][1][:3] == ["unproven", "rping from pod to pod", "rdma-net"]
+    assert f'needs two nodes<span class="next">{missing}</span>' in text
+
+
+def test_a_pair_on_one_node_is_said() -> None:
+    text = report_page([ping("w1", "w1 (second pod)")], HEAD)
+    assert '<p class="note">rdma-net: two pods on w1 stand for a pair of nodes.' in text
+    assert '<p class="note">' not in report_page(CHECKS, HEAD)
+
+
+def test_a_figure_that_proves_nothing_has_its_cell_in_the_matrix() -> None:
+    figure = unproven("read_latency", "3 us", "x", pair=("a", "b"), network="n", value=3.0, unit="us")
+    assert '<td class="unproven" title="3 us">3 us</td>' in report_page([figure], HEAD)
 
 
 def test_html_escapes() -> None:
@@ -94,7 +114,7 @@ def test_there_is_a_matrix_for_each_test_that_ran_on_each_network() -> None:
     bandwidth = result(
         "write_bandwidth", True, "", "97.8 Gb/s", pair=("a", "b"), network="rail-1", value=97.8, unit="Gb/s"
     )
-    left_out = skip("rping", "rping is not in the image", pair=("a", "b"), network="rail-1")
+    left_out = unproven("rping", "rping is not in the image", "x", pair=("a", "b"), network="rail-1")
     page = Page(report_page([ping("a", "b"), bandwidth, left_out], HEAD))
     assert [title for title in page.titles if ":" in title][1:] == [
         "rdma-net: Pods reach each other",

@@ -1,0 +1,17 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""flannel from bare hosts to the proof, and again; `make test` runs on Calico."""
+
+from __future__ import annotations
+
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
+
+
+def test_flannel(bare: Bed) -> None:
+    assert bare.play("site", fabric_cni="flannel").code == 0
+    assert {item["metadata"]["name"] for item in bare.kubectl("get daemonsets -n kube-flannel")["items"]} == {
+        "kube-flannel-ds"
+    }
+    again = bare.play("site", fabric_cni="flannel")
+    assert (again.code, again.changed()) == (0, {})

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two workers with Soft-RoCE. Everything on them takes long, so all tests use the cluster that the first one builds."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from ansible_collections.ipu.fabric.tests.e2e.bed import Bed, Result
+
+WORKERS = ("roce1", "roce2")
+
+
+class Fabric:
+    """The testbed with its workers, and what the last proof said."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.bed = bed
+
+    def checks(self) -> list[dict[str, Any]]:
+        checks: list[dict[str, Any]] = json.loads((self.bed.artifacts / "report.json").read_text())["checks"]
+        return checks
+
+    def failed(self) -> set[tuple[str, str]]:
+        """Checks that failed, with their nodes."""
+        return {
+            (check["check"], node)
+            for check in self.checks()
+            if check["status"] == "failed"
+            for node in [check.get("node") or "-".join(check.get("pair", ()))]
+        }
+
+    def verify(self, **variables: Any) -> Result:
+        return self.bed.play("verify", **variables)
+
+
+@pytest.fixture(scope="session")
+def fabric(bed: Bed) -> Fabric:
+    bed.testbed("workers", os.environ.get("WORKERS", "2"))
+    return Fabric(bed)
+
+
+@pytest.fixture(scope="session")
+def site(fabric: Fabric) -> Result:
+    return fabric.bed.play("site")
+
+
+@pytest.fixture
+def proved(fabric: Fabric, site: Result) -> Fabric:
+    """A cluster whose fabric was proved when it was built."""
+    assert site.code == 0
+    return fabric

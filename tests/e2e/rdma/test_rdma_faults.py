@@ -1,0 +1,118 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of docs/faults.md on a cluster with RDMA: plan or proof names them, and passes when they are gone.
+
+Several faults a run, each on a node of its own: a proof takes minutes here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL
+from ansible_collections.ipu.fabric.tests.e2e.rdma.conftest import WORKERS, Fabric
+
+PLUGIN = "-n nvidia-network-operator {} pod -l app=rdma-shared-dp --field-selector spec.nodeName={}"
+INSIDE = "ip netns exec soft-roce"  # where the NIC's RDMA device is
+
+
+@contextlib.contextmanager
+def changed(fabric: Fabric, host: str, fault: str, cure: str) -> Iterator[None]:
+    """A fault for a while, and its end whatever happens."""
+    fabric.bed.on(host, fault)
+    try:
+        yield
+    finally:
+        fabric.bed.on(host, cure)
+
+
+def restart_plugin(fabric: Fabric, node: str) -> None:
+    fabric.bed.on("cp1", f"{KUBECTL} {PLUGIN.format('delete', node)}")
+
+
+def allocatable(fabric: Fabric, node: str) -> int:
+    found = fabric.bed.kubectl(f"get node {node}")["status"]["allocatable"]
+    return max((int(count) for name, count in found.items() if name.startswith("rdma/")), default=0)
+
+
+def wait_for_resource(fabric: Fabric, node: str, there: bool) -> None:
+    deadline = time.monotonic() + 300
+    while (allocatable(fabric, node) > 0) != there:
+        assert time.monotonic() < deadline, f"{node}: allocatable is {allocatable(fabric, node)}"
+        time.sleep(5)
+
+
+def test_plan_names_what_hosts_lack(proved: Fabric) -> None:
+    one, other = WORKERS
+    with (
+        changed(proved, one, "ip link set ens8 down", "ip link set ens8 up && networkctl reconfigure ens8"),
+        changed(proved, other, "rdma link delete rxe0", f"{INSIDE} rdma link add rxe0 type rxe netdev ens8"),
+    ):
+        assert proved.bed.play("plan").code != 0
+        found = {(finding["check"], host) for finding in proved.bed.errors() for host in finding["hosts"]}
+        assert {("fabric-nic", one), ("fabric-nic", other)} <= found
+
+
+LIMIT = "/etc/systemd/system/containerd.service.d/zz-fault.conf"
+RESTART = "systemctl daemon-reload && systemctl restart containerd"
+LIMITED = f"printf '[Service]\\nLimitMEMLOCK=8388608\\n' > {LIMIT} && {RESTART}"
+SLOW = "modprobe sch_netem && tc qdisc add dev ens8 root netem delay 100ms rate 2mbit limit 10000"
+BLOCKED = """nft add table netdev fault
+nft add chain netdev fault in '{ type filter hook ingress device ens8 priority 0; }'
+nft add rule netdev fault in udp dport 4791 drop"""
+
+
+def test_limits_and_a_slow_path(proved: Fabric) -> None:
+    one, other = WORKERS
+    with (
+        changed(proved, one, LIMITED, f"rm {LIMIT} && {RESTART}"),
+        changed(proved, other, SLOW, "tc qdisc del dev ens8 root"),
+    ):
+        assert proved.verify(verify_rdma_latency=50000).code != 0
+        failed = proved.failed()
+        assert {("memlock_root", one), ("memlock_user", one)} <= failed
+        assert "read_latency" in {check for check, _ in failed}
+        assert ("memlock_root", other) not in failed
+
+
+def test_a_path_that_rdma_and_large_packets_do_not_pass(proved: Fabric) -> None:
+    """As a firewall on the way, and a switch port that was left at 1400 bytes."""
+    one, other = WORKERS
+    port = ["ip", "link", "set", f"ipu{proved.bed.number}-{one}-f", "mtu"]
+    with changed(proved, other, BLOCKED, "nft delete table netdev fault"):
+        subprocess.run([*port, "1400"], check=True)
+        try:
+            assert proved.verify().code != 0
+        finally:
+            subprocess.run([*port, "1500"], check=True)
+        failed = {check for check, _ in proved.failed()}
+        assert {"rping", "full_size"} <= failed
+        assert not failed & {"ping", "rdma_link", "gid", "rdma_files"}
+
+
+def test_a_module_that_the_device_plugin_needs(proved: Fabric) -> None:
+    node = WORKERS[1]
+    with changed(proved, node, "modprobe --remove ib_umad", "modprobe ib_umad"):
+        restart_plugin(proved, node)
+        wait_for_resource(proved, node, there=False)
+        result = proved.verify()
+        assert result.code != 0
+        assert "rdma-modules" in result.text
+        assert ("rdma_resource", node) in proved.failed()
+    restart_plugin(proved, node)
+    wait_for_resource(proved, node, there=True)
+
+
+def test_proved_again_after_restarts_and_a_reboot(proved: Fabric) -> None:
+    one, other = WORKERS
+    restart_plugin(proved, one)
+    proved.bed.on(one, "systemctl restart containerd kubelet")
+    proved.bed.reboot(other)
+    for node in WORKERS:
+        wait_for_resource(proved, node, there=True)
+    assert proved.verify().code == 0
+    assert proved.failed() == set()

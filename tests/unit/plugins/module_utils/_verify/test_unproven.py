@@ -1,0 +1,126 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every reason of docs/proof.md why a check is not made: it is unproven where the plan asks for it, else skipped."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, outcome
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
+
+Facts = t.Dict[str, t.Any]
+PAGE = (ROOT / "docs/proof.md").read_text(encoding="utf-8")
+
+
+def rows(status: str) -> t.Dict[str, t.Set[str]]:
+    """The checks of each reason, from one table of the page."""
+    section = re.split(r"^## ", PAGE, flags=re.MULTILINE)
+    text = next(part for part in section if part.startswith(status.capitalize()))
+    found = re.findall(r"^\| (.+?) \| (`[^|]+) \|", text, re.MULTILINE)
+    return {reason: set(re.findall(r"`([^`]+)`", checks)) for reason, checks in found}
+
+
+ROWS = [(status, reason, checks) for status in ("unproven", "skipped") for reason, checks in rows(status).items()]
+STOPPED = {**{key: fabrics.pod("w1")[key] for key in ("host", "pod", "networks")}, "state": "failed", "reason": "no"}
+NO_PODS = {"pods/cp1": {**STOPPED, "host": "cp1"}, "pods/w1": STOPPED, "pairs": [], "traffic": [], "host_traffic": []}
+MISSING = [{**test, "missing": True} for test in fabrics.probe()["traffic"]]
+BLOCKED = [{**test, "blocked": test["check"] != "rping"} for test in fabrics.probe()["traffic"]]
+NO_COUNTERS = [{**test, "moved": 2 * [{"rdma": {}, "interfaces": {}}]} for test in fabrics.probe()["traffic"]]
+NO_DEVICE = [{**test, "sent": {**test["sent"], "device": ""}} for test in fabrics.probe()["traffic"]]
+NO_TOOL = {"links": None, "tool_missing": True}
+PLANNED = "networks/0"
+
+
+class Case(t.NamedTuple):
+    """What is changed in a good plan, in what a good probe saw, and in what the site expects."""
+
+    probe: t.Mapping[str, t.Any] = {}
+    plan: t.Mapping[str, t.Any] = {}
+    expect: t.Mapping[str, t.Any] = {}
+
+
+CASES: t.Dict[str, Case] = {
+    "the probe pod of this node does not run": Case(NO_PODS),
+    "needs pods with an address on two nodes": Case({"pairs": [], "traffic": []}),
+    "no pod has an address on this network": Case(NO_PODS),
+    "the pod has no address on this network": Case({"pods/w1/root/links/net1/addresses": []}),
+    "the image has no `ip` command": Case(
+        {"pods/w1/root": {**fabrics.pod("w1")["root"], **NO_TOOL}},
+    ),
+    "the image's ping:": Case({"pairs/0/small": fabrics.NO_PING}),
+    "the image's ping cannot forbid fragments": Case({"pairs/0/full": {**fabrics.NO_REPLY, "supported": False}}),
+    "is not in the image tools": Case({"traffic": MISSING}),
+    "rping failed between these pods": Case({"traffic": BLOCKED}),
+    "the port's rate is not known, and the pairs are too few to compare": Case(
+        {},
+        {"hosts/cp1/links/rdma-net/rate_gbps": 0, "hosts/w1/links/rdma-net/rate_gbps": 0},
+        {"rdma_bandwidth": "auto", "rdma_latency": "auto"},
+    ),
+    "only measured": Case(expect={"rdma_bandwidth": "0", "rdma_latency": "0"}),
+    "no RDMA test ran between these pods": Case({"traffic": MISSING}),
+    "in the pods no counters of": Case({"traffic": NO_COUNTERS}),
+    "no RDMA device has the pod's address": Case(
+        {"pods/cp1/rdma/gids": [], "pods/w1/rdma/gids": [], "traffic": NO_DEVICE}
+    ),
+    "the image has neither nc nor bash": Case({"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 127, "seen": ""}}),
+    "no pod to ask from": Case(NO_PODS),
+    "gc-hosttraffictest is not in the image": Case({"host_traffic/0/missing": True}),
+    "no IPU node has a running pod with RDMA": Case({"host_traffic": []}),
+    "planned without RDMA": Case({"traffic": [], "host_traffic": []}, {f"{PLANNED}/rdma": False}),
+    "no V-IPU partition was given for it (verify_ipu_partition)": Case(
+        {"host_traffic": []}, expect={"ipu_partition": ""}
+    ),
+    "IPU checks are off": Case({"host_traffic": []}, expect={"ipu": False}),
+    "no V-IPU controller in the plan": Case(
+        {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
+    ),
+    "the plan has no node labels": Case({}, {"vipu/node_labels": {}}),
+    "the plan has no subnet for this network": Case({}, {f"{PLANNED}/subnet": None, f"{PLANNED}/subnets": []}),
+    "before the first address is given out": Case({"pools": []}, {f"{PLANNED}/ipam": {"type": "whereabouts"}}),
+    "the plan has no MTU for this network": Case(
+        {"pairs/0/full": None},
+        {f"{PLANNED}/mtu": 0, "hosts/cp1/links/rdma-net/mtu": 0, "hosts/w1/links/rdma-net/mtu": 0},
+    ),
+    "the network has no gateway": Case(),
+    "not installed by Helm": Case({"releases": []}),
+    "there is no DaemonSet of multus": Case({"addons/multus": []}),
+}
+
+
+def checked(reason: str, allow: t.Sequence[str] = ()) -> t.List[Check]:
+    case = CASES[reason]
+    planned, probe = fabrics.spiderpool() if "gateway" in reason else (fabrics.plan(), fabrics.probe())
+    if "gateway" in reason:
+        planned["networks"][0]["subnet"]["gateway"] = ""
+    for facts, changes in ((planned, case.plan), (probe, case.probe)):
+        for path, value in changes.items():
+            fabrics.put(facts, path, value)
+    return check_fabric(planned, probe, fabrics.EXPECT._replace(allow_unproven=allow, **case.expect))
+
+
+@pytest.mark.parametrize(("status", "reason", "named"), ROWS, ids=[reason for _status, reason, _named in ROWS])
+def test_a_reason_is_unproven_or_skipped_as_the_page_says(status: str, reason: str, named: t.Set[str]) -> None:
+    checks = checked(reason)
+    found = [check for check in checks if reason in check.seen]
+    assert {check.check for check in found} == named
+    assert {check.status for check in found} == {status}
+    assert all(bool(check.next) == (status == "unproven") for check in found)
+
+
+@pytest.mark.parametrize("reason", rows("unproven"))
+def test_what_is_unproven_counts_until_a_site_accepts_all_of_it(reason: str) -> None:
+    checks = checked(reason)
+    names = sorted({check.check for check in checks if check.status == "unproven"})
+    failed = any(check.status == "failed" for check in checks)
+    for allowed, expected in (([], "unproven"), (names[1:], "unproven"), (names, "proved")):
+        assert outcome(checked(reason, allowed)) == ("failed" if failed else expected)
+
+
+def test_the_page_and_the_tests_have_the_same_reasons() -> None:
+    assert [reason for _status, reason, _named in ROWS] == list(CASES)
