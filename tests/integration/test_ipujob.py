@@ -163,7 +163,7 @@ def test_logs_are_whole_though_the_pods_are_cleaned_up_at_once(
     assert (tmp_path / "logs/train-worker-0.main.log").exists()
 
 
-def test_a_failure_says_why_now_and_at_the_next_run_until_it_is_made_anew(jobs: Modules, operator: Operator) -> None:
+def test_a_failure_says_why_now_and_at_the_next_run_until_it_is_recreated(jobs: Modules, operator: Operator) -> None:
     operator.scripts["fails"] = [runs("Traceback", "ValueError: no IPU"), idle, idle, ends(3)]
     options = {**JOB, "name": "fails", "state": "finished"}
     for _time in range(2):

@@ -89,7 +89,7 @@ def network_fault(pod: Object, network: Name) -> str:
         return "multus did not attach it"
     before = set(query('[?"default"].ips[]', status))
     if before and not before & own:
-        return f"its network was made anew without multus: multus gave it {min(before)}, now it has {min(own)}"
+        return f"its network was recreated without multus: multus gave it {min(before)}, now it has {min(own)}"
     return ""
 
 

@@ -13,6 +13,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Obje
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
+# The network operator sets these itself, when it gets to a node.
+OPERATORS_LABELS = "network.nvidia.com/operator."
 
 
 class WantedObject(t.TypedDict):
@@ -25,10 +27,6 @@ class WantedObject(t.TypedDict):
     field: str  # of a custom resource, as JMESPath
     value: str  # empty: the object only has to be there
     reason: str  # of the condition Ready; empty: any
-
-
-# The network operator sets these itself, when it gets to a node.
-OPERATORS_LABELS = "network.nvidia.com/operator."
 
 
 class ReadyOptions(t.TypedDict):

@@ -67,7 +67,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "workloads": CheckType(
         "Running pods are attached",
         "network",
-        "Delete the pods that are named, so that they are made anew: a pod does not get a network later.",
+        "Delete the pods that are named, so that they are recreated: a pod does not get a network later.",
     ),
     "interface": CheckType(
         "Pod has the interface",

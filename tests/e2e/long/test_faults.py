@@ -320,7 +320,7 @@ def test_pods_that_start_while_multus_is_away(finished: Bed, heal: contextlib.Ex
     finished.on("cp1", f"{KUBECTL} wait --for condition=Ready --timeout 120s pod trainer")
     found = failures(finished)
     named(found, "multus", "no network status", node="w1", network="rdma-net")
-    named(found, "workloads", "default/trainer on w1: its network was made anew", network="rdma-net")
+    named(found, "workloads", "default/trainer on w1: its network was recreated", network="rdma-net")
     assert not [check for check in found if check["check"] == "multus" and check["node"] != "w1"]
 
 
@@ -468,7 +468,7 @@ def test_services_are_restarted(finished: Bed, heal: contextlib.ExitStack) -> No
 
 
 def test_a_host_reboots(finished: Bed, heal: contextlib.ExitStack) -> None:
-    """Its pods may start before multus does; then they are named, and made anew the fabric is whole."""
+    """Its pods may start before multus does; then they are named, and once they are recreated the fabric is whole."""
     run_pods(finished, heal, pod("w1", "trainer"))
     before = finished.on("w1", "systemctl show kubelet -p ActiveEnterTimestampMonotonic")
     machine("podman", "--runtime", "runc", "restart", "--time", "10", f"ipu-fabric-{finished.number}-w1")

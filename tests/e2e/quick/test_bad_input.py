@@ -90,9 +90,9 @@ def test_vipu_has_no_answer_that_can_be_used(bare: Bed, mode: str) -> None:
         refused(bare, {"vipu": 1})
 
 
-@pytest.mark.parametrize(("variables", "checks"), VARIABLES)
-def test_variables(bare: Bed, variables: dict[str, Any], checks: dict[str, int]) -> None:
-    refused(bare, checks, **variables)
+@pytest.mark.parametrize(("wrong", "checks"), VARIABLES)
+def test_variables(bare: Bed, wrong: dict[str, Any], checks: dict[str, int]) -> None:
+    refused(bare, checks, **wrong)
 
 
 @pytest.mark.fault("a firewall blocks a port between two hosts")
@@ -100,7 +100,7 @@ def test_variables(bare: Bed, variables: dict[str, Any], checks: dict[str, int])
     ("rule", "seen"),
     [
         ("INPUT -p tcp --dport 6443 -j DROP", "no answer: w1 to cp1"),
-        ("INPUT -p udp --dport 8472 -j REJECT", "refused: w1 to cp1"),
+        ("INPUT -p udp --dport 4789 -j REJECT", "refused: w1 to cp1"),
     ],
 )
 def test_a_firewall_on_the_control_plane(bare: Bed, rule: str, seen: str) -> None:

@@ -58,7 +58,7 @@ def test_whole_second(exact, whole):
     assert job_logs.whole_second(exact) == whole
 
 
-def test_a_file_gets_its_name_at_the_end_and_is_written_anew_only_when_it_differs(tmp_path):
+def test_a_file_gets_its_name_at_the_end_and_is_rewritten_only_when_it_differs(tmp_path):
     def write(*lines):
         log = job_logs.ContainerLog("p.c", str(tmp_path), 2)
         for number, line in enumerate(lines):

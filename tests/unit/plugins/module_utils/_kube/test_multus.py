@@ -73,7 +73,7 @@ def running(status=STATUS, ips=("10.244.1.5",), **more):
         (running(status=STATUS[:1]), "did not attach"),
         (running(status=""), "did not attach"),
         (running(status="{broken"), "did not attach"),
-        (running(ips=["10.244.1.9"]), "made anew without multus: multus gave it 10.244.1.5, now it has 10.244.1.9"),
+        (running(ips=["10.244.1.9"]), "recreated without multus: multus gave it 10.244.1.5, now it has 10.244.1.9"),
         (running(status="", ips=[]), ""),
         (running(status="", spec={"hostNetwork": True}), ""),
         ({**running(status=""), "status": {"phase": "Pending"}}, ""),
