@@ -9,6 +9,8 @@ Several faults a run, each on a node of its own: a proof takes minutes here.
 from __future__ import annotations
 
 import contextlib
+import json
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -32,6 +34,11 @@ def changed(fabric: Fabric, host: str, fault: str, cure: str) -> Iterator[None]:
 
 def restart_plugin(fabric: Fabric, node: str) -> None:
     fabric.bed.on("cp1", f"{KUBECTL} {PLUGIN.format('delete', node)}")
+
+
+def set_plugin_config(config: str) -> str:
+    patch = json.dumps({"spec": {"rdmaSharedDevicePlugin": {"config": config}}})
+    return f"{KUBECTL} patch nicclusterpolicy nic-cluster-policy --type merge --patch {shlex.quote(patch)}"
 
 
 def allocatable(fabric: Fabric, node: str) -> int:
@@ -105,6 +112,20 @@ def test_a_module_that_the_device_plugin_needs(proved: Fabric) -> None:
         assert ("rdma_resource", node) in proved.failed()
     restart_plugin(proved, node)
     wait_for_resource(proved, node, there=True)
+
+
+def test_the_device_plugin_selects_no_nic(proved: Fabric) -> None:
+    policy = proved.bed.kubectl("get nicclusterpolicy nic-cluster-policy")
+    config = policy["spec"]["rdmaSharedDevicePlugin"]["config"]
+    wrong = config.replace('"ens8"', '"ens99"')
+    assert wrong != config
+    with changed(proved, "cp1", set_plugin_config(wrong), set_plugin_config(config)):
+        for node in WORKERS:
+            wait_for_resource(proved, node, there=False)
+        assert proved.verify().code != 0
+        assert {("rdma_resource", node) for node in WORKERS} <= proved.failed()
+    for node in WORKERS:
+        wait_for_resource(proved, node, there=True)
 
 
 def test_proved_again_after_restarts_and_a_reboot(proved: Fabric) -> None:
