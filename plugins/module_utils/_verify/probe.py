@@ -307,16 +307,20 @@ class PairTest(t.NamedTuple):
     client: End
     server: End
     port: int
+    client_device: str  # RDMA device of the network in the pod; empty: not known
+    server_device: str
 
 
 def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
     """RDMA tests over the pairs of every RDMA network, at the same time where no NIC has two of them."""
     jobs: t.List[PairTest] = []
     for network in sorted(pod_data.rdma_networks(run.plan)):
-        ends = pod_data.ends(pods, network)
+        ends, devices = pod_data.ends(pods, network), pod_data.devices_on(pods, network)
+        names = {node: devices[node].name if node in devices else "" for node in ends}
         for a, b in pairs.choose_directed(sorted(ends), run.options.max_pairs):
             # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
-            jobs.append(PairTest(network, ends[a], ends[b], FIRST_PORT + len(jobs) % PORTS))
+            port = FIRST_PORT + len(jobs) % PORTS
+            jobs.append(PairTest(network, ends[a], ends[b], port, names[a], names[b]))
 
     def nics(test: PairTest) -> t.Iterator[t.Tuple[str, str]]:
         for node in (test.client.node, test.server.node):
@@ -356,8 +360,8 @@ def measure(run: Run, test: Traffic, job: PairTest) -> None:
     limit = TRAFFIC_SECONDS + 10
     about = [test["check"], job.server.address, job.client.address, str(job.port), str(TRAFFIC_SECONDS)]
     with ThreadPoolExecutor(1) as one:
-        waiting = one.submit(run_in, run, job.server.pod, "rdma", ["serve", *about], limit)
-        client = run_in(run, job.client.pod, "rdma", ["ask", *about], limit)
+        waiting = one.submit(run_in, run, job.server.pod, "rdma", ["serve", *about, job.server_device], limit)
+        client = run_in(run, job.client.pod, "rdma", ["ask", *about, job.client_device], limit)
         server = waiting.result()
     asked, served = parsers.sections(client.text), parsers.sections(server.text)
     answer = asked.get("client", parsers.Answer(1, client.error))

@@ -90,8 +90,9 @@ reach() {
     section small ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
 }
 
-# serve and ask CHECK SERVER CLIENT PORT SECONDS: the two ends of an RDMA test, by the addresses of both pods.
-# rdma_cm picks the device and the GID from the addresses, so no index is hard-coded.
+# serve and ask CHECK SERVER CLIENT PORT SECONDS DEVICE: the two ends of an RDMA test, by the addresses of both pods.
+# rdma_cm picks the device and the GID from the addresses, so no index is hard-coded. Without a device's name perftest
+# first looks at the node's first device, and fails if that one's port is down.
 serve() {
     counted server measure serve "$@"
 }
@@ -123,9 +124,9 @@ ask_again() {
     done
 }
 
-# measure END CHECK SERVER CLIENT PORT SECONDS
+# measure END CHECK SERVER CLIENT PORT SECONDS DEVICE
 measure() {
-    end_is=$1 check=$2 server=$3 client=$4 port=$5 seconds=$6
+    end_is=$1 check=$2 server=$3 client=$4 port=$5 seconds=$6 device=$7
     case $check-$end_is in
     rping-serve) set -- rping -s -a "$server" -C 10 ;;
     rping-ask) set -- rping -c -a "$server" -I "$client" -C 10 -v -V ;;
@@ -134,6 +135,7 @@ measure() {
     read_latency-*) set -- ib_read_lat -R -F -p "$port" ;;
     esac
     if [ "$check" != rping ]; then
+        [ -z "$device" ] || set -- "$@" -d "$device"
         case $server in *:*) set -- "$@" --ipv6-addr ;; esac
         [ "$end_is" = serve ] || set -- "$@" "$server"
     fi

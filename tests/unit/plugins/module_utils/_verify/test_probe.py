@@ -21,7 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import cluster_facts, probe, report
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import cluster_facts, parsers, probe, report
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_traffic
@@ -323,6 +323,25 @@ def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypa
     assert seen[0] == most
     assert len(traffic) == 3 * 2 * 3  # networks, directions, tests
     assert len(set(ports)) == 3 * 2
+
+
+def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself it looks at the node's first device, which may be down, or of another kind."""
+    told: t.Set[t.Tuple[str, str, str]] = set()
+
+    def measured(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        told.add((command[0], pod, command[6]))
+        return probe.Output(f"@@ {'client' if command[0] == 'ask' else 'server'}\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", measured)
+    planned, pods = rails(shared=False)
+    planned["networks"] = planned["networks"][:1]
+    pods["n0"]["rdma"]["gids"] = [{"device": "mlx5_3", "gid": parsers.gid_of("10.1.0.0")}]
+    pods["n0"]["rdma"]["classes"] = []
+    with ThreadPoolExecutor(4) as pool:
+        probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    ends = (("serve", "ask"), (("probe-n0", "mlx5_3"), ("probe-n1", "")))
+    assert told == {(what, *end) for what in ends[0] for end in ends[1]}
 
 
 def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,26 +153,28 @@ def test_an_unknown_mtu_leaves_the_full_size_out(image: Image) -> None:
 
 
 @pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("device", ["", "mlx5_3"])
 @pytest.mark.parametrize(
     ("check", "served", "asked"),
     [
         ("rping", "rping -s -a {server} -C 10", "rping -c -a {server} -I {client} -C 10 -v -V"),
         (
             "write_bandwidth",
-            "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{six}",
-            "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{six} {server}",
+            "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{device}{six}",
+            "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{device}{six} {server}",
         ),
-        ("read_latency", "ib_read_lat -R -F -p 18515{six}", "ib_read_lat -R -F -p 18515{six} {server}"),
+        ("read_latency", "ib_read_lat -R -F -p 18515{device}{six}", "ib_read_lat -R -F -p 18515{device}{six} {server}"),
     ],
 )
 def test_traffic_needs_no_gid_index_and_knows_ipv6(
-    image: Image, check: str, served: str, asked: str, family: int
+    image: Image, check: str, served: str, asked: str, device: str, family: int
 ) -> None:
     for tool in ("rping", "ib_write_bw", "ib_read_lat"):
         image.add(tool)
     server, client = ("10.5.0.138", "10.5.0.130") if family == 4 else ("fd00::138", "fd00::130")
     words = {"server": server, "client": client, "six": " --ipv6-addr" if family == 6 else ""}
-    about = (check, server, client, "18515", "5")
+    words["device"] = f" -d {device}" if device else ""
+    about = (check, server, client, "18515", "5", device)
     assert image.answers("serve", *about)["server"] == parsers.Answer(0, served.format(**words))
     assert image.answers("ask", *about)["client"] == parsers.Answer(0, asked.format(**words))
 
@@ -192,7 +194,7 @@ def test_counters_are_read_before_and_after_a_test(image: Image, tmp_path: Path)
     says = 'echo "[{\\"ifname\\":\\"rxe0\\",\\"port\\":1,\\"sent_pkts\\":${n:-0}}]"'
     image.add("rdma", f"test $1 = -j && test -e {tmp_path}/moved && n=1; {says}")
     script = SCRIPT.replace("SYSFS=/sys/class", f"SYSFS={tmp_path}/class")
-    argv = [str(image.path / "sh"), "-c", script, "pod.sh", "serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5"]
+    argv = [str(image.path / "sh"), "-c", script, "pod.sh", "serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5", ""]
     text = subprocess.run(argv, env={"PATH": str(image.path)}, capture_output=True, text=True, check=True).stdout
     assert parsers.read_moved(parsers.sections(text)) == {
         "rdma": {"mlx5_0": {"bytes": 4000, "requests": 3}, "rxe0": {"packets": 1}},
@@ -203,7 +205,7 @@ def test_counters_are_read_before_and_after_a_test(image: Image, tmp_path: Path)
 def test_counters_that_cannot_be_read_are_none(image: Image) -> None:
     image.add("rping")
     image.add("grep", "exit 1")
-    answers = image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5")
+    answers = image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5", "")
     assert answers["server"].rc == 0
     assert parsers.read_moved(answers) == {"rdma": {}, "interfaces": {}}
 
@@ -211,14 +213,14 @@ def test_counters_that_cannot_be_read_are_none(image: Image) -> None:
 def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path) -> None:
     count = tmp_path / "count"
     image.add("rping", f"echo x >>{count}; test $(wc -l <{count}) -ge 3")
-    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "5")["client"]
+    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "5", "")["client"]
     assert answer.rc == 0
     assert len(count.read_text(encoding="utf-8").splitlines()) == 3
 
 
 def test_a_test_that_hangs_is_ended(image: Image) -> None:
     image.add("rping", "exec sleep 30")
-    assert image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "0.2")["server"].rc == 124
+    assert image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "0.2", "")["server"].rc == 124
 
 
 def test_host_traffic_is_told_its_partition(image: Image) -> None:
