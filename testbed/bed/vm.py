@@ -87,6 +87,10 @@ BOOT_SECONDS = 900  # a minute on a quiet machine
 # ---- the disk -------------------------------------------------------------------------------------------------------
 
 
+# Nothing of the machine that built a disk, and no identity that all its machines would share, stays on it.
+OWN = "etc/resolv.conf etc/apt/sources.list etc/hostname var/lib/dbus/machine-id"
+
+
 def _write(tree: Path, files: dict[str, str]) -> None:
     for name, content in files.items():
         file = tree / name
@@ -107,7 +111,7 @@ class Disk:
     @property
     def key(self) -> str:
         parts = (self.packages, self.files, self.enabled, self.disabled)
-        return digest(SUITE, KERNEL_SUITE, *parts, MASKED, DISK)
+        return digest(SUITE, KERNEL_SUITE, *parts, MASKED, DISK, OWN)
 
     @property
     def stored_name(self) -> str:
@@ -128,8 +132,8 @@ class Disk:
         run("systemctl", f"--root={tree}", "enable", *self.enabled.split())
         run("systemctl", f"--root={tree}", "disable", *self.disabled.split())
         run("systemctl", f"--root={tree}", "mask", *MASKED.split())
-        for own in {"etc/resolv.conf", "etc/apt/sources.list", "etc/hostname"} - self.files.keys():
-            (tree / own).unlink(missing_ok=True)  # nothing of the machine that built it stays
+        for own in set(OWN.split()) - self.files.keys():
+            (tree / own).unlink(missing_ok=True)
         shutil.rmtree(tree / "var/lib/apt/lists")
         kernel = next((tree / "boot").glob("vmlinuz-*"))
         release = kernel.name.removeprefix("vmlinuz-")
