@@ -73,9 +73,10 @@ MASKED = (
     "systemd-networkd-wait-online.service systemd-firstboot.service getty.target serial-getty@ttyS0.service "
     "modprobe@drm.service modprobe@efi_pstore.service systemd-pstore.service e2scrub_reap.service dev-hugepages.mount"
 )
-# Mitigations and audits cost much under emulation, and protect nothing here.
+# Mitigations, audits and statistics of memory cost much under emulation, and are of no use here.
 BOOT = (
     "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0 "
+    "damon_stat.enabled=N "
     # On a busy machine everything takes many times as long, and nothing of it is a fault.
     "systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0"
 )
