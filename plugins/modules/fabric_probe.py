@@ -54,6 +54,10 @@ options:
     description: Seconds that the pods may take to start, pulling their image included.
     type: int
     default: 300
+  command_timeout:
+    description: Seconds that a ping or an RDMA test between two pods may take.
+    type: int
+    default: 30
   max_pairs:
     description:
       - Up to this many pairs of nodes, all are tried on each network; beyond it, a ring and its diameters.
@@ -168,6 +172,7 @@ def main() -> None:
         image={"type": "str", "default": "docker.io/nicolaka/netshoot:v0.14"},
         rdma_image={"type": "str", "default": "nvcr.io/nvidia/doca/doca:3.3.0-full-rt-host"},
         timeout={"type": "int", "default": 300},
+        command_timeout={"type": "int", "default": 30},
         max_pairs={"type": "int", "default": 100},
         forks={"type": "int", "default": 32},
         ipu={"type": "bool", "default": True},

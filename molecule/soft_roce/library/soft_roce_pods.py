@@ -141,10 +141,8 @@ def main() -> None:
         name: {"host": name, "pod": name.replace("h", "p"), "networks": [NETWORK], "state": "running", "reason": ""}
         for name in hosts
     }
-    options = Options(module.params["script"], "", "the VM", "", 60, 12, 4, False, "", 0)
+    options = Options(module.params["script"], "", "the VM", "", 60, 60, 12, 4, False, "", 0)
     prober.run_in = run_in
-    # One emulated processor plays both ends, while others may use the machine below it.
-    prober.ASK_SECONDS = prober.PING_SECONDS = prober.TRAFFIC_SECONDS = 60
     facts: Facts = {"nodes": {}, "host_traffic": [], "rdma_image": "the VM", "pods": pods, "pairs": [], "traffic": []}
     with ThreadPoolExecutor(4) as pool:
         run = prober.Run(t.cast(t.Any, None), plan, options, pool)

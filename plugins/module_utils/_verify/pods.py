@@ -27,7 +27,8 @@ class Options(t.NamedTuple):
     namespace: str
     image: str
     rdma_image: str
-    timeout: int  # seconds
+    timeout: int  # seconds until the pods run
+    command_timeout: int  # seconds that a ping or an RDMA test may take
     max_pairs: int
     forks: int
     ipu: bool

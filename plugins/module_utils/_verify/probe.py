@@ -43,9 +43,7 @@ with contextlib.suppress(ImportError):  # connect() says what is missing
 
 SETTLE_SECONDS = 5
 EVENTS_SECONDS = 2  # only a slow start is worth the question
-ASK_SECONDS = 60
-PING_SECONDS = 30
-TRAFFIC_SECONDS = 30
+TIMED_OUT = 124  # exit code of `timeout`
 HOST_TRAFFIC_SECONDS = 300
 FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are from it on
 TRAFFIC_TOOLS = {"rping": "rping", "write_bandwidth": "ib_write_bw", "read_latency": "ib_read_lat"}  # by check
@@ -268,7 +266,8 @@ def ask_pods(run: Run, pods: Pods) -> None:
         jobs.append((pod, "user", ["limits"]))
         if rdma & set(pod["networks"]):
             jobs.append((pod, "rdma", ["rdma", *RDMA_TOOLS]))
-    outputs = run.pool.map(lambda job: run_in(run, job[0]["pod"], job[1], job[2], ASK_SECONDS), jobs)
+    seconds = 2 * run.options.command_timeout
+    outputs = run.pool.map(lambda job: run_in(run, job[0]["pod"], job[1], job[2], seconds), jobs)
     for (pod, container, _command), output in zip(jobs, outputs):
         if container == "root":
             pod["root"] = parsers.read_network(*output)
@@ -290,7 +289,7 @@ def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:
     def ping(job: t.Tuple[str, int, End, End]) -> PingPair:
         network, mtu, a, b = job
         payload = str(parsers.ping_payload(b.address, mtu))
-        output = run_in(run, a.pod, "root", ["reach", b.address, a.interface, payload], PING_SECONDS)
+        output = run_in(run, a.pod, "root", ["reach", b.address, a.interface, payload], run.options.command_timeout)
         pair: PingPair = {
             "network": network, "from": a.node, "to": b.node, "address": b.address, "mtu": mtu, "error": output.error
         }  # fmt: skip
@@ -357,8 +356,9 @@ def measure_pair(run: Run, pods: Pods, job: PairTest) -> t.List[Traffic]:
 
 def measure(run: Run, test: Traffic, job: PairTest) -> None:
     """Start the server in a thread of its own, run the client, and add its figure."""
-    limit = TRAFFIC_SECONDS + 10
-    about = [test["check"], job.server.address, job.client.address, str(job.port), str(TRAFFIC_SECONDS)]
+    seconds = run.options.command_timeout
+    limit = seconds + 10
+    about = [test["check"], job.server.address, job.client.address, str(job.port), str(seconds)]
     with ThreadPoolExecutor(1) as one:
         waiting = one.submit(run_in, run, job.server.pod, "rdma", ["serve", *about, job.server_device], limit)
         client = run_in(run, job.client.pod, "rdma", ["ask", *about, job.client_device], limit)
@@ -368,9 +368,14 @@ def measure(run: Run, test: Traffic, job: PairTest) -> None:
     other = served.get("server", parsers.Answer(1, server.error))
     figure = parsers.read_traffic(test["check"], answer.text)
     test["rc"], test["value"], test["unit"] = answer.rc, figure["value"], figure["unit"]
-    test["seen"] = f"client: {parsers.last_line(answer.text)}; server: {parsers.last_line(other.text)}"
+    ends = {"client": answer, "server": other}
+    test["seen"] = "; ".join(f"{name}: {_last_words(end, seconds)}" for name, end in ends.items())
     test["sent"] = parsers.read_sent(test["check"], answer.text)
     test["moved"] = [parsers.read_moved(asked), parsers.read_moved(served)]
+
+
+def _last_words(end: parsers.Answer, seconds: int) -> str:
+    return f"no end within {seconds} s" if end.rc == TIMED_OUT else parsers.last_line(end.text)
 
 
 def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:

@@ -7,7 +7,6 @@
 # Short, and plain POSIX: the text travels in the URL of an exec, and images may have BusyBox only.
 
 SYSFS=/sys/class
-LISTEN_SECONDS=6 # an exec on a busy node takes a while
 
 # section NAME COMMAND...: the output of a command between two marks, so that one exec answers many questions.
 section() {
@@ -115,9 +114,10 @@ counters() {
     true
 }
 
-# The server needs a moment to listen: whatever fails within some seconds is tried again.
+# The server needs a moment to listen, as an exec on a busy node takes a while: whatever fails within a fifth of the
+# time is tried again.
 ask_again() {
-    end=$(($(date +%s) + LISTEN_SECONDS))
+    end=$(($(date +%s) + $5 / 5))
     until measure ask "$@"; do
         [ "$(date +%s)" -lt "$end" ] || exit 1
         sleep 0.5

@@ -96,7 +96,7 @@ def plan(count: int = 2) -> Facts:
 
 
 def options(**changes: t.Any) -> pod_data.Options:
-    return pod_data.Options("", "verify", "tools", "", 60, 100, 8, False, "", 0)._replace(**changes)
+    return pod_data.Options("", "verify", "tools", "", 60, 30, 100, 8, False, "", 0)._replace(**changes)
 
 
 def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
@@ -342,6 +342,26 @@ def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPa
         probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
     ends = (("serve", "ask"), (("probe-n0", "mlx5_3"), ("probe-n1", "")))
     assert told == {(what, *end) for what in ends[0] for end in ends[1]}
+
+
+@pytest.mark.parametrize(
+    ("rc", "text", "seen"),
+    [
+        (124, "Device not recognized to implement inline feature. Disabling it", "no end within 7 s"),
+        (1, "Unable to open device\nDevice not recognized to implement inline feature", "Unable to open device"),
+        (1, "", "no output"),
+    ],
+)
+def test_a_test_that_fails_says_why(rc: int, text: str, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        assert (command[5], timeout) == ("7", 17)
+        return probe.Output(f"@@ {'client' if command[0] == 'ask' else 'server'}\n{text}\n@@ rc {rc}\n", "")
+
+    monkeypatch.setattr(probe, "run_in", measured)
+    planned, pods = rails(shared=False)
+    with ThreadPoolExecutor(4) as pool:
+        tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(command_timeout=7), pool), pods)
+    assert {test["seen"] for test in tests if test["check"] == "rping"} == {f"client: {seen}; server: {seen}"}
 
 
 def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,8 @@ def test_counters_are_read_before_and_after_a_test(image: Image, tmp_path: Path)
     says = 'echo "[{\\"ifname\\":\\"rxe0\\",\\"port\\":1,\\"sent_pkts\\":${n:-0}}]"'
     image.add("rdma", f"test $1 = -j && test -e {tmp_path}/moved && n=1; {says}")
     script = SCRIPT.replace("SYSFS=/sys/class", f"SYSFS={tmp_path}/class")
-    argv = [str(image.path / "sh"), "-c", script, "pod.sh", "serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "5", ""]
+    about = ["rping", "10.5.0.138", "10.5.0.130", "18515", "5", ""]
+    argv = [str(image.path / "sh"), "-c", script, "pod.sh", "serve", *about]
     text = subprocess.run(argv, env={"PATH": str(image.path)}, capture_output=True, text=True, check=True).stdout
     assert parsers.read_moved(parsers.sections(text)) == {
         "rdma": {"mlx5_0": {"bytes": 4000, "requests": 3}, "rxe0": {"packets": 1}},
@@ -213,7 +214,7 @@ def test_counters_that_cannot_be_read_are_none(image: Image) -> None:
 def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path) -> None:
     count = tmp_path / "count"
     image.add("rping", f"echo x >>{count}; test $(wc -l <{count}) -ge 3")
-    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "5", "")["client"]
+    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "30", "")["client"]
     assert answer.rc == 0
     assert len(count.read_text(encoding="utf-8").splitlines()) == 3
 
