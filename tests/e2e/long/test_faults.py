@@ -42,24 +42,11 @@ def plan_findings(bed: Bed, **variables: Any) -> Checks:
 
 
 def prove(bed: Bed, **variables: Any) -> Result:
-    """The proof of site's own plan, which asks no host; with variables a new plan of them comes first."""
-    (bed.artifacts / "report.json").unlink(missing_ok=True)
+    """The proof of site's own plan; with variables a new plan of them comes first."""
     if variables:
+        (bed.artifacts / "report.json").unlink(missing_ok=True)
         return bed.play("verify", **QUICK, **variables)
-    play = {
-        "hosts": "localhost",
-        "gather_facts": False,
-        "roles": ["ipu.fabric.verify"],
-        "vars": {
-            "verify_plan": json.loads((bed.artifacts / "site.json").read_text()),
-            "verify_memlock": "8388608",
-            "verify_kubeconfig": str(bed.artifacts / "admin.conf"),
-            "verify_artifacts_dir": str(bed.artifacts),
-        },
-    }
-    playbook = bed.artifacts / "prove.yml"
-    playbook.write_text(json.dumps([play]))
-    return bed.play(str(playbook))
+    return bed.prove(json.loads((bed.artifacts / "site.json").read_text()))
 
 
 def failures(bed: Bed, **variables: Any) -> Checks:

@@ -58,10 +58,11 @@ def test_plan_names_what_hosts_lack(proved: Fabric) -> None:
     with (
         changed(proved, one, "ip link set ens8 down", "ip link set ens8 up && networkctl reconfigure ens8"),
         changed(proved, other, "rdma link delete rxe0", f"{INSIDE} rdma link add rxe0 type rxe netdev ens8"),
+        changed(proved, other, "modprobe --remove ib_umad", "modprobe ib_umad"),
     ):
         assert proved.bed.play("plan").code != 0
-        found = {(finding["check"], host) for finding in proved.bed.errors() for host in finding["hosts"]}
-        assert {("fabric-nic", one), ("fabric-nic", other)} <= found
+        found = {(finding["check"], host) for finding in proved.bed.plan()["findings"] for host in finding["hosts"]}
+        assert {("fabric-nic", one), ("fabric-nic", other), ("rdma-modules", other)} <= found
 
 
 LIMIT = "/etc/systemd/system/containerd.service.d/zz-fault.conf"
@@ -79,7 +80,7 @@ def test_limits_and_a_slow_path(proved: Fabric) -> None:
         changed(proved, one, LIMITED, f"rm {LIMIT} && {RESTART}"),
         changed(proved, other, SLOW, "tc qdisc del dev ens8 root"),
     ):
-        assert proved.verify(verify_rdma_latency=50000).code != 0
+        assert proved.prove(verify_rdma_latency=50000).code != 0
         failed = proved.failed()
         assert {("memlock_root", one), ("memlock_user", one)} <= failed
         assert "read_latency" in {check for check, _ in failed}
@@ -93,7 +94,7 @@ def test_a_path_that_rdma_and_large_packets_do_not_pass(proved: Fabric) -> None:
     with changed(proved, other, BLOCKED, "nft delete table netdev fault"):
         subprocess.run([*port, "1400"], check=True)
         try:
-            assert proved.verify().code != 0
+            assert proved.prove().code != 0
         finally:
             subprocess.run([*port, "1500"], check=True)
         failed = {check for check, _ in proved.failed()}
@@ -106,9 +107,7 @@ def test_a_module_that_the_device_plugin_needs(proved: Fabric) -> None:
     with changed(proved, node, "modprobe --remove ib_umad", "modprobe ib_umad"):
         restart_plugin(proved, node)
         wait_for_resource(proved, node, there=False)
-        result = proved.verify()
-        assert result.code != 0
-        assert "rdma-modules" in result.text
+        assert proved.prove().code != 0
         assert ("rdma_resource", node) in proved.failed()
     restart_plugin(proved, node)
     wait_for_resource(proved, node, there=True)
@@ -122,7 +121,7 @@ def test_the_device_plugin_selects_no_nic(proved: Fabric) -> None:
     with changed(proved, "cp1", set_plugin_config(wrong), set_plugin_config(config)):
         for node in WORKERS:
             wait_for_resource(proved, node, there=False)
-        assert proved.verify().code != 0
+        assert proved.prove().code != 0
         assert {("rdma_resource", node) for node in WORKERS} <= proved.failed()
     for node in WORKERS:
         wait_for_resource(proved, node, there=True)
@@ -135,5 +134,5 @@ def test_proved_again_after_restarts_and_a_reboot(proved: Fabric) -> None:
     proved.bed.reboot(other)
     for node in WORKERS:
         wait_for_resource(proved, node, there=True)
-    assert proved.verify().code == 0
+    assert proved.prove().code == 0
     assert proved.failed() == set()
