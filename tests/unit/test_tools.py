@@ -126,7 +126,7 @@ def test_packages_that_could_not_be_installed_are_installed_the_next_time(tmp_pa
     python.chmod(0o755)
     command = f'. {ROOT}/hack/lib.sh; where=$(venv_for {python} {lock}); echo "then $where"'
     environment = os.environ | {"IPU_FABRIC_CACHE": str(tmp_path / "cache")}
-    for _ in range(2):
+    for _run in range(2):
         done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode != 0
         assert "then" not in done.stdout
