@@ -107,7 +107,7 @@ def test_the_number_of_connections_grows_with_the_hosts():
 
 
 def test_nothing_is_asked_of_a_host_that_does_not_listen():
-    """Outside --limit, not reached, or another run has just begun: ports of services are asked for all the same."""
+    """Outside --limit, not reached, or another run has just begun: ports of running services are still probed."""
     hosts = bare()
     del hosts["cp1"]["listener"]
     hosts["cp1"]["host"]["ports_busy"] = [{"port": 6443, "process": "kube-apiserver"}]
