@@ -257,8 +257,9 @@ HARMLESS = "Device not recognized to implement inline feature"  # perftest says 
 
 
 def last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip() and HARMLESS not in line]
-    return lines[-1] if lines else "no output"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if HARMLESS not in line]
+    return (telling or lines or ["no output"])[-1]
 
 
 def read_pings(text: str) -> Pings:

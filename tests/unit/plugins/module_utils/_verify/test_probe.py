@@ -349,6 +349,7 @@ def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPa
     [
         (124, "Device not recognized to implement inline feature. Disabling it", "no end within 7 s"),
         (1, "Unable to open device\nDevice not recognized to implement inline feature", "Unable to open device"),
+        (1, "Device not recognized to implement inline feature", "Device not recognized to implement inline feature"),
         (1, "", "no output"),
     ],
 )
