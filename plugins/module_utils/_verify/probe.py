@@ -332,9 +332,16 @@ def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
     return results
 
 
+def tools_of(pod: PodFacts) -> t.Set[str]:
+    """Tools in the pod's image; where the exec that lists them failed, all are worth a try."""
+    if "rdma" not in pod:
+        return set()
+    return set(RDMA_TOOLS if pod["rdma"]["error"] else pod["rdma"]["tools"])
+
+
 def measure_pair(run: Run, pods: Pods, job: PairTest) -> t.List[Traffic]:
     """The tests of a pair, one after the other; where rping finds no way, the others would only wait for it."""
-    tools = [set(pods[end.node]["rdma"]["tools"] if "rdma" in pods[end.node] else ()) for end in job[1:3]]
+    tools = [tools_of(pods[end.node]) for end in (job.client, job.server)]
     results: t.List[Traffic] = []
     blocked = False
     for check, tool in TRAFFIC_TOOLS.items():
@@ -389,7 +396,7 @@ def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
         ipu = "ipu" in run.plan["hosts"][pod["host"]]["roles"] and node == pod_data.node_of(node)
         if not ipu or not controllers or "rdma" not in pod:
             continue
-        if HOST_TRAFFIC_TOOL not in pod["rdma"]["tools"]:
+        if HOST_TRAFFIC_TOOL not in tools_of(pod):
             results.append({"node": node, "missing": True})
             continue
         host, port = controllers[0]

@@ -46,6 +46,8 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
             if pod["state"] != "running" or rdma is None:
                 yield from (unproven(c, *NODE_POD, **where) for c in checks[1:])
+            elif rdma["error"]:
+                yield from (result(c, False, "facts from the pod", rdma["error"], **where) for c in checks[1:])
             else:
                 yield from device_checks(rdma, link["device"], addresses_of(pod, name), where)
 

@@ -232,6 +232,8 @@ LEAK = [{"address": "10.5.0.131", "pod": "default/a", "why": "no such pod runs"}
 TWICE = [{"address": "10.5.0.131", "pod": "a/b, a/c", "why": "two pods have it"}]
 OVERLAP = {"pool_overlap": "failed"}
 NO_EXEC = {"uid": None, "memlock": None, "error": "exec failed: no"}
+NO_RDMA_EXEC = {"files": [], "classes": [], "ports": {}, "gids": [], "tools": [], "error": "exec failed: no"}
+DEVICE_CHECKS = ("rdma_link", "link_layer", "rdma_files", "gid")
 LOW = {"soft": "8388608", "hard": "8388608"}
 NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
 NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
@@ -324,6 +326,7 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("pods/w1/rdma/ports", {}, {"rdma_link": "failed", "link_layer": "failed"}, "no port of mlx5_0"),
         ("pods/w1/rdma/files", [], {"rdma_files": "failed"}, "no /dev/infiniband"),
         ("pods/w1/rdma/files", ["uverbs0"], {"rdma_files": "failed"}, "uverbs0"),
+        ("pods/w1/rdma", NO_RDMA_EXEC, dict.fromkeys(DEVICE_CHECKS, "failed"), "exec failed: no"),
         ("pods/w1/rdma/gids", [], {"gid": "failed"}, "no GID of this address"),
         ("pods/w1/rdma/gids/1/type", "IB/RoCE v1", {"gid": "failed"}, "only as IB/RoCE v1"),
         ("traffic", [], dict.fromkeys(RDMA_TESTS, "unproven"), "two nodes"),

@@ -294,7 +294,7 @@ def rails(shared: bool) -> t.Tuple[Facts, Facts]:
     pods = {}
     for i in range(2):
         seen = {f"net{n}": {"addresses": [{"address": f"10.{n}.0.{i}", "prefix": 24}]} for n in (1, 2, 3)}
-        rdma = {"tools": list(probe.RDMA_TOOLS), "gids": []}
+        rdma = {"tools": list(probe.RDMA_TOOLS), "gids": [], "error": ""}
         pod = {"host": f"h{i}", "pod": f"probe-n{i}", "networks": names, "state": "running"}
         pods[f"n{i}"] = {**pod, "root": {"links": seen}, "rdma": rdma}
     return planned, pods
@@ -363,6 +363,23 @@ def test_a_test_that_fails_says_why(rc: int, text: str, seen: str, monkeypatch: 
     with ThreadPoolExecutor(4) as pool:
         tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(command_timeout=7), pool), pods)
     assert {test["seen"] for test in tests if test["check"] == "rping"} == {f"client: {seen}; server: {seen}"}
+
+
+def test_tools_that_nobody_could_list_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exec that failed says nothing about the image."""
+
+    def refuse(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        return probe.Output("", "exec failed: 500")
+
+    monkeypatch.setattr(probe, "run_in", refuse)
+    planned, pods = rails(shared=False)
+    pods["n0"]["rdma"].update(tools=[], error="exec failed: timed out")
+    with ThreadPoolExecutor(4) as pool:
+        tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
+    assert {test["missing"] for test in tests} == {False}
+    assert {test["seen"] for test in tests if test["check"] == "rping"} == {
+        "client: exec failed: 500; server: exec failed: 500"
+    }
 
 
 def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
