@@ -102,27 +102,23 @@ def test_a_path_that_rdma_and_large_packets_do_not_pass(proved: Fabric) -> None:
         assert not failed & {"ping", "rdma_link", "gid", "rdma_files"}
 
 
-def test_a_module_that_the_device_plugin_needs(proved: Fabric) -> None:
-    node = WORKERS[1]
-    with changed(proved, node, "modprobe --remove ib_umad", "modprobe ib_umad"):
-        restart_plugin(proved, node)
-        wait_for_resource(proved, node, there=False)
-        assert proved.prove().code != 0
-        assert ("rdma_resource", node) in proved.failed()
-    restart_plugin(proved, node)
-    wait_for_resource(proved, node, there=True)
-
-
-def test_the_device_plugin_selects_no_nic(proved: Fabric) -> None:
+def test_what_the_device_plugin_needs(proved: Fabric) -> None:
+    """Its configuration selects no NIC, and on the second node a module of what it selects is missing as well."""
+    one, other = WORKERS
     policy = proved.bed.kubectl("get nicclusterpolicy nic-cluster-policy")
     config = policy["spec"]["rdmaSharedDevicePlugin"]["config"]
     wrong = config.replace('"ens8"', '"ens99"')
     assert wrong != config
-    with changed(proved, "cp1", set_plugin_config(wrong), set_plugin_config(config)):
+    with (
+        changed(proved, "cp1", set_plugin_config(wrong), set_plugin_config(config)),
+        changed(proved, other, "modprobe --remove ib_umad", "modprobe ib_umad"),
+    ):
         for node in WORKERS:
             wait_for_resource(proved, node, there=False)
         assert proved.prove().code != 0
-        assert {("rdma_resource", node) for node in WORKERS} <= proved.failed()
+        seen = {check["node"]: check["seen"] for check in proved.checks() if check["check"] == "rdma_resource"}
+        assert "the device plugin does not select it" in seen[one]
+        assert "the module ib_umad is not loaded" in seen[other]
     for node in WORKERS:
         wait_for_resource(proved, node, there=True)
 
