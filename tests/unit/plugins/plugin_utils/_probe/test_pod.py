@@ -219,6 +219,16 @@ def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path)
     assert len(count.read_text(encoding="utf-8").splitlines()) == 3
 
 
+@pytest.mark.parametrize(("body", "rc"), [("kill -SEGV $$", 139), ("exec sleep 30", 124)])
+def test_a_client_that_crashed_or_hung_is_not_tried_again(image: Image, tmp_path: Path, body: str, rc: int) -> None:
+    """Its server waits for it alone."""
+    count = tmp_path / "count"
+    image.add("rping", f"echo x >>{count}; {body}")
+    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "1", "")["client"]
+    assert answer.rc == rc
+    assert len(count.read_text(encoding="utf-8").splitlines()) == 1
+
+
 def test_a_test_that_hangs_is_ended(image: Image) -> None:
     image.add("rping", "exec sleep 30")
     assert image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "0.2", "")["server"].rc == 124
