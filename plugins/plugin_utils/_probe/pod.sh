@@ -120,7 +120,8 @@ ask_again() {
     end=$(($(date +%s) + $5 / 5))
     until measure ask "$@"; do
         rc=$?
-        [ $rc -lt 124 ] && [ "$(date +%s)" -lt "$end" ] || exit $rc
+        case $rc in 12[4-9] | 1[3-5]?) exit $rc ;; esac
+        [ "$(date +%s)" -lt "$end" ] || exit $rc
         sleep 0.5
     done
 }
@@ -141,6 +142,15 @@ measure() {
         [ "$end_is" = serve ] || set -- "$@" "$server"
     fi
     timeout "$seconds" "$@"
+}
+
+# stop PORT: end the server on this port.
+stop() {
+    for process in /proc/[0-9]*; do
+        case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
+        *ib_*" -p $1 "*) kill "${process#/proc/}" ;;
+        esac
+    done
 }
 
 # host_traffic DEVICE HOST PORT PARTITION: against a partition that exists.

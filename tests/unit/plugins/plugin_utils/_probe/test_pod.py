@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote_plus
 
@@ -16,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import parsers
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 SCRIPT = (ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8")
-NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "wc", "bash")  # what an image has
+NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "tr", "wc", "bash")  # what an image has
 
 Answers = t.Dict[str, parsers.Answer]
 PodScript = t.Callable[..., Answers]
@@ -213,7 +215,7 @@ def test_counters_that_cannot_be_read_are_none(image: Image) -> None:
 
 def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path) -> None:
     count = tmp_path / "count"
-    image.add("rping", f"echo x >>{count}; test $(wc -l <{count}) -ge 3")
+    image.add("rping", f"echo x >>{count}; test $(wc -l <{count}) -ge 3 || exit 255")
     answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "30", "")["client"]
     assert answer.rc == 0
     assert len(count.read_text(encoding="utf-8").splitlines()) == 3
@@ -232,6 +234,19 @@ def test_a_client_that_crashed_or_hung_is_not_tried_again(image: Image, tmp_path
 def test_a_test_that_hangs_is_ended(image: Image) -> None:
     image.add("rping", "exec sleep 30")
     assert image.answers("serve", "rping", "10.5.0.138", "10.5.0.130", "18515", "0.2", "")["server"].rc == 124
+
+
+def test_a_server_is_stopped_by_its_port(image: Image, tmp_path: Path) -> None:
+    image.add("ib_write_bw", f"echo $$ >>{tmp_path}/up; sleep 30")
+    with ThreadPoolExecutor(2) as pool:
+        about = ("write_bandwidth", "10.5.0.138", "10.5.0.130")
+        other = pool.submit(image.answers, "serve", *about, "18516", "3", "")
+        server = pool.submit(image.answers, "serve", *about, "18515", "30", "")
+        while not (tmp_path / "up").exists() or (tmp_path / "up").read_text().count("\n") < 2:
+            time.sleep(0.05)
+        image.output("stop", "18515")
+        assert server.result()["server"].rc == 143  # ended by a signal
+        assert other.result()["server"].rc == 124  # by its own time
 
 
 def test_host_traffic_is_told_its_partition(image: Image) -> None:
