@@ -107,12 +107,6 @@ def run_in(run: prober.Run, pod: str, container: str, command: t.Sequence[str], 
     return prober.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
 
 
-def traffic(run: prober.Run, pods: Pods) -> t.List[prober.Traffic]:
-    """Once in 15 runs, on a machine that was ten times overloaded, a client hung: so there is a second try."""
-    tests = prober.measure_pairs(run, pods)
-    return prober.measure_pairs(run, pods) if any(test.get("rc") for test in tests) else tests
-
-
 def make_pods(module: AnsibleModule, subnet: Facts, hosts: t.Mapping[str, str]) -> None:
     addresses, script = pod_addresses(subnet), SWITCH
     for n, address in enumerate(hosts.values(), 1):
@@ -148,7 +142,7 @@ def main() -> None:
         run = prober.Run(t.cast(t.Any, None), plan, options, pool)
         prober.ask_pods(run, pods)
         if not broken:
-            facts.update(pairs=prober.ping_pairs(run, pods), traffic=traffic(run, pods))
+            facts.update(pairs=prober.ping_pairs(run, pods), traffic=prober.measure_pairs(run, pods))
     expect = Expect(ipu=False)
     checks = [
         *verify_checks.check_pods(plan, facts),

@@ -97,7 +97,7 @@ serve() {
 }
 
 ask() {
-    counted client ask_again "$@"
+    counted client measure ask "$@"
 }
 
 # counted NAME COMMAND...: a section, between the counters before and after it.
@@ -114,15 +114,12 @@ counters() {
     true
 }
 
-# The server needs a moment to listen, as an exec on a busy node takes a while: whatever fails within a fifth of the
-# time is tried again. But the server of a client that hung or crashed waits for that one alone.
-ask_again() {
-    end=$(($(date +%s) + $5 / 5))
-    until measure ask "$@"; do
-        rc=$?
-        case $rc in 12[4-9] | 1[3-5]?) exit $rc ;; esac
-        [ "$(date +%s)" -lt "$end" ] || exit $rc
-        sleep 0.5
+# listening PORT SECONDS: until the server listens. Only iproute2's `rdma` sees that; without it all of this time has to do.
+listening() {
+    end=$(($(date +%s) + $2))
+    while [ "$(date +%s)" -lt "$end" ]; do
+        command rdma resource show cm_id 2>/dev/null | grep -q "LISTEN.*:$1 " && break
+        sleep 0.2
     done
 }
 
@@ -130,8 +127,8 @@ ask_again() {
 measure() {
     end_is=$1 check=$2 server=$3 client=$4 port=$5 seconds=$6 device=$7
     case $check-$end_is in
-    rping-serve) set -- rping -s -a "$server" -C 10 ;;
-    rping-ask) set -- rping -c -a "$server" -I "$client" -C 10 -v -V ;;
+    rping-serve) set -- rping -s -a "$server" -p "$port" -C 10 ;;
+    rping-ask) set -- rping -c -a "$server" -p "$port" -I "$client" -C 10 -v -V ;;
     # A fixed time: the tool's fixed number of writes takes milliseconds on a fast NIC, and minutes on a slow one.
     write_bandwidth-*) set -- ib_write_bw -R -F -p "$port" -D 4 --report_gbits ;;
     read_latency-*) set -- ib_read_lat -R -F -p "$port" ;;
@@ -148,7 +145,7 @@ measure() {
 stop() {
     for process in /proc/[0-9]*; do
         case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
-        *ib_*" -p $1 "*) kill "${process#/proc/}" ;;
+        *ib_*" -p $1 "* | *rping*" -p $1 "*) kill "${process#/proc/}" ;;
         esac
     done
 }

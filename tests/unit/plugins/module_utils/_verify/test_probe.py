@@ -305,7 +305,7 @@ def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypa
     lock, busy, seen, ports = threading.Lock(), [0], [0], []  # type: t.Any, t.List[int], t.List[int], t.List[str]
 
     def client(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
-        if command[0] == "serve":
+        if command[0] != "ask":
             return probe.Output("@@ server\n@@ rc 0\n", "")
         ports.append(command[4])
         with lock:
@@ -330,7 +330,8 @@ def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPa
     told: t.Set[t.Tuple[str, str, str]] = set()
 
     def measured(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
-        told.add((command[0], pod, command[6]))
+        if command[0] in ("serve", "ask"):
+            told.add((command[0], pod, command[6]))
         return probe.Output(f"@@ {'client' if command[0] == 'ask' else 'server'}\n@@ rc 0\n", "")
 
     monkeypatch.setattr(probe, "run_in", measured)
@@ -355,7 +356,7 @@ def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPa
 )
 def test_a_test_that_fails_says_why(rc: int, text: str, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
-        assert (command[5], timeout) == ("7", 18)
+        assert command[0] not in ("serve", "ask") or (command[5], timeout) == ("7", 17)
         return probe.Output(f"@@ {'client' if command[0] == 'ask' else 'server'}\n{text}\n@@ rc {rc}\n", "")
 
     monkeypatch.setattr(probe, "run_in", measured)
@@ -365,27 +366,45 @@ def test_a_test_that_fails_says_why(rc: int, text: str, seen: str, monkeypatch: 
     assert {test["seen"] for test in tests if test["check"] == "rping"} == {f"client: {seen}; server: {seen}"}
 
 
-@pytest.mark.parametrize(("crashes", "most", "rc"), [(3, 4, 0), (10**6, 10**6, 139)])
-def test_a_client_that_crashed_is_run_again(crashes: int, most: int, rc: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the time of the test is up; each time its server is ended first."""
+@pytest.mark.parametrize(("failures", "rc"), [(0, 0), (3, 0), (9, 139)])
+def test_both_ends_start_again_when_the_client_fails(failures: int, rc: int, monkeypatch: pytest.MonkeyPatch) -> None:
     said: t.List[str] = []
 
-    def crash(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+    def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
         said.append(command[0])
         if command[0] == "ask":
-            rc = 139 if said.count("ask") <= crashes else 0
+            rc = 139 if said.count("ask") <= failures else 0
             return probe.Output(f"@@ client\nSegmentation fault\n@@ rc {rc}\n", "")
         return probe.Output("@@ server\n@@ rc 143\n", "")
 
-    monkeypatch.setattr(probe, "run_in", crash)
+    monkeypatch.setattr(probe, "run_in", answer)
     ends = [pod_data.End(f"n{n}", f"probe-n{n}", "net1", f"10.5.0.{n}") for n in (1, 2)]
     job = probe.PairTest("rdma-net", ends[0], ends[1], 18515, "", "")
     test = t.cast(Traffic, {"check": "write_bandwidth"})
     with ThreadPoolExecutor(1) as pool:
-        probe.measure(probe.Run(FakeApi([]), rails(False)[0], options(command_timeout=1), pool), test, job)
+        probe.measure(probe.Run(FakeApi([]), rails(False)[0], options(), pool), test, job)
     assert test["rc"] == rc
-    assert said.count("ask") == said.count("serve") <= most
-    assert said.count("stop") == said.count("ask") - (rc == 0)
+    asked = min(failures + 1, probe.ATTEMPTS)
+    assert said.count("ask") == said.count("serve") == said.count("listening") == asked
+    assert said.count("stop") == asked - (rc == 0)
+    assert test["seen"].endswith("server: waited for the client")
+
+
+def test_a_client_that_took_long_to_fail_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: t.List[str] = []
+
+    def hang(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        said.append(command[0])
+        time.sleep(0.6 if command[0] == "ask" else 0)
+        return probe.Output("@@ client\n@@ rc 124\n", "")
+
+    monkeypatch.setattr(probe, "run_in", hang)
+    ends = [pod_data.End(f"n{n}", f"probe-n{n}", "net1", f"10.5.0.{n}") for n in (1, 2)]
+    job = probe.PairTest("rdma-net", ends[0], ends[1], 18515, "", "")
+    with ThreadPoolExecutor(1) as pool:
+        run = probe.Run(FakeApi([]), rails(False)[0], options(command_timeout=1), pool)
+        probe.measure(run, t.cast(Traffic, {"check": "write_bandwidth"}), job)
+    assert said.count("ask") == 1
 
 
 def test_tools_that_nobody_could_list_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,7 +426,7 @@ def test_tools_that_nobody_could_list_are_tried(monkeypatch: pytest.MonkeyPatch)
 
 def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
-        assert command[1] == "rping"
+        assert command[0] in ("listening", "stop") or command[1] == "rping"
         return probe.Output("@@ client\ncma event RDMA_CM_EVENT_UNREACHABLE, error -110\n@@ rc 255\n", "")
 
     monkeypatch.setattr(probe, "run_in", lost)

@@ -159,7 +159,7 @@ def test_an_unknown_mtu_leaves_the_full_size_out(image: Image) -> None:
 @pytest.mark.parametrize(
     ("check", "served", "asked"),
     [
-        ("rping", "rping -s -a {server} -C 10", "rping -c -a {server} -I {client} -C 10 -v -V"),
+        ("rping", "rping -s -a {server} -p 18515 -C 10", "rping -c -a {server} -p 18515 -I {client} -C 10 -v -V"),
         (
             "write_bandwidth",
             "ib_write_bw -R -F -p 18515 -D 4 --report_gbits{device}{six}",
@@ -213,22 +213,22 @@ def test_counters_that_cannot_be_read_are_none(image: Image) -> None:
     assert parsers.read_moved(answers) == {"rdma": {}, "interfaces": {}}
 
 
-def test_the_client_tries_until_the_server_listens(image: Image, tmp_path: Path) -> None:
-    count = tmp_path / "count"
-    image.add("rping", f"echo x >>{count}; test $(wc -l <{count}) -ge 3 || exit 255")
-    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "30", "")["client"]
-    assert answer.rc == 0
-    assert len(count.read_text(encoding="utf-8").splitlines()) == 3
-
-
-@pytest.mark.parametrize(("body", "rc"), [("kill -SEGV $$", 139), ("exec sleep 30", 124)])
-def test_a_client_that_crashed_or_hung_is_not_tried_again(image: Image, tmp_path: Path, body: str, rc: int) -> None:
-    """Its server waits for it alone."""
-    count = tmp_path / "count"
-    image.add("rping", f"echo x >>{count}; {body}")
-    answer = image.answers("ask", "rping", "10.5.0.138", "10.5.0.130", "18515", "1", "")["client"]
-    assert answer.rc == rc
-    assert len(count.read_text(encoding="utf-8").splitlines()) == 1
+@pytest.mark.parametrize(
+    ("shown", "seconds", "least", "most"),
+    [
+        ("link soft0/- cm-idn 0 state LISTEN ps TCP pid 19 comm ib_write_bw src-addr 0.0.0.0:18515 ", 30, 0, 10),
+        ("link soft0/- cm-idn 0 state LISTEN ps TCP pid 19 comm ib_write_bw src-addr 0.0.0.0:18516 ", 1, 0.1, 10),
+        ("", 1, 0.1, 10),
+    ],
+)
+def test_a_client_starts_when_the_server_listens(
+    image: Image, shown: str, seconds: int, least: float, most: float
+) -> None:
+    image.add("grep", f'exec {shutil.which("grep")} "$@"')
+    image.add("rdma", f'test "$*" = "resource show cm_id" && echo "{shown}"')
+    start = time.monotonic()
+    image.output("listening", "18515", str(seconds))
+    assert least < time.monotonic() - start < most
 
 
 def test_a_test_that_hangs_is_ended(image: Image) -> None:
