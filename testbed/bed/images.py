@@ -22,6 +22,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+# What the stand-in of Calico's operator leaves out: hosts pull these, and nothing starts them.
+CALICO_UNUSED = ("csi", "node-driver-registrar", "pod2daemon-flexvol")
 
 
 @dataclass
@@ -90,7 +92,9 @@ def calico_images(calico: Path, files: Path, plugins: Path, standins: Path) -> l
     def image(name: str, files: dict[str, Path], *start: str, base: str = "scratch") -> Image:
         return Image(f"quay.io/calico/{name}:v{programs.CALICO}", files, list(start), base)
 
+    unused = (image(name, {"loopback": plugins / "loopback"}) for name in CALICO_UNUSED)
     return [
+        *unused,
         image("node", node | {"usr/bin/calico-node": calico / "calico-node"}, "start_runit", base="calico"),
         image("cni", cni, f"/{place}/install"),
         image("typha", {"usr/bin/calico-typha": calico / "calico-typha"}, "/usr/bin/calico-typha"),
