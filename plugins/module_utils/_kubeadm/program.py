@@ -12,6 +12,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import open_private
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 
@@ -64,9 +65,10 @@ def config_file(documents: t.Sequence[Document]) -> t.Iterator[str]:
 
     Its name is fixed, so that the next run overwrites and removes what a killed one left.
     """
+    with open_private(paths.CONFIG) as file:
+        file.truncate()
+        file.write(to_yaml(documents))
     try:
-        with open(os.open(paths.CONFIG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(to_yaml(documents))
         yield paths.CONFIG
     finally:
         os.remove(paths.CONFIG)
