@@ -94,6 +94,12 @@ options:
     description: Seconds to wait for another kubeadm.
     type: int
     default: 600
+  timeout:
+    description:
+      - Seconds that one command of kubeadm may take, with the images that it pulls. It is ended then.
+      - More than all of kubeadm's own timeouts together.
+    type: int
+    default: 1800
 """
 
 EXAMPLES = r"""
@@ -183,6 +189,7 @@ def main() -> None:
             "certificates": {"type": "bool", "default": False},
             "version": {"type": "str"},
             "lock_timeout": {"type": "int", "default": 600},
+            "timeout": {"type": "int", "default": 1800},
         },
         lambda module: COMMANDS[module.params["command"]](module),
         required_if=[("command", "join", ["discovery"]), ("command", "token", ["version"])],

@@ -20,6 +20,7 @@ import tempfile
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
@@ -42,6 +43,9 @@ try:
     HAS_YAML = True
 except ImportError:
     HAS_YAML = False  # the API client needs it as well: connect() has failed by then
+
+
+MARGIN = 60  # seconds that helm may take beyond its own timeout
 
 
 def enabled(dependency: Object, values: Object) -> bool:
@@ -125,7 +129,7 @@ class Helm:
     """The helm program with its own scratch directory: secrets go through files with mode 0600, never through argv."""
 
     def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
-        self.module, self.params = module, module.params
+        self.params = module.params
         self.scratch = tempfile.mkdtemp(prefix="ipu-fabric-helm-")
         self.env = {
             "HELM_REPOSITORY_CACHE": self.scratch,
@@ -152,18 +156,17 @@ class Helm:
         return path
 
     def call(self, what: str, where: str, *args: str) -> str:
-        command = [self.params["binary"], *args]
-        try:
-            rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
-        except OSError as error:
+        command, limit = [self.params["binary"], *args], self.params["timeout"] + MARGIN
+        done = run_program(command, limit, env=self.env)
+        if done.rc == 0:
+            return done.out
+        said = (done.err or done.out).strip()
+        if done.rc in (126, 127):
             raise FabricError(
-                "The program helm is needed.", command[0], str(error), "Install it; the role ipu.fabric.helm does."
-            ) from error
-        if rc != 0:
-            raise FabricError(
-                what, where, (err or out).strip(), f"Run again with -vvv; the command was: {' '.join(command)}"
+                "The program helm is needed.", command[0], said, "Install it; the role ipu.fabric.helm does."
             )
-        return out
+        seen = said if done.rc is not None else f"no end within {limit} s: {said or 'no output'}"
+        raise FabricError(what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}")
 
     def pull(self) -> str:
         """The chart as a local file or directory; one download, whatever is done with it."""

@@ -38,9 +38,23 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as 
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_facts import Nodes, cluster_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import LABEL, End, Options, Pods
 
+WebSocketError: t.Any = OSError
 with contextlib.suppress(ImportError):  # connect() says what is missing
+    from kubernetes.stream import ws_client
     from kubernetes.stream.ws_client import websocket_call
+    from websocket import WebSocket, WebSocketException
 
+    WebSocketError = WebSocketException
+
+    class ImpatientWebSocket(WebSocket):
+        """The API client sets no limit for a connect, nor for a message that stops in the middle."""
+
+        def connect(self, url: str, **options: t.Any) -> None:
+            super().connect(url, timeout=CONNECT_SECONDS, **options)
+
+    ws_client.WebSocket = ImpatientWebSocket
+
+CONNECT_SECONDS = 15
 SETTLE_SECONDS = 5
 EVENTS_SECONDS = 2  # only a slow start is worth the question
 TIMED_OUT = 124  # exit code of `timeout`
@@ -249,7 +263,7 @@ def run_in(run: Run, pod: str, container: str, command: t.Sequence[str], timeout
         if client.is_open():
             client.close()
             return Output(text, f"no end within {timeout} s")
-    except (ApiError, OSError, ValueError) as error:
+    except (ApiError, WebSocketError, OSError, ValueError) as error:
         reason = " ".join(str(getattr(error, "reason", None) or error).split())
         return Output("", f"exec failed: {reason[:200]}")
     return Output(text, "")

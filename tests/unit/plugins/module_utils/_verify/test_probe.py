@@ -17,6 +17,7 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import websocket
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
@@ -438,6 +439,20 @@ def test_an_exec_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)
     assert found.text == ""
     assert "403 Forbidden" in found.error
+
+
+def test_a_connection_that_breaks_in_the_middle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(timeout: int) -> None:
+        raise websocket.WebSocketConnectionClosedException("Connection to remote host was lost.")
+
+    socket = FakeSocket(still_open=True)
+    socket.run_forever = lose  # type: ignore[method-assign]
+    monkeypatch.undo()
+    monkeypatch.setattr(probe, "websocket_call", lambda *_args, **_more: socket)
+    api = FakeApi([])
+    api.configuration = types.SimpleNamespace(host="https://x", auth_settings=dict)
+    found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)
+    assert found == probe.Output("", "exec failed: Connection to remote host was lost.")
 
 
 def test_an_empty_plan_is_refused_before_anything_is_made() -> None:
