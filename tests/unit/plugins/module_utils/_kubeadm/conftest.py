@@ -26,6 +26,7 @@ class Module(fake.Module):
             "discovery": DISCOVERY if command == "join" else None,
             "images": [],
             "ttl": "30m0s",
+            "state": "present",
             "certificates": False,
             "version": "1.35.4",
             "lock_timeout": 0,
