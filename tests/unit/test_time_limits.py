@@ -29,7 +29,7 @@ def module(tmp_path, monkeypatch) -> AnsibleModule:
     for name in ("apt-get", "ctr", "helm", "kubeadm"):
         path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text("#!/bin/sh\n[ \"$4\" = list ] && exit\necho started >&2\nexec sleep 30\n")
+        path.write_text('#!/bin/sh\n[ "$4" = list ] && exit\necho started >&2\nexec sleep 30\n')
         path.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     with patch_module_args({}):

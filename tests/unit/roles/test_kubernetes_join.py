@@ -9,7 +9,12 @@ import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.stubs import Playground, Ran
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 
-DISCOVERY = {"endpoint": "cp1:6443", "token": "abcdef.0123456789abcdef", "ca_hashes": ["sha256:1"], "certificate_key": ""}
+DISCOVERY = {
+    "endpoint": "cp1:6443",
+    "token": "abcdef.0123456789abcdef",
+    "ca_hashes": ["sha256:1"],
+    "certificate_key": "",
+}
 GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2", "w3"]}
 PLAY = {
     "hosts": "all",

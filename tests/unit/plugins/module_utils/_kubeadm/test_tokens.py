@@ -53,7 +53,9 @@ def test_a_token_is_deleted_by_the_part_of_it_that_is_no_secret(host, make_modul
     assert module.calls == ["kubeadm token delete abcdef"]
 
 
-@pytest.mark.parametrize(("said", "error"), [('secrets "bootstrap-token-abcdef" not found', None), ("refused", "refused")])
+@pytest.mark.parametrize(
+    ("said", "error"), [('secrets "bootstrap-token-abcdef" not found', None), ("refused", "refused")]
+)
 def test_a_token_that_is_gone_already_is_no_error(host, make_module, monkeypatch, said, error):
     module = make_module("token", state="absent", discovery=DISCOVERY)
     monkeypatch.setattr(program, "run_program", lambda *_arguments, **_options: Done(1, "", said))
