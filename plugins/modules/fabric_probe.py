@@ -35,7 +35,7 @@ options:
   namespace:
     description:
       - Prefix of the probe namespace's name, and mark of the namespaces that are this one's to remove.
-      - Two runs at the same time against one cluster need two of them.
+      - Runs at the same time have a namespace each.
     type: str
     default: ipu-fabric-verify
   image:
