@@ -54,6 +54,10 @@ options:
     description: Seconds to wait for the locks of apt and dpkg.
     type: int
     default: 300
+  timeout:
+    description: Seconds that one command of apt or dpkg may take, besides O(lock_timeout). It is ended then.
+    type: int
+    default: 1800
 """
 
 EXAMPLES = r"""
@@ -94,6 +98,7 @@ def main() -> None:
             "repositories": {"type": "dict", "default": {}},
             "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
             "lock_timeout": {"type": "int", "default": 300},
+            "timeout": {"type": "int", "default": 1800},
         },
         apply_packages,
     )

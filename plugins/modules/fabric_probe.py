@@ -14,8 +14,8 @@ description:
     once, and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has
     RDMA, one that asks for the RDMA resource.
   - Draws no conclusions; M(ipu.fabric.fabric_report) does.
-  - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by the next one with
-    the same O(namespace).
+  - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by a later one with
+    the same O(namespace), once it has given no sign of life for five minutes.
   - Stops early when a pod can't start, for example when its image can't be pulled; that node's facts say why.
   - In check mode it creates no pods and asks nothing; RV(probe.probed) is then V(false).
 author: ipu.fabric contributors (@ipu-fabric)
@@ -35,7 +35,7 @@ options:
   namespace:
     description:
       - Prefix of the probe namespace's name, and mark of the namespaces that are this one's to remove.
-      - Two runs at the same time against one cluster need two of them.
+      - Runs at the same time have a namespace each.
     type: str
     default: ipu-fabric-verify
   image:

@@ -14,7 +14,8 @@ description:
     only when they differ. What a chart generates each time, like a certificate, is no change.
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
-  - A release that a killed run left pending is taken up again.
+  - A release that a killed run left pending is taken up again. Where it is so young that a C(helm) may still be at work
+    on it, here or on another machine, that one is waited for.
   - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled when that Secret changes.
   - Values go to C(helm) in a file that only its owner can read.
 author: ipu.fabric contributors (@ipu-fabric)
@@ -95,7 +96,9 @@ options:
     type: path
     default: helm
   timeout:
-    description: Seconds that the hooks of the chart, and a removal, may take.
+    description:
+      - Seconds that the hooks of the chart, and a removal, may take. A C(helm) that takes a minute longer is ended.
+      - After that time, too, a pending release counts as left behind.
     type: int
     default: 300
   state:

@@ -12,7 +12,8 @@ version_added: 0.1.0
 description:
   - Loads modules, sets sysctls and turns swap off in one call, and writes the files that keep it so.
   - A module that is built in, or whose feature the kernel already has (in a container), counts as loaded.
-  - Swap lines of C(/etc/fstab) become comments; a copy of the file is kept beside it.
+  - Swap lines of C(/etc/fstab) become comments, and other systemd units that turn swap on are masked, those of zram
+    among them. Copies of changed files are kept beside them.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -33,7 +34,7 @@ options:
     type: dict
     default: {}
   disable_swap:
-    description: Turn swap off.
+    description: Turn swap off for good.
     type: bool
     default: false
 """

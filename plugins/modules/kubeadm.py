@@ -33,6 +33,7 @@ options:
       - V(init) makes the host the first control plane, V(join) joins it to a cluster.
       - V(images) only pulls O(images) with containerd's C(ctr), so that a later V(init) or V(join) finds them.
       - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
+        With O(state=absent) it deletes the token of O(discovery).
     type: str
     choices: [init, join, images, token]
     required: true
@@ -52,7 +53,9 @@ options:
     elements: dict
     default: []
   discovery:
-    description: How a host finds and trusts the cluster, as O(command=token) returns it in RV(discovery).
+    description:
+      - How a host finds and trusts the cluster, as O(command=token) returns it in RV(discovery).
+      - Needed with O(command=join), and to delete its token.
     type: dict
     suboptions:
       endpoint:
@@ -77,6 +80,11 @@ options:
     type: list
     elements: str
     default: []
+  state:
+    description: Whether O(command=token) creates a token or deletes one.
+    type: str
+    choices: [present, absent]
+    default: present
   ttl:
     description: How long a token is valid, as Go writes durations.
     type: str
@@ -94,6 +102,12 @@ options:
     description: Seconds to wait for another kubeadm.
     type: int
     default: 600
+  timeout:
+    description:
+      - Seconds that one command of kubeadm may take, with the images that it pulls. It is ended then.
+      - More than all of kubeadm's own timeouts together.
+    type: int
+    default: 1800
 """
 
 EXAMPLES = r"""
@@ -122,6 +136,14 @@ EXAMPLES = r"""
       - apiVersion: kubeadm.k8s.io/v1beta4
         kind: JoinConfiguration
     discovery: "{{ result.discovery }}"
+
+- name: Delete the token when the workers have joined
+  ipu.fabric.kubeadm:
+    command: token
+    state: absent
+    discovery: "{{ result.discovery }}"
+  delegate_to: "{{ groups['kube_control_plane'][0] }}"
+  run_once: true
 """
 
 RETURN = r"""
@@ -133,7 +155,7 @@ action:
 discovery:
   description: What O(discovery) takes. All empty in check mode.
   type: dict
-  returned: for O(command=token)
+  returned: for O(command=token) with O(state=present)
   contains:
     endpoint:
       description: Address and port of the API server.
@@ -154,13 +176,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import r
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import pull_images
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import create_token
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import manage_token
 
 COMMANDS = {
     "init": lambda module: Init(module).apply(),
     "join": lambda module: Join(module).apply(),
     "images": pull_images,
-    "token": create_token,
+    "token": manage_token,
 }
 DISCOVERY_OPTIONS = {
     "endpoint": {"type": "str", "required": True},
@@ -179,13 +201,19 @@ def main() -> None:
             "documents": {"type": "list", "elements": "dict", "default": []},
             "discovery": {"type": "dict", "options": DISCOVERY_OPTIONS},
             "images": {"type": "list", "elements": "str", "default": []},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "ttl": {"type": "str", "default": "30m0s"},
             "certificates": {"type": "bool", "default": False},
             "version": {"type": "str"},
             "lock_timeout": {"type": "int", "default": 600},
+            "timeout": {"type": "int", "default": 1800},
         },
         lambda module: COMMANDS[module.params["command"]](module),
-        required_if=[("command", "join", ["discovery"]), ("command", "token", ["version"])],
+        required_if=[
+            ("command", "join", ["discovery"]),
+            ("command", "token", ["version", "discovery"], True),
+            ("state", "absent", ["discovery"]),
+        ],
     )
 
 

@@ -11,6 +11,7 @@ short_description: Remove files and directories that no package owns
 version_added: 0.1.0
 description:
   - Removes what programs have left on a host, in one call. A path that a Debian package owns stays.
+  - Removes nothing where C(dpkg) does not say of each path whose it is.
   - Directories are removed with everything in them.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:

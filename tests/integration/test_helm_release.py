@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import gzip
 import json
 import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules
 
 NAMESPACE = "charted"
@@ -174,7 +176,11 @@ def mark_pending(api: ApiServer, revision: int, status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["pending-install", "pending-upgrade", "pending-rollback", "failed"])
-def test_a_killed_run(run: Modules, api: ApiServer, release: t.Dict[str, t.Any], status: str) -> None:
+def test_a_killed_run(
+    run: Modules, api: ApiServer, release: t.Dict[str, t.Any], status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+    monkeypatch.setattr(helm, "utc_now", lambda: later)  # until then no helm may be at work
     run("helm_release", **release)
     if status != "pending-install":
         run("helm_release", **release, values={"colour": "green"})

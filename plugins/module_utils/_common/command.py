@@ -10,10 +10,12 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import typing as t
 
 # Where system programs live that a user's PATH may lack.
 SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+GRACE = 5.0  # seconds that a program whose time is up has to tidy up
 
 
 class Done(t.NamedTuple):
@@ -33,24 +35,32 @@ def _text(data: t.Optional[bytes]) -> str:
     return (data or b"").decode("utf-8", "replace")
 
 
-def run_program(argv: t.Sequence[str], timeout: float = 30) -> Done:
-    """Run `argv` in a session of its own, so that what it started can be killed with it."""
+def run_program(
+    argv: t.Sequence[str],
+    timeout: float = 30,
+    *,
+    data: str = "",
+    env: t.Optional[t.Mapping[str, str]] = None,
+    pass_fds: t.Sequence[int] = (),
+) -> Done:
+    """Run `argv` in a session of its own, so that what it started can be killed with it. `data` is its input."""
     program = find_program(argv[0])
     if not program:
         return Done(127, "", f"{argv[0]}: not found")
     try:
         process = subprocess.Popen(
             [program, *argv[1:]],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if data else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            pass_fds=pass_fds,
             start_new_session=True,
         )
     except OSError as error:
         return Done(126, "", str(error))
     try:
-        out, err = process.communicate(timeout=timeout)
+        out, err = process.communicate(data.encode() or None, timeout=timeout)
         return Done(process.returncode, _text(out), _text(err))
     except subprocess.TimeoutExpired as expired:
         return _kill(process, expired)
@@ -62,9 +72,21 @@ def output_of(*argv: str, timeout: float = 30) -> str:
     return done.out.strip() if done.rc == 0 else ""
 
 
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether a process ends. It is not reaped, so that its number stays that of its group."""
+    give_up = time.monotonic() + seconds
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def _kill(process: subprocess.Popen[bytes], expired: subprocess.TimeoutExpired) -> Done:
     # The leader and all its children may just have ended.
     with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        _ends_within(process, GRACE)
         os.killpg(process.pid, signal.SIGKILL)
     try:
         out, err = process.communicate(timeout=1)

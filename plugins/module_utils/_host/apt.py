@@ -14,6 +14,7 @@ import time
 import typing as t
 
 from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 
@@ -24,7 +25,8 @@ SOURCES = "/etc/apt/sources.list.d"
 KEYRINGS = "/etc/apt/keyrings"
 UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
 ARMOR = re.compile(rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n.+?^-----END PGP PUBLIC KEY BLOCK-----", re.M | re.S)
-APT = ["apt-get", "-q", "-y"]
+# Without a terminal of its own dpkg ends together with apt.
+APT = ["apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0"]
 OLD_CONFIGURATION = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
 ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C"}
 
@@ -168,26 +170,29 @@ def is_busy(message: str) -> bool:
 class Apt:
     """apt and dpkg on this host."""
 
-    def __init__(self, module: AnsibleModule, lock_timeout: int) -> None:
-        self.module = module
+    def __init__(self, lock_timeout: int, timeout: int) -> None:
         self.lock_timeout = lock_timeout
+        self.limit = lock_timeout + timeout  # apt itself waits for the locks of dpkg
 
-    def run(self, argv: t.List[str], what: str, data: t.Optional[str] = None) -> str:
+    def run(self, argv: t.List[str], what: str, data: str = "") -> str:
         """Run a command; wait for whoever else holds the locks of apt or dpkg."""
         give_up = time.monotonic() + self.lock_timeout
         while True:
-            code, out, err = self.module.run_command(argv, environ_update=ENVIRONMENT, data=data)
-            if code == 0:
-                return out
-            if not is_busy(err) or time.monotonic() > give_up:
+            done = run_program(argv, self.limit, env=ENVIRONMENT, data=data)
+            if done.rc == 0:
+                return done.out
+            if done.rc is None or not is_busy(done.err) or time.monotonic() > give_up:
                 break
             time.sleep(3)
+        said = (done.err.strip() or done.out.strip()).splitlines()[-15:]
+        if done.rc is None:
+            said.insert(0, f"no end within {self.limit} s")
         raise FabricError(
             what,
             " ".join(argv),
-            "\n".join((err.strip() or out.strip()).splitlines()[-15:]),
+            "\n".join(said),
             "Another program holds the lock: wait for it, or end it."
-            if is_busy(err)
+            if is_busy(done.err)
             else "Fix what apt reports, then run again.",
         )
 
@@ -318,7 +323,7 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     asked: t.Dict[str, str] = {item["name"]: item["version"] for item in params["packages"]}
     held = [item["name"] for item in params["packages"] if item["hold"]]
     repositories = {name: as_repository(name, given) for name, given in params["repositories"].items()}
-    apt = Apt(module, params["lock_timeout"])
+    apt = Apt(params["lock_timeout"], params["timeout"])
     packages = apt.status()
     repaired = not module.check_mode and apt.finish_interrupted(packages)
     if repaired:

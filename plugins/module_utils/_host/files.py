@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -68,6 +70,23 @@ def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644
         out.flush()
         os.fsync(out.fileno())
     os.replace(part, path)
+
+
+def open_private(path: str) -> t.IO[str]:
+    """A file to write to, made if it is missing, in a directory for root alone: no one else can put a link there."""
+    directory = os.path.dirname(path)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory, 0o700)
+    seen = os.lstat(directory)
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o077:
+        kind = "a directory" if stat.S_ISDIR(seen.st_mode) else "a link or a file"
+        raise FabricError(
+            "Locks and secrets are kept in a directory that is for root alone.",
+            directory,
+            f"{kind} of user {seen.st_uid}, mode {stat.S_IMODE(seen.st_mode):04o}",
+            "Find out who made it, and remove it. Then run again.",
+        )
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+", encoding="utf-8")
 
 
 def file_diffs(before: Files, after: Files) -> t.List[FileDiff]:

@@ -13,6 +13,7 @@ import os
 import re
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import parse_swaps
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
@@ -23,11 +24,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     read_text,
     write_file,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._host.swap import mask_units, read_swap_units
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FSTAB = "/etc/fstab"
+SWAPOFF_SECONDS = 600  # all that is swapped out comes back into memory
 # A module that is built in, or was loaded by the host of a container, shows by what it brings.
 EVIDENCE = {
     "overlay": ("/proc/filesystems", r"\boverlay$"),
@@ -51,7 +54,8 @@ class KernelState(t.TypedDict):
 
     modules: t.List[str]
     sysctl: t.Dict[str, t.Optional[str]]  # None where the kernel has no such key
-    swap: t.List[str]
+    swap: t.List[str]  # that is on
+    swap_units: t.List[str]  # that turn it on at the next boot
 
 
 def modules_text(names: t.Sequence[str]) -> str:
@@ -134,6 +138,17 @@ def active_swaps() -> t.List[str]:
     return parse_swaps(read_text("/proc/swaps"))
 
 
+def turn_off(device: str) -> None:
+    done = run_program(["swapoff", device], SWAPOFF_SECONDS)
+    if done.rc != 0:
+        raise FabricError(
+            "Swap could not be turned off.",
+            f"swapoff {device}",
+            done.err.strip() or f"no end within {SWAPOFF_SECONDS} s",
+            "Stop what needs so much memory, or add some. Then run again.",
+        )
+
+
 def wanted_files(settings: Settings, fstab: t.Optional[File]) -> t.Dict[str, File]:
     name = settings["name"]
     files: t.Dict[str, File] = {}
@@ -157,8 +172,10 @@ def change_kernel(module: AnsibleModule, files: t.Mapping[str, File], before: Ke
         if read_sysctl(key) != value:
             set_sysctl(key, value)
     if settings["disable_swap"]:
-        for device in before["swap"]:
-            module.run_command(["swapoff", device], check_rc=True)
+        if before["swap_units"] or FSTAB in files:
+            mask_units(module, before["swap_units"])
+        for device in active_swaps():
+            turn_off(device)
 
 
 def apply_kernel_settings(module: AnsibleModule) -> t.Dict[str, object]:
@@ -173,11 +190,13 @@ def apply_kernel_settings(module: AnsibleModule) -> t.Dict[str, object]:
         "modules": [name for name in settings["modules"] if has_module(name)],
         "sysctl": {key: read_sysctl(key) for key in sysctl},
         "swap": active_swaps(),
+        "swap_units": read_swap_units(),
     }
     after: KernelState = {
         "modules": settings["modules"],
         "sysctl": {**sysctl},
         "swap": [] if settings["disable_swap"] else before["swap"],
+        "swap_units": [] if settings["disable_swap"] else before["swap_units"],
     }
     changed = {path: file for path, file in wanted.items() if files_before[path] != file}
     if not module.check_mode:

@@ -18,6 +18,7 @@ if t.TYPE_CHECKING:
 
 # /etc/cni has two parts: nothing as high as that is ever removed.
 PARTS = 3
+UNOWNED = "no path found matching pattern "  # what dpkg-query says of a path without a package
 
 
 def check_paths(paths: t.Sequence[str]) -> None:
@@ -36,10 +37,35 @@ def check_paths(paths: t.Sequence[str]) -> None:
             )
 
 
-def parse_owners(answer: Done, paths: t.Sequence[str]) -> t.Dict[str, str]:
-    """The packages of the paths that have one, from `dpkg-query --search`, which fails if any path has none."""
+def parse_owners(answer: Done) -> t.Dict[str, str]:
+    """Packages by path, from `dpkg-query --search`. A diverted path has an owner, too."""
     lines = (line.rpartition(": ") for line in answer.out.splitlines())
-    return {path: packages for packages, _colon, path in lines if path in paths}
+    return {path: packages for packages, _colon, path in lines}
+
+
+def real_path(path: str) -> str:
+    """The path without links to its directory: dpkg knows it by this one alone."""
+    directory, name = os.path.split(path)
+    return os.path.join(os.path.realpath(directory), name)
+
+
+def find_owners(paths: t.Sequence[str]) -> t.Dict[str, str]:
+    """The packages of the paths that have one. What dpkg says nothing about may be anybody's: that is an error."""
+    asked = sorted({*paths, *map(real_path, paths)})
+    answer = run_program(["dpkg-query", "--search", *asked])
+    owners = parse_owners(answer)
+    unowned = {line.partition(UNOWNED)[2] for line in answer.err.splitlines()}
+    unknown = [path for path in asked if path not in owners and path not in unowned]
+    if answer.rc not in (0, 1) or unknown:
+        said = answer.err.strip() if answer.rc not in (0, 1) else f"it says nothing about {', '.join(unknown)}"
+        raise FabricError(
+            "dpkg has to say which files no package owns, before they are removed.",
+            "dpkg-query --search",
+            said or "no end",
+            "Nothing was removed. Repair dpkg, or on a host without it remove by hand: " + ", ".join(paths),
+        )
+    found = {path: owners.get(path) or owners.get(real_path(path)) for path in paths}
+    return {path: packages for path, packages in found.items() if packages}
 
 
 def remove_path(path: str) -> None:
@@ -56,8 +82,7 @@ def remove_unowned_files(module: AnsibleModule) -> t.Dict[str, object]:
     paths: t.List[str] = module.params["paths"]
     check_paths(paths)
     present = [path for path in paths if os.path.lexists(path)]
-    # A host without dpkg has no packages that own anything.
-    owners = parse_owners(run_program(["dpkg-query", "--search", *present]), present) if present else {}
+    owners = find_owners(present) if present else {}
     removed = [path for path in present if path not in owners]
     if not module.check_mode:
         for path in removed:

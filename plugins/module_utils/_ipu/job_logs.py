@@ -10,6 +10,7 @@ import contextlib
 import filecmp
 import os
 import re
+import secrets
 import threading
 import time
 import typing as t
@@ -66,7 +67,7 @@ class ContainerLog:
         self.lines: t.Deque[str] = collections.deque(maxlen=tail)
         self.position, self.lock, self.closed, self.count = ReadPosition(), threading.Lock(), False, 0
         self.path = os.path.join(folder, f"{name}.log") if folder else ""
-        self.part = os.path.join(folder, f".{name}.log.{os.getpid()}") if folder else ""
+        self.part = os.path.join(folder, f".{name}.log.{secrets.token_hex(8)}") if folder else ""
 
     def add(self, line: str) -> None:
         stamp, _space, text = line.partition(" ")
@@ -76,7 +77,7 @@ class ContainerLog:
             self.lines.append(text[:MAX_LINE])
             self.count += 1
             if self.part:
-                with open(self.part, "a", encoding="utf-8") as file:
+                with open(self.part, "a" if self.count > 1 else "x", encoding="utf-8") as file:
                     file.write(text + "\n")
 
     def close(self) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -159,9 +160,8 @@ def prepare_log_directory(path: str) -> None:
     """Before the job is created: a job whose logs can't be kept is not worth its IPUs."""
     try:
         os.makedirs(path, exist_ok=True)
-        with open(os.path.join(path, f".probe.{os.getpid()}"), "w", encoding="utf-8") as probe:
+        with tempfile.NamedTemporaryFile(dir=path):
             pass
-        os.unlink(probe.name)
     except OSError as error:
         raise FabricError(
             "The logs were to be written.",

@@ -17,9 +17,11 @@ import shutil
 import sys
 import tarfile
 import tempfile
+import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
@@ -42,6 +44,10 @@ try:
     HAS_YAML = True
 except ImportError:
     HAS_YAML = False  # the API client needs it as well: connect() has failed by then
+
+
+MARGIN = 60  # seconds that helm may take beyond its own timeout
+POLL = 5  # seconds between two looks at what another helm does
 
 
 def enabled(dependency: Object, values: Object) -> bool:
@@ -125,7 +131,7 @@ class Helm:
     """The helm program with its own scratch directory: secrets go through files with mode 0600, never through argv."""
 
     def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
-        self.module, self.params = module, module.params
+        self.params = module.params
         self.scratch = tempfile.mkdtemp(prefix="ipu-fabric-helm-")
         self.env = {
             "HELM_REPOSITORY_CACHE": self.scratch,
@@ -152,18 +158,17 @@ class Helm:
         return path
 
     def call(self, what: str, where: str, *args: str) -> str:
-        command = [self.params["binary"], *args]
-        try:
-            rc, out, err = self.module.run_command(command, environ_update=self.env, handle_exceptions=False)
-        except OSError as error:
+        command, limit = [self.params["binary"], *args], self.params["timeout"] + MARGIN
+        done = run_program(command, limit, env=self.env)
+        if done.rc == 0:
+            return done.out
+        said = (done.err or done.out).strip()
+        if done.rc in (126, 127):
             raise FabricError(
-                "The program helm is needed.", command[0], str(error), "Install it; the role ipu.fabric.helm does."
-            ) from error
-        if rc != 0:
-            raise FabricError(
-                what, where, (err or out).strip(), f"Run again with -vvv; the command was: {' '.join(command)}"
+                "The program helm is needed.", command[0], said, "Install it; the role ipu.fabric.helm does."
             )
-        return out
+        seen = said if done.rc is not None else f"no end within {limit} s: {said or 'no output'}"
+        raise FabricError(what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}")
 
     def pull(self) -> str:
         """The chart as a local file or directory; one download, whatever is done with it."""
@@ -307,7 +312,7 @@ def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence
     if pending:
         before["unfinished"] = [f"revision {release.revision} is {release.status}" for release in pending]
     end = certificate_end(cluster, params["namespace"], params["renew"])
-    left = (end - datetime.datetime.now(datetime.timezone.utc)).days if end else None
+    left = (end - utc_now()).days if end else None
     if left is not None and left < params["renew"]["days"]:
         before["certificate"], after["certificate"] = f"ends in {left} days", "renewed"
     due = before != after
@@ -327,9 +332,44 @@ def ensure_absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[
     return outcome(before, {}, upgraded=False, certificate_end="")
 
 
+def utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def may_be_at_work(release: Release, limit: float) -> bool:
+    """Whether a helm that stored this revision may still run, if it takes no longer than `limit` seconds."""
+    if not (release.pending and release.stored):
+        return False
+    stored = datetime.datetime.fromisoformat(release.stored.replace("Z", "+00:00"))
+    return (utc_now() - stored).total_seconds() < limit
+
+
+def settled_releases(module: AnsibleModule, cluster: Cluster) -> t.List[Release]:
+    """The revisions of the release, once no helm is at work on it: it may be somebody else's, on another machine."""
+    name, namespace = module.params["name"], module.params["namespace"]
+    limit, start = module.params["timeout"] + MARGIN, time.monotonic()
+    first: t.Optional[t.Set[str]] = None
+    while True:
+        releases = read_releases(cluster, name, namespace)
+        busy = {r.secret: r for r in split_pending(releases)[1] if may_be_at_work(r, limit)}
+        first = set(busy) if first is None else first
+        if not busy or module.check_mode:
+            return releases
+        if time.monotonic() - start > limit:
+            if set(busy) <= first:  # watched for that long; the clocks differ
+                return releases
+            raise FabricError(
+                f"Another helm is at work on the release {name}.",
+                f"namespace {namespace}",
+                ", ".join(f"revision {r.revision} is {r.status} since {r.stored}" for r in busy.values()),
+                "Find out who runs it, and wait for that. Then run again.",
+            )
+        time.sleep(POLL)
+
+
 def manage_release(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module helm_release."""
     cluster = connect(module)
-    releases = read_releases(cluster, module.params["name"], module.params["namespace"])
+    releases = settled_releases(module, cluster)
     ensure = ensure_present if module.params["state"] == "present" else ensure_absent
     return ensure(module, cluster, releases)

@@ -30,6 +30,7 @@ class Release(t.NamedTuple):
     values: Object
     render: str
     secret: str
+    stored: str = ""  # when, by the API server's clock, in ISO 8601
 
     @property
     def pending(self) -> bool:
@@ -49,6 +50,7 @@ def decode_release(secret: Object) -> Release:
         values=data.get("config") or {},
         render=query(f"metadata.labels.{quoted(RENDER_LABEL)}", secret) or NO_RENDER,
         secret=query("metadata.name", secret) or "",
+        stored=query("metadata.creationTimestamp", secret) or "",
     )
 
 

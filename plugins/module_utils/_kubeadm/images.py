@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
+
+PULL_SECONDS = 600
 
 
 def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
@@ -19,22 +22,16 @@ def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
     ctr = module.get_bin_path("ctr")
     if not ctr:
         return {"changed": True}
-    present = module.run_command([ctr, "--namespace", "k8s.io", "images", "list", "--quiet"])[1].split()
+    present = output_of(ctr, "--namespace", "k8s.io", "images", "list", "--quiet").split()
     wanted = [image for image in module.params["images"] if image not in present]
-    if module.check_mode:
+    if module.check_mode or not wanted:
         return outcome({"images": sorted(present)}, {"images": sorted({*present, *wanted})})
-    argv = [ctr, "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]
-    jobs = {
-        image: subprocess.Popen(
-            [*argv, image], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True
-        )
-        for image in wanted
-    }
-    pulled = []
-    for image, job in jobs.items():
-        message = job.communicate()[1]
-        if job.returncode == 0:
-            pulled.append(image)
-        else:
-            module.warn(f"Could not pull {image} yet: {message.strip()}")
+    pull = [ctr, "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        ends = list(pool.map(lambda image: run_program([*pull, image], PULL_SECONDS), wanted))
+    for image, done in zip(wanted, ends):
+        if done.rc != 0:
+            seen = f"no end within {PULL_SECONDS} s" if done.rc is None else done.err.strip()
+            module.warn(f"Could not pull {image} yet: {seen}")
+    pulled = [image for image, done in zip(wanted, ends) if done.rc == 0]
     return outcome({"images": sorted(present)}, {"images": sorted({*present, *pulled})})

@@ -12,6 +12,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import open_private
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 
@@ -20,7 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership imp
 def hold_lock(timeout: int) -> t.Iterator[t.IO[str]]:
     """Keep others from running kubeadm. One that a killed run started is waited for."""
     give_up = time.monotonic() + timeout
-    with open(paths.LOCK, "a", encoding="utf-8") as lock:
+    with open_private(paths.LOCK) as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,7 +42,7 @@ def is_locked() -> bool:
     """Whether a kubeadm that an earlier run started is still running."""
     if not os.path.exists(paths.LOCK):
         return False
-    with open(paths.LOCK, "a", encoding="utf-8") as lock:
+    with open_private(paths.LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -12,7 +12,7 @@ KUBELET = f"{KUBERNETES}/kubelet.conf"
 TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{KUBERNETES}/manifests/kube-apiserver.yaml")
 # There while we run kubeadm, and left behind when it was interrupted: only then may a half-made node be reset.
 MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
-# Held by kubeadm itself, which may go on after the run that started it was killed.
-LOCK = "/run/lock/ipu-fabric-kubeadm.lock"
-# Configuration for kubeadm, while it runs.
-CONFIG = "/run/ipu-fabric-kubeadm.yaml"
+# Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
+LOCK = "/run/ipu-fabric/kubeadm.lock"
+# Configuration for kubeadm, while it runs. It may carry a token.
+CONFIG = "/run/ipu-fabric/kubeadm.yaml"

@@ -11,7 +11,9 @@ import os
 import re
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import open_private
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 
@@ -64,9 +66,10 @@ def config_file(documents: t.Sequence[Document]) -> t.Iterator[str]:
 
     Its name is fixed, so that the next run overwrites and removes what a killed one left.
     """
+    with open_private(paths.CONFIG) as file:
+        file.truncate()
+        file.write(to_yaml(documents))
     try:
-        with open(os.open(paths.CONFIG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(to_yaml(documents))
         yield paths.CONFIG
     finally:
         os.remove(paths.CONFIG)
@@ -85,16 +88,17 @@ class Kubeadm:
     """kubeadm on this host. Every command keeps the lock until it ends, even if the run that started it was killed."""
 
     def __init__(self, module: AnsibleModule, lock: t.IO[str]) -> None:
-        self.module = module
+        self.timeout: int = module.params["timeout"]
         self.lock = lock
         self.path = module.get_bin_path("kubeadm", required=True)
 
     def run(self, *arguments: str, next_step: str) -> str:
-        code, out, err = self.module.run_command([self.path, *arguments], pass_fds=[self.lock.fileno()])
-        if code == 0:
-            return str(out)
+        done = run_program([self.path, *arguments], self.timeout, pass_fds=[self.lock.fileno()])
+        if done.rc == 0:
+            return done.out
         name = " ".join(["kubeadm", *[argument for argument in arguments if not argument.startswith("--")][:2]])
-        raise FabricError(f"{name} failed.", host_name(), error_lines(f"{out}\n{err}"), next_step)
+        end = "failed" if done.rc is not None else f"did not end within {self.timeout} s"
+        raise FabricError(f"{name} {end}.", host_name(), error_lines(f"{done.out}\n{done.err}"), next_step)
 
     def validate(self, config: str) -> None:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")

@@ -85,3 +85,23 @@ def create_token(module: AnsibleModule) -> t.Dict[str, object]:
         output = kubeadm.run("token", "create", f"--ttl={params['ttl']}", "--print-join-command", next_step=NEXT_STEP)
         key = upload_certificates(kubeadm, params["version"]) if params["certificates"] else ""
     return {"changed": True, "discovery": parse_join_command(output, key)}
+
+
+def delete_token(module: AnsibleModule) -> t.Dict[str, object]:
+    """Delete a token before its time is up. Its first part, which names it, is no secret."""
+    name = module.params["discovery"]["token"].partition(".")[0]
+    if module.check_mode:
+        return {"changed": True}
+    next_step = f"{NEXT_STEP} Then delete it there: kubeadm token delete {name}. It ends by itself after its time."
+    with hold_lock(module.params["lock_timeout"]) as lock:
+        try:
+            Kubeadm(module, lock).run("token", "delete", name, next_step=next_step)
+        except FabricError as error:
+            if "not found" not in error.seen:
+                raise
+            return {"changed": False}
+    return {"changed": True}
+
+
+def manage_token(module: AnsibleModule) -> t.Dict[str, object]:
+    return create_token(module) if module.params["state"] == "present" else delete_token(module)

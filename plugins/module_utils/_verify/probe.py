@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     message_of,
     refusal,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Answer,
@@ -38,9 +39,26 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as 
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_facts import Nodes, cluster_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import LABEL, End, Options, Pods
 
+WebSocketError: t.Any = OSError
 with contextlib.suppress(ImportError):  # connect() says what is missing
+    from kubernetes.stream import ws_client
     from kubernetes.stream.ws_client import websocket_call
+    from websocket import WebSocket, WebSocketException
 
+    WebSocketError = WebSocketException
+
+    class ImpatientWebSocket(WebSocket):
+        """The API client sets no limit for a connect, nor for a message that stops in the middle."""
+
+        def connect(self, url: str, **options: t.Any) -> None:
+            super().connect(url, timeout=CONNECT_SECONDS, **options)
+
+    ws_client.WebSocket = ImpatientWebSocket
+
+CONNECT_SECONDS = 15
+ALIVE = "fabric.ipu/alive"  # annotation of a namespace: when its run was last at work, in seconds since 1970
+BEAT_SECONDS = 30  # between two signs of life
+DEAD_SECONDS = 300  # without one; more than the clocks of two controllers differ
 SETTLE_SECONDS = 5
 EVENTS_SECONDS = 2  # only a slow start is worth the question
 TIMED_OUT = 124  # exit code of `timeout`
@@ -113,10 +131,32 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove what an interrupted run left behind."""
+    """Remove what interrupted runs left behind. Those that are still at work say so."""
     for namespace in run.cluster.items("/api/v1/namespaces", labelSelector=f"{LABEL}={run.options.namespace}"):
-        if "deletionTimestamp" not in namespace["metadata"]:
+        seen = query(f"metadata.annotations.{quoted(ALIVE)}", namespace) or "0"
+        if "deletionTimestamp" not in namespace["metadata"] and time.time() - float(seen) > DEAD_SECONDS:
             remove(run._replace(namespace=namespace["metadata"]["name"]))
+
+
+@contextlib.contextmanager
+def signs_of_life(run: Run) -> t.Iterator[None]:
+    """Keep other runs from taking the namespace of this one for a leftover."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(BEAT_SECONDS):
+            with contextlib.suppress(ApiError, TransportError, FabricError):  # the next one may come through
+                run.cluster.patch(f"/api/v1/namespaces/{run.namespace}", {"metadata": {"annotations": alive_now()}})
+
+    threading.Thread(target=renew, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def alive_now() -> t.Dict[str, str]:
+    return {ALIVE: f"{time.time():.0f}"}
 
 
 def remove(run: Run) -> None:
@@ -130,12 +170,13 @@ def namespace_for(outside: Run) -> t.Iterator[Run]:
     """A namespace with no more rights than the pods need: only IPC_LOCK, for RDMA, needs `privileged`."""
     prefix = outside.options.namespace
     labels = {LABEL: prefix, objects.PSA: "privileged" if pod_data.rdma_networks(outside.plan) else "baseline"}
-    body = {"metadata": {"generateName": f"{prefix}-", "labels": labels}}
+    body = {"metadata": {"generateName": f"{prefix}-", "labels": labels, "annotations": alive_now()}}
     run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
     try:
         # Its own account: the default one comes a moment later, and a pod without one is refused.
         create(run, run.path("serviceaccounts"), {"metadata": {"name": "probe"}})
-        yield run
+        with signs_of_life(run):
+            yield run
     finally:
         remove(run)
 
@@ -251,7 +292,7 @@ def run_in(run: Run, pod: str, container: str, command: t.Sequence[str], timeout
         if client.is_open():
             client.close()
             return Output(text, f"no end within {timeout} s")
-    except (ApiError, OSError, ValueError) as error:
+    except (ApiError, WebSocketError, OSError, ValueError) as error:
         reason = " ".join(str(getattr(error, "reason", None) or error).split())
         return Output("", f"exec failed: {reason[:200]}")
     return Output(text, "")

@@ -47,6 +47,16 @@ def test_three_reports_are_written_and_that_is_no_change(run: t.Callable[..., t.
     assert json.loads((tmp_path / "new/report.json").read_text())["cluster"] == "cp1:6443"
 
 
+def test_a_link_in_place_of_a_report_is_replaced_and_not_written_through(
+    run: t.Callable[..., t.Any], tmp_path: Path
+) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "report.json").symlink_to(tmp_path / "victim")
+    run(artifacts_dir=str(tmp_path))
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "report.json").is_symlink()
+
+
 def test_a_relative_folder_starts_at_the_playbook(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
     assert str(tmp_path / "playbooks/out/report.json") in run(artifacts_dir="out")["reports"]
     assert (tmp_path / "playbooks/out/report.json").exists()

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common import command
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
 
 
@@ -66,6 +68,27 @@ def test_a_time_out_kills_the_whole_group(tmp_path):
     while any(running(int(pid)) for pid in pids.read_text().split()):
         assert time.monotonic() < deadline, "the child is still there"
         time.sleep(0.02)
+
+
+def test_a_program_may_tidy_up_when_its_time_is_up():
+    done = run_program(["sh", "-c", "trap 'echo tidy; exit 1' TERM; sleep 30 & wait"], timeout=0.5)
+    assert done == Done(None, "tidy\n", "")
+
+
+def test_a_program_that_will_not_end_is_killed(monkeypatch):
+    monkeypatch.setattr(command, "GRACE", 0.2)
+    began = time.monotonic()
+    assert run_program(["sh", "-c", "trap '' TERM; sleep 30"], timeout=0.5).rc is None
+    assert time.monotonic() - began < 20
+
+
+def test_input_and_environment_and_files():
+    with tempfile.TemporaryFile() as file:
+        words = f"cat; echo $COLOUR; echo kept >/dev/fd/{file.fileno()}"
+        done = run_program(["sh", "-c", words], data="in\n", env={"COLOUR": "red"}, pass_fds=[file.fileno()])
+        assert done == Done(0, "in\nred\n", "")
+        file.seek(0)
+        assert file.read() == b"kept\n"
 
 
 def test_a_child_that_left_the_session_is_not_waited_for(tmp_path):

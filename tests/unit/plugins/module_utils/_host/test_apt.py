@@ -310,17 +310,18 @@ def test_a_keyring_that_is_missing_or_of_another_digest_is_fetched(host):
 def test_a_lock_is_waited_for(monkeypatch):
     monkeypatch.setattr(apt.time, "sleep", lambda seconds: None)
     module = Module((100, "", "E: Could not get lock /var/lib/apt/lists/lock"), (0, "done", ""))
-    assert apt.Apt(module, 60).run(["apt-get", "update"], "Could not read the package lists.") == "done"
+    monkeypatch.setattr(apt, "run_program", module.run_program)
+    assert apt.Apt(60, 60).run(["apt-get", "update"], "Could not read the package lists.") == "done"
     assert len(module.commands) == 2
 
 
 @pytest.mark.parametrize(
     ("err", "next_step"), [("E: Could not get lock x", "holds the lock"), ("E: broken packages", "what apt reports")]
 )
-def test_a_failure_says_what_to_do(err, next_step):
-    module = Module((100, "", err))
+def test_a_failure_says_what_to_do(monkeypatch, err, next_step):
+    monkeypatch.setattr(apt, "run_program", Module((100, "", err)).run_program)
     with pytest.raises(FabricError) as caught:
-        apt.Apt(module, -1).run(["apt-get", "install"], "Could not install packages.")
+        apt.Apt(-1, 60).run(["apt-get", "install"], "Could not install packages.")
     assert next_step in caught.value.next_step
     assert caught.value.seen == err
 
@@ -328,7 +329,8 @@ def test_a_failure_says_what_to_do(err, next_step):
 def test_an_interrupted_dpkg_is_finished(monkeypatch):
     monkeypatch.setattr(apt.os.path, "isdir", lambda path: False)
     module = Module((0, "", ""), (0, "", ""))
-    manager = apt.Apt(module, 60)
+    monkeypatch.setattr(apt, "run_program", module.run_program)
+    manager = apt.Apt(60, 60)
     assert not manager.finish_interrupted({"kubelet": package("1")})
     assert manager.finish_interrupted({"kubelet": package("1", "half-configured")})
     assert [command[-2:] for command in module.commands] == [

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import functools
+import os
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import facts, kernel
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts, kernel, swap
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 FSTAB = """\
@@ -98,6 +100,10 @@ def host(tmp_path, monkeypatch):
     written = {}
     monkeypatch.setattr(kernel, "FSTAB", str(fstab))
     monkeypatch.setattr(kernel, "active_swaps", lambda: list(swaps))
+    monkeypatch.setattr(kernel, "read_swap_units", lambda: ["dev-zram0.swap"])
+    monkeypatch.setattr(swap, "UNITS", str(tmp_path / "units"))
+    monkeypatch.setattr(swap, "systemd_runs", lambda: True)
+    (tmp_path / "units").mkdir()
     monkeypatch.setattr(kernel, "has_module", lambda name: name == "overlay")
     monkeypatch.setattr(kernel, "read_sysctl", live.get)
     monkeypatch.setattr(kernel, "set_sysctl", live.__setitem__)
@@ -109,7 +115,14 @@ def host(tmp_path, monkeypatch):
             real(module, path, content, mode, backup)
 
     monkeypatch.setattr(kernel, "write_file", write)
-    return {"fstab": fstab, "live": live, "written": written}
+
+    def make_module(**options):
+        module = Module(**options)
+        for user in (kernel, swap):
+            monkeypatch.setattr(user, "run_program", module.run_program)
+        return module
+
+    return {"fstab": fstab, "live": live, "written": written, "module": make_module, "units": tmp_path / "units"}
 
 
 WANTED = {
@@ -120,10 +133,16 @@ WANTED = {
 
 
 def test_everything_in_one_call(host):
-    module = Module(**WANTED)
+    module = host["module"](**WANTED)
     result = kernel.apply_kernel_settings(module)
     assert result["changed"]
-    assert module.commands == [["/sbin/modprobe", "br_netfilter"], ["swapoff", "/swap.img"]]
+    assert module.commands == [
+        ["/sbin/modprobe", "br_netfilter"],
+        ["systemctl", "daemon-reload"],
+        ["systemctl", "stop", "dev-zram0.swap"],
+        ["swapoff", "/swap.img"],
+    ]
+    assert os.readlink(host["units"] / "dev-zram0.swap") == "/dev/null"
     assert host["live"]["net.ipv4.ip_forward"] == "1"
     assert "# /swap.img" in host["fstab"].read_text()
     assert module.backups == [str(host["fstab"])]
@@ -132,14 +151,28 @@ def test_everything_in_one_call(host):
 
 
 def test_check_mode_says_the_same_and_does_nothing(host):
-    module = Module(check_mode=True, **WANTED)
+    module = host["module"](check_mode=True, **WANTED)
     result = kernel.apply_kernel_settings(module)
     assert result["changed"]
     assert result["diff"][-1]["after"]["swap"] == []
-    assert (module.commands, host["written"]) == ([], {})
+    assert result["diff"][-1]["before"]["swap_units"] == ["dev-zram0.swap"]
+    assert result["diff"][-1]["after"]["swap_units"] == []
+    assert (module.commands, host["written"], list(host["units"].iterdir())) == ([], {}, [])
 
 
 def test_swap_may_stay(host):
-    module = Module()
+    module = host["module"]()
     assert not kernel.apply_kernel_settings(module)["changed"]
-    assert not host["written"]
+    assert (module.commands, host["written"], list(host["units"].iterdir())) == ([], {}, [])
+
+
+def test_swap_that_can_not_be_turned_off(host, monkeypatch):
+    host["module"](**WANTED)
+
+    def refuse(argv, _seconds):
+        return Done(1, "", "swapoff failed: Cannot allocate memory") if argv[0] == "swapoff" else Done(0)
+
+    monkeypatch.setattr(kernel, "run_program", refuse)
+    with pytest.raises(FabricError) as caught:
+        kernel.apply_kernel_settings(Module(**WANTED))
+    assert (caught.value.where, caught.value.seen) == ("swapoff /swap.img", "swapoff failed: Cannot allocate memory")

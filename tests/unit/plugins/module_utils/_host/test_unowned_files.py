@@ -11,6 +11,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import unowned_files
 
+UNKNOWN = "dpkg-query: no path found matching pattern "
+
 
 def absent(paths, check=False):
     return unowned_files.remove_unowned_files(
@@ -31,7 +33,8 @@ def left(tmp_path, monkeypatch):
 
     def dpkg(argv):
         said = [f"kubernetes-cni: {path}" for path in argv[2:] if path.endswith("bridge")]
-        return Done(1, "\n".join(said), "dpkg-query: no path found matching pattern")
+        unknown = [UNKNOWN + path for path in argv[2:] if not path.endswith("bridge")]
+        return Done(1, "\n".join(said), "\n".join(unknown))
 
     monkeypatch.setattr(unowned_files, "run_program", dpkg)
     return tmp_path
@@ -55,12 +58,53 @@ def test_of_a_link_only_the_link_goes(left):
     assert not (left / "broken").is_symlink()
 
 
-def test_several_packages_and_none():
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        (Done(127, "", "dpkg-query: not found"), "not found"),
+        (Done(None, "", ""), "no end"),
+        (Done(2, "", "dpkg-query: error: failed to open package info file"), "failed to open"),
+        # It says nothing about the second path.
+        (Done(1, "", "dpkg-query: no path found matching pattern FIRST"), "nothing about SECOND"),
+        (Done(0, "", ""), "nothing about FIRST"),
+    ],
+)
+def test_nothing_goes_where_dpkg_does_not_say_whose_it_is(left, monkeypatch, answer, seen):
+    first, second = str(left / "multus"), str(left / "multus.d")
+    told = answer._replace(err=answer.err.replace("FIRST", first))
+    monkeypatch.setattr(unowned_files, "run_program", lambda _argv: told)
+    before = sorted(path.name for path in left.iterdir())
+    for check in (True, False):
+        with pytest.raises(FabricError, match="Nothing was removed") as caught:
+            absent([first, second], check)
+        assert seen.replace("FIRST", first).replace("SECOND", second) in caught.value.seen
+    assert sorted(path.name for path in left.iterdir()) == before
+
+
+def test_a_file_is_asked_for_where_it_really_is(left):
+    """/opt/cni/bin is a link to /usr/lib/cni on some hosts, and dpkg knows the files there alone."""
+    (left / "real").mkdir()
+    (left / "real" / "bridge").write_text("x")
+    (left / "bin").symlink_to(left / "real")
+    real = str(left / "real" / "bridge")
+
+    def dpkg(argv):
+        owned = [f"containernetworking-plugins: {path}" for path in argv[2:] if path == real]
+        return Done(1, "\n".join(owned), "\n".join(UNKNOWN + path for path in argv[2:] if path != real))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unowned_files, "run_program", dpkg)
+        done = absent([left / "bin" / "bridge"])
+    assert done["kept"] == [f"{left / 'bin' / 'bridge'} (containernetworking-plugins)"]
+    assert (left / "real" / "bridge").exists()
+
+
+def test_several_packages_and_diversions():
     answer = Done(1, "kubernetes-cni, cni-plugins: /opt/cni/bin/bridge\ndiversion by x from: /opt/cni/bin/y", "")
-    assert unowned_files.parse_owners(answer, ["/opt/cni/bin/bridge"]) == {
-        "/opt/cni/bin/bridge": "kubernetes-cni, cni-plugins"
+    assert unowned_files.parse_owners(answer) == {
+        "/opt/cni/bin/bridge": "kubernetes-cni, cni-plugins",
+        "/opt/cni/bin/y": "diversion by x from",
     }
-    assert unowned_files.parse_owners(Done(127), ["/opt/cni/bin/bridge"]) == {}
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu import job_logs
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_reconcile import prepare_log_directory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,6 +80,21 @@ def test_a_file_gets_its_name_at_the_end_and_is_rewritten_only_when_it_differs(t
     write("other")
     assert (tmp_path / "p.c.log").read_text() == "other\n"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_nobody_can_lay_a_link_in_the_way_of_a_log(tmp_path):
+    """The folder may be one where every user may write: the name of the unfinished file is not to be guessed."""
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / f".p.c.log.{os.getpid()}").symlink_to(tmp_path / "victim")
+    (tmp_path / "logs" / f".probe.{os.getpid()}").symlink_to(tmp_path / "victim")
+    (tmp_path / "logs" / "p.c.log").symlink_to(tmp_path / "victim")
+    prepare_log_directory(str(tmp_path / "logs"))
+    log = job_logs.ContainerLog("p.c", str(tmp_path / "logs"), 2)
+    log.add(f"{stamp(0)} line")
+    log.close()
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "logs" / "p.c.log").is_symlink()
 
 
 class Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import bootstrap, paths, tokens
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import bootstrap, paths, program, tokens
 from ansible_collections.ipu.fabric.plugins.modules import kubeadm
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
@@ -26,9 +26,11 @@ class Module(fake.Module):
             "discovery": DISCOVERY if command == "join" else None,
             "images": [],
             "ttl": "30m0s",
+            "state": "present",
             "certificates": False,
             "version": "1.35.4",
             "lock_timeout": 0,
+            "timeout": 60,
             **params,
         }
         super().__init__(check_mode=check_mode, command=command, **options)
@@ -47,8 +49,13 @@ class Module(fake.Module):
 
 
 @pytest.fixture
-def make_module():
-    return Module
+def make_module(monkeypatch):
+    def make(*words, **params):
+        module = Module(*words, **params)
+        monkeypatch.setattr(program, "run_program", module.run_program)
+        return module
+
+    return make
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import websocket
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
@@ -192,6 +193,48 @@ def test_an_interrupted_run_is_cleaned_up_by_the_next_and_others_are_left_alone(
         "/api/v1/namespaces/verify-old",
     ]
     assert not [path for path in api.deleted if "going" in path]
+
+
+def test_two_runs_at_once_leave_each_other_alone() -> None:
+    """Of the other run there is a namespace with its label, and a sign of life that is renewed."""
+    api = FakeApi(["n0", "n1"])
+
+    def namespace(name: str, seconds: float) -> Facts:
+        sign = {probe.ALIVE: f"{time.time() - seconds:.0f}"}
+        return {"metadata": {"name": name, "labels": {pod_data.LABEL: "verify"}, "annotations": sign}}
+
+    others = (("other", 45), ("slow", probe.DEAD_SECONDS - 30), ("ahead", -120))
+    api.namespaces = {f"verify-{name}": namespace(f"verify-{name}", age) for name, age in others}
+    api.namespaces["verify-dead"] = namespace("verify-dead", probe.DEAD_SECONDS + 30)
+    probe.probe(api, plan(), options())
+    assert sorted(api.namespaces) == ["verify-ahead", "verify-other", "verify-slow"]
+    assert {path.split("/")[4] for path in api.deleted} == {"verify-dead", "verify-x1"}
+
+
+def test_a_run_says_that_it_is_alive_from_its_first_moment_to_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, beats = FakeApi(["n0", "n1"]), []
+
+    def patch(path: str, body: Facts, query: Facts) -> Facts:
+        beats.append((path, body["metadata"]["annotations"][probe.ALIVE]))
+        if len(beats) == 2:
+            raise probe.ApiError(status=409, reason="the API server is busy")
+        return {}
+
+    def ask(run: probe.Run, pods: pod_data.Pods) -> None:
+        assert api.namespaces["verify-x1"]["metadata"]["annotations"][probe.ALIVE].isdigit()
+        deadline = time.monotonic() + 10
+        while len(beats) < 4:
+            assert time.monotonic() < deadline, "no sign of life"
+            time.sleep(0.01)
+
+    monkeypatch.setattr(api, "do_patch", patch, raising=False)
+    monkeypatch.setattr(probe, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(probe, "ask_pods", ask)
+    probe.probe(api, plan(), options())
+    assert {path for path, _time in beats} == {"/api/v1/namespaces/verify-x1"}
+    count = len(beats)
+    time.sleep(0.2)
+    assert len(beats) <= count + 1
 
 
 def test_a_kill_removes_the_pods(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,6 +540,20 @@ def test_an_exec_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)
     assert found.text == ""
     assert "403 Forbidden" in found.error
+
+
+def test_a_connection_that_breaks_in_the_middle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(timeout: int) -> None:
+        raise websocket.WebSocketConnectionClosedException("Connection to remote host was lost.")
+
+    socket = FakeSocket(still_open=True)
+    socket.run_forever = lose  # type: ignore[method-assign]
+    monkeypatch.undo()
+    monkeypatch.setattr(probe, "websocket_call", lambda *_args, **_more: socket)
+    api = FakeApi([])
+    api.configuration = types.SimpleNamespace(host="https://x", auth_settings=dict)
+    found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)
+    assert found == probe.Output("", "exec failed: Connection to remote host was lost.")
 
 
 def test_an_empty_plan_is_refused_before_anything_is_made() -> None:

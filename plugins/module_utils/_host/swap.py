@@ -1,0 +1,73 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""systemd's units that turn swap on: those of administrators, of zram, and of generators that look at partitions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import Unit, parse_show
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+UNITS = "/etc/systemd/system"
+# They turn swap on without a unit of type swap.
+SERVICES = ("dphys-swapfile.service", "swapspace.service", "zram-config.service", "zramswap.service")
+PROPERTIES = "Id,LoadState,ActiveState,UnitFileState,FragmentPath,SourcePath"
+SECONDS = 120
+
+
+def _starts(unit: Unit) -> bool:
+    """Whether a unit turns swap on at the next boot, or has done so. Lines of fstab are taken out of that file."""
+    asleep = unit.get("ActiveState") == "inactive" and unit.get("UnitFileState") == "disabled"
+    written = bool(unit.get("FragmentPath")) and unit.get("SourcePath") != "/etc/fstab"
+    return unit.get("LoadState") == "loaded" and written and not asleep
+
+
+def starting_units(shown: str) -> t.List[str]:
+    """The units that turn swap on, out of what systemctl show prints."""
+    return [unit["Id"] for unit in parse_show(shown).values() if _starts(unit)]
+
+
+def systemd_runs() -> bool:
+    return os.path.isdir("/run/systemd/system")
+
+
+def read_swap_units() -> t.List[str]:
+    """Those of this host."""
+    if not systemd_runs():
+        return []
+    return starting_units(output_of("systemctl", "show", "--property", PROPERTIES, "*.swap", *SERVICES))
+
+
+def _systemctl(*words: str) -> None:
+    done = run_program(["systemctl", *words], SECONDS)
+    if done.rc != 0:
+        raise FabricError(
+            f"systemctl {words[0]} failed.",
+            " ".join(words[1:]) or "systemd",
+            done.err.strip() or f"no end within {SECONDS} s",
+            "See why with systemctl status and journalctl. Swap stays off after the next boot. Then run again.",
+        )
+
+
+def mask_units(module: AnsibleModule, names: t.Sequence[str]) -> None:
+    """Mask units and stop them. An administrator's file, for which systemctl would refuse that, is kept as a copy."""
+    for name in names:
+        path = os.path.join(UNITS, name)
+        if os.path.isfile(path) and not os.path.islink(path):
+            module.backup_local(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{path}.part")  # of a run that was killed
+        os.symlink("/dev/null", f"{path}.part")
+        os.replace(f"{path}.part", path)
+    if systemd_runs():
+        _systemctl("daemon-reload")
+    if names:
+        _systemctl("stop", *names)

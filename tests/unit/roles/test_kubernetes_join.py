@@ -1,0 +1,102 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role kubernetes, while hosts join: their token lasts as long as that takes, and no longer."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.stubs import Playground, Ran
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
+
+DISCOVERY = {
+    "endpoint": "cp1:6443",
+    "token": "abcdef.0123456789abcdef",
+    "ca_hashes": ["sha256:1"],
+    "certificate_key": "",
+}
+GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2", "w3"]}
+PLAY = {
+    "hosts": "all",
+    "gather_facts": False,
+    "roles": [{"role": "ipu.fabric.kubernetes"}],
+    "vars": {
+        "kubernetes_cni": "none",
+        "kubernetes_node_name": "{{ inventory_hostname }}",
+        "kubernetes_join_retries": 0,
+        "kubernetes_join_throttle": 1,
+    },
+}
+
+
+def node(name: str, membership: str) -> dict:
+    return {
+        "name": name, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.35.4",
+        "containerd": "2.2.1", "images": [], "kubeconfig_sha256": "", "membership": membership, "seen": "",
+        "registered": False, "is_control_plane": name == "cp1", "taints": [],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def join(tmp_path):
+    """Three workers join; those that are named fail."""
+
+    def run(*failing: str, check: bool = False) -> Ran:
+        ground = Playground(tmp_path)
+        ground.answer(
+            kubernetes_node_info=[
+                ({"node_name": name}, {"node": node(name, "member" if name == "cp1" else "none")})
+                for names in GROUPS.values()
+                for name in names
+            ],
+            apt_packages=[({}, {"versions": {"containerd.io": "2.2.1"}})],
+            kubeadm=[
+                ({"command": "token"}, {"changed": True, "discovery": DISCOVERY}),
+                *[({"command": "join", "node_name": name}, {"failed": True, "msg": "no"}) for name in failing],
+                ({"command": "join"}, {"changed": True}),
+            ],
+        )
+        (tmp_path / "admin.conf").write_text("")
+        settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf"), "_kubernetes_kubeconfig_differs": False}
+        return ground.play([PLAY], *["--check"] * check, groups=GROUPS, **settings)
+
+    return run
+
+
+@pytest.mark.parametrize("failing", [(), ("w1",), ("w2", "w3"), ("w1", "w2", "w3")])
+def test_the_token_is_deleted_once_the_hosts_have_joined_or_failed(join, failing):
+    ran = join(*failing)
+    assert (ran.code == 0) == (not failing), ran.output
+    calls = [call.options for call in ran.calls if call.module == "kubeadm" and call.options["command"] != "images"]
+    assert [call["command"] for call in calls] == ["token", "join", "join", "join", "token"]
+    assert calls[0]["ttl"] == "30m0s40m"
+    assert calls[-1]["state"] == "absent"
+    assert calls[-1]["discovery"] == DISCOVERY
+
+
+@pytest.mark.parametrize(
+    ("hosts", "throttle", "forks", "ttl"),
+    [
+        (1, 50, 50, "30m0s10m"),
+        (100, 1, 50, "30m0s1000m"),
+        (100, 50, 50, "30m0s20m"),
+        (100, 50, 5, "30m0s200m"),  # Ansible itself takes five hosts at a time, unless it is told otherwise
+        (101, 50, 50, "30m0s30m"),
+    ],
+)
+def test_the_token_outlives_joins_one_after_another(hosts, throttle, forks, ttl):
+    settings = {"ansible_forks": forks, "_kubernetes_join_throttle": throttle, "_kubernetes_is_control_plane": False}
+    names = [f"w{number}" for number in range(hosts)]
+    assert evaluate("kubernetes", "_kubernetes_token_ttl", ansible_play_hosts=names, **settings) == ttl
+
+
+def test_control_planes_wait_for_each_other_alone():
+    settings = {"ansible_forks": 5, "_kubernetes_join_throttle": 1, "_kubernetes_is_control_plane": True}
+    groups = {"kube_control_plane": ["w1", "w2", "w3"]}
+    names = [f"w{number}" for number in range(100)]
+    found = evaluate("kubernetes", "_kubernetes_token_ttl", ansible_play_hosts=names, groups=groups, **settings)
+    assert found == "30m0s30m"
+
+
+def test_a_token_without_an_end_stays_one():
+    assert evaluate("kubernetes", "_kubernetes_token_ttl", kubernetes_token_ttl="0") == "0"
