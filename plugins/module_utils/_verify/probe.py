@@ -55,7 +55,7 @@ with contextlib.suppress(ImportError):  # connect() says what is missing
 
     ws_client.WebSocket = ImpatientWebSocket
 
-CONNECT_SECONDS = 15
+CONNECT_SECONDS = 60  # an exec on a busy node may take half of it
 ALIVE = "fabric.ipu/alive"  # annotation of a namespace: when its run was last at work, in seconds since 1970
 BEAT_SECONDS = 30  # between two signs of life
 DEAD_SECONDS = 300  # without one; more than the clocks of two controllers differ
