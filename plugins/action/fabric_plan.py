@@ -17,6 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
@@ -87,7 +88,12 @@ class ActionModule(ControllerAction):
     libraries = LIBRARIES
 
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
-        observations, scope = options.pop("hosts"), options.pop("scope")
+        observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
+        if scope == "cluster":
+            # In check mode nothing has replaced the kubeconfig of a former cluster yet.
+            if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
+                check_cluster(observations, cluster)
+            return {"changed": False}
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]))
         if scope == "ports":
             return {"changed": False, "ports": build.build_port_targets(settings, observations)}

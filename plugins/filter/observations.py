@@ -50,13 +50,17 @@ def add_result(observation: Collected, part: str, result: Result) -> None:
         observation["errors"].append(error)
 
 
-def results_of(name: str, registered: Result) -> t.Iterator[t.Tuple[str, Result]]:
-    """The result of a task with its host, or of a loop with the hosts to which it was delegated."""
-    if "results" not in registered:
-        yield name, registered
-    for result in registered.get("results", ()):
-        item = result["item"]
-        yield item["item"] if isinstance(item, dict) else item, result
+def results_of(
+    variables: t.Mapping[str, t.Any], results: t.Mapping[str, t.Sequence[str]]
+) -> t.Iterator[t.Tuple[str, str, Result]]:
+    """Host, part and result. What was delegated to many hosts is in one variable, which all hosts of the play have."""
+    delegated: t.Set[str] = set()
+    for name, (part, registered) in itertools.product(variables, results.items()):
+        for variable in registered:
+            result = {} if variable in delegated else variables[name].get(variable) or {}
+            if "hosts" in result:
+                delegated.add(variable)
+            yield from ((host, part, answer) for host, answer in result.get("hosts", {name: result}).items())
 
 
 def observations(
@@ -77,11 +81,9 @@ def observations(
         name: {"groups": sorted(of_host[name]), "address": variables[name].get("ip", ""), "errors": []}
         for name in names
     }
-    for name, (part, registered) in itertools.product(names, results.items()):
-        for variable in registered:
-            for host, result in results_of(name, variables[name].get(variable) or {}):
-                if host in collected:
-                    add_result(collected[host], part, result)
+    for host, part, result in results_of(variables, results):
+        if host in collected:
+            add_result(collected[host], part, result)
     arrived = time.time()
     for observation in collected.values():
         clock = observation.get("host", {}).get("time")

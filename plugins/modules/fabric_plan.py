@@ -39,9 +39,17 @@ options:
       - V(plan) is the whole plan.
       - V(preflight) checks hosts and their NICs only, and writes no files.
       - V(ports) only says which ports each host has to reach of the others.
+      - V(cluster) fails if O(cluster) is another one than that of O(hosts).
     type: str
-    choices: [plan, preflight, ports]
+    choices: [plan, preflight, ports, cluster]
     default: plan
+  cluster:
+    description:
+      - The cluster that a kubeconfig leads to, for O(scope=cluster). V(kubeconfig) is where that is, V(ca) and V(nodes)
+        are those of M(ipu.fabric.network_operator_info).
+      - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
+    type: dict
+    default: {}
   artifacts_dir:
     description:
       - Folder for plan.json, plan.html, and observations.json, which keeps what the hosts reported. Created if needed.

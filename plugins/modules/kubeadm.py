@@ -13,6 +13,7 @@ description:
   - Runs C(kubeadm init) or C(kubeadm join), once. A host that is a member is never changed.
   - A marker file is on the host while kubeadm runs. Where one is found, an earlier run was interrupted. A first control
     plane whose API answers is then finished; a host that never became a member is reset, and kubeadm runs again.
+  - Where no API answers, a host that may be a member is left as it is, and that is an error.
   - A host with parts of a node but without that marker may belong to another cluster, so it is an error.
   - A kubeadm that is still running after its run was killed is waited for.
 author:

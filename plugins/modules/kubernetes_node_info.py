@@ -11,7 +11,8 @@ short_description: Return what a host is to its Kubernetes cluster
 version_added: 0.1.0
 description:
   - Returns in one call what the role C(kubernetes) decides by.
-  - The API is asked about this host only, with the kubelet's own credentials.
+  - The API is asked about this host only, with the kubelet's own credentials, and with the administrator's on a control
+    plane whose kubelet gets no answer.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -85,8 +86,14 @@ node:
         - V(broken) when there are traces of a node which the cluster does not confirm.
       type: str
     seen:
-      description: Why it is broken.
+      description: Why it is broken. Certificates of this host that have expired are named.
       type: str
+    next_step:
+      description: What to do about that.
+      type: str
+    answered:
+      description: Whether an API server said if the cluster has this node.
+      type: bool
     registered:
       description: Whether the cluster has this node.
       type: bool
@@ -108,6 +115,8 @@ node:
     kubeconfig_sha256: ""
     membership: member
     seen: ""
+    next_step: ""
+    answered: true
     registered: true
     is_control_plane: false
     taints: []

@@ -40,12 +40,19 @@ version:
   returned: success
   type: str
   sample: 1.35.4
+ca:
+  description:
+    - Digest of the cluster's CA, as M(ipu.fabric.host_info) has it in C(kubelet).
+    - Empty where the API does not tell.
+  returned: success
+  type: str
+  sample: 0123456789abcdef
 nodes:
-  description: The nodes, each with C(name), C(ready), C(schedulable), and the kubelet's C(version).
+  description: The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), and the kubelet's C(version).
   returned: success
   type: list
   elements: dict
-  sample: [{name: w1, ready: true, schedulable: true, version: 1.35.4}]
+  sample: [{name: w1, machine_id: 9f86d081884c7d659a2feaa0c55ad015, ready: true, schedulable: true, version: 1.35.4}]
 nfd:
   description: Namespace and name of each DaemonSet of Node Feature Discovery.
   returned: success

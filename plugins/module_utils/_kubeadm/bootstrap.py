@@ -14,6 +14,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
@@ -30,17 +31,20 @@ PATIENCE = 60  # seconds that a node or an API server may take to come up
 
 
 class HostState(Membership):
-    """A host's membership, and whether all of it is done, so that only the marker may be left."""
+    """A host's membership, and how far an interrupted kubeadm came on it."""
 
-    complete: bool
+    complete: bool  # all of it is done: only the marker may be left
+    may_be_member: bool  # it came so far that only the API can tell whether it is one
 
 
-def set_marker(present: bool) -> None:
-    if present:
-        os.makedirs(os.path.dirname(paths.MARKER), exist_ok=True)
-        with open(paths.MARKER, "w", encoding="utf-8"):
-            pass
-    elif os.path.exists(paths.MARKER):
+def write_marker(command: str) -> None:
+    os.makedirs(os.path.dirname(paths.MARKER), exist_ok=True)
+    with open(paths.MARKER, "w", encoding="utf-8") as file:
+        file.write(command)
+
+
+def remove_marker() -> None:
+    if os.path.exists(paths.MARKER):
         os.remove(paths.MARKER)
 
 
@@ -70,48 +74,64 @@ class Bootstrap(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def next_action(state: HostState, api: bool) -> str:
-        """nothing, start, settle (all done but the marker), continue or restart."""
+        """nothing, start, settle (all done but the marker), continue, restart, or refuse (it may be a member)."""
 
     @abc.abstractmethod
-    def may_come_up(self) -> bool:
-        """Whether what was interrupted may still become a member by itself."""
+    def may_be_member(self) -> bool:
+        """Whether what was interrupted may be, or still become, a member by itself."""
 
     @abc.abstractmethod
     def documents(self) -> t.List[Document]:
         """The configuration for kubeadm."""
 
-    def check_reset(self) -> None:
-        """Refuse a reset that could cost somebody's cluster."""
-        return
-
     def before_reset(self) -> None:
         """Steps for which the host must still have its files."""
         return
+
+    def check_marker(self) -> None:
+        """Go on with the command that was interrupted, and no other: what it made would be taken for something else."""
+        interrupted = read_text(paths.MARKER).strip()
+        if interrupted not in ("", self.command):
+            raise FabricError(
+                f"kubeadm {interrupted} was interrupted on this host, so kubeadm {self.command} can't run.",
+                host_name(),
+                f"{paths.MARKER} says {interrupted}",
+                "Put kube_control_plane back into the order that it had, and run again: that command is then finished."
+                " If its cluster is not wanted, docs/kubernetes.md says how to take the host out of it.",
+            )
 
     def read_state(self) -> HostState:
         """With the lock held, an unfinished host is one that was interrupted."""
         state = inspect_host(self.module, self.node_name, self.control_plane, os.path.exists(paths.MARKER))
         if state["membership"] == "broken":
             raise FabricError(
-                "The host has parts of a Kubernetes node, but is no member of the cluster.",
+                "The host has parts of a Kubernetes node, and its cluster does not confirm that it is one.",
                 host_name(),
                 state["seen"],
-                "Start its cluster if that is down, or run kubeadm reset if it is in none that matters. Run again.",
+                state["next_step"],
             )
         complete = state["registered"] and (state["is_control_plane"] or not self.control_plane)
-        return {**state, "complete": complete}
+        return {**state, "complete": complete, "may_be_member": self.may_be_member()}
 
     def decide(self) -> t.Tuple[HostState, str]:
         """The host's state, and what to do about it, once nothing comes up any more by itself."""
+        self.check_marker()
         give_up = time.monotonic() + (0 if self.module.check_mode else PATIENCE)
         while True:
             state = self.read_state()
             action = self.next_action(state, is_api_ready(self.module))
-            if action != "restart" or not self.may_come_up() or time.monotonic() > give_up:
+            may_change = action in ("restart", "refuse") and state["may_be_member"]
+            if not may_change or time.monotonic() > give_up:
                 break
             time.sleep(3)
-        if action == "restart":
-            self.check_reset()
+        if action == "refuse":
+            raise FabricError(
+                f"An interrupted kubeadm {self.command} came so far that the host may be a member of the cluster.",
+                host_name(),
+                f"no API server says whether it is one (asked with {paths.KUBELET} and {paths.ADMIN})",
+                "See why with journalctl -u kubelet and crictl ps, and run again when the API answers. A member is"
+                " never reset. Only if its cluster is gone for good, docs/kubernetes.md says how to take the host out.",
+            )
         return state, action
 
     def carry_out(self, kubeadm: Kubeadm, action: str) -> None:
@@ -122,9 +142,9 @@ class Bootstrap(abc.ABC):
                 kubeadm.reset()
             if action in ("start", "restart"):
                 kubeadm.preflight(self.command, config)
-            set_marker(True)
+            write_marker(self.command)
             kubeadm.bootstrap(self.command, config)
-        set_marker(False)
+        remove_marker()
 
     def apply(self) -> t.Dict[str, object]:
         if self.module.check_mode:
@@ -133,7 +153,7 @@ class Bootstrap(abc.ABC):
             with hold_lock(self.module.params["lock_timeout"]) as lock:
                 state, action = self.decide()
                 if action == "settle":
-                    set_marker(False)
+                    remove_marker()
                 elif action != "nothing":
                     self.carry_out(Kubeadm(self.module, lock), action)
         return outcome({"membership": state["membership"]}, {"membership": "member"}, action=action)

@@ -89,7 +89,8 @@ def remove_members(module: AnsibleModule) -> t.Dict[str, object]:
                 "Only etcd members of hosts that were reinstalled are removed.",
                 describe(member),
                 f"an etcd answers at {', '.join(alive)}, port {PORT}",
-                "See what runs there. If the host is to join again, stop it with kubeadm reset. Nothing was changed.",
+                "See whose etcd that is, and correct the host's address (ip) in the inventory if it is another one's."
+                " Stop it only if nothing needs it. Nothing was changed.",
             )
     if not module.check_mode:
         for member in stale:

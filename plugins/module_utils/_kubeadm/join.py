@@ -45,11 +45,14 @@ class Join(Bootstrap):
     @staticmethod
     def next_action(state: HostState, api: bool) -> str:
         if state["membership"] == "unfinished":
-            return "settle" if state["complete"] else "restart"
+            if state["complete"]:
+                return "settle"
+            return "refuse" if state["may_be_member"] and not state["answered"] else "restart"
         return "nothing" if state["membership"] == "member" else "start"
 
-    def may_come_up(self) -> bool:
-        return os.path.exists(paths.KUBELET)
+    def may_be_member(self) -> bool:
+        """Whether it has a kubelet that was let in, or an etcd: without it the others may lose their majority."""
+        return os.path.exists(paths.KUBELET) or (self.control_plane and os.path.exists(paths.ETCD))
 
     def documents(self) -> t.List[Document]:
         return with_discovery(self.module.params["documents"], self.module.params["discovery"])

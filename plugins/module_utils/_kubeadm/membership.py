@@ -8,14 +8,31 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.certificates import expired_certificates
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
+EXPIRED = "certificate has expired"  # as kubectl says it of the API server's
+# What to do about a broken host. Only one that is no member any more may be reset.
+START = (
+    "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."
+    " Only if that cluster is gone for good, docs/kubernetes.md says how to take the host out of it."
+)
+RENEW = (
+    "Renew them: kubeadm certs renew all on each control plane, see docs/kubernetes.md. The cluster is not lost: leave"
+    " this host as it is."
+)
+REMOVED = (
+    "If it was renamed, give it the name of its node. If it was removed from the cluster with kubectl delete node,"
+    " finish that with kubeadm reset on it."
+)
+WORKER = "It is a worker of a cluster that runs: take it out of kube_control_plane, and put it into kube_node."
 
 
 class Taint(t.TypedDict):
@@ -48,9 +65,18 @@ class Membership(t.TypedDict):
 
     membership: str  # none, member, unfinished or broken
     seen: str  # why it is broken
+    next_step: str  # what to do about that
+    answered: bool  # an API server said whether the cluster has this node
     registered: bool  # the cluster has this node
     is_control_plane: bool  # the cluster has it as a control plane
     taints: t.List[str]  # their keys
+
+
+class Lookup(t.NamedTuple):
+    """What an API server says of this host."""
+
+    node: t.Optional[Node]  # {} if the cluster has no such node; None without an answer
+    error: str = ""  # why there is no answer
 
 
 def host_name() -> str:
@@ -73,36 +99,56 @@ def classify(traces: t.Sequence[str], unfinished: bool, node: t.Optional[Node], 
     return "broken" if traces else "none"
 
 
-def why_broken(traces: t.Sequence[str], node: t.Optional[Node]) -> str:
+def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) -> t.Tuple[str, str]:
+    """Why a host is broken, and what to do about it."""
     files = "there are " + ", ".join(traces)
-    if node is None:
-        return files + ", but the API server gives no answer"
-    if not node:
-        return files + ", but the cluster knows no such node"
-    return files + ", and the node is in a cluster, but not as a control plane"
+    if lookup.node is None:
+        expired_text = f"; its certificates have expired: {', '.join(expired)}" if expired else ""
+        reason = f"{files}, but {lookup.error or 'no API server can be asked'}{expired_text}"
+        return reason, RENEW if expired or EXPIRED in lookup.error else START
+    if not lookup.node:
+        return f"{files}, but the cluster knows no such node", REMOVED
+    return f"{files}, and the node is in a cluster, but not as a control plane", WORKER
 
 
-def read_node(module: AnsibleModule, name: str) -> t.Optional[Node]:
-    """This host's node, read with the kubelet's own credentials; {} if unknown, None without an answer."""
-    kubectl = module.get_bin_path("kubectl")
-    if not kubectl or not os.path.exists(paths.KUBELET):
-        return None
-    argv = [kubectl, "--kubeconfig", paths.KUBELET, "--request-timeout", "10s", "get", "node", name, "-o", "json"]
+def ask_for_node(module: AnsibleModule, kubectl: str, kubeconfig: str, name: str) -> Lookup:
+    argv = [kubectl, "--kubeconfig", kubeconfig, "--request-timeout", "10s", "get", "node", name, "-o", "json"]
     code, out, err = module.run_command(argv)
     if code == 0:
         node: Node = json.loads(out)
-        return node
-    return {} if "NotFound" in err else None
+        return Lookup(node)
+    if "NotFound" in err:
+        return Lookup(Node())
+    lines = err.strip().splitlines()
+    return Lookup(None, f"the API server gives no answer ({lines[-1] if lines else f'kubectl: rc {code}'})")
+
+
+def find_node(module: AnsibleModule, name: str) -> Lookup:
+    """This host's node, asked for as the kubelet, and as the administrator where the kubelet gets no answer.
+
+    A control plane's kubelet asks the API server of its own host, which may be down while the cluster is up.
+    """
+    kubectl = module.get_bin_path("kubectl")
+    lookup = Lookup(None)
+    for kubeconfig in (paths.KUBELET, paths.ADMIN):
+        if kubectl and lookup.node is None and os.path.exists(kubeconfig):
+            lookup = ask_for_node(module, kubectl, kubeconfig, name)
+    return lookup
 
 
 def inspect_host(module: AnsibleModule, name: str, control_plane: bool, unfinished: bool) -> Membership:
     traces = [path for path in paths.TRACES if os.path.exists(path)]
-    node = read_node(module, name) if traces else Node()
-    membership = classify(traces, unfinished, node, control_plane)
+    lookup = find_node(module, name) if traces else Lookup(Node())
+    membership = classify(traces, unfinished, lookup.node, control_plane)
+    seen, next_step = "", ""
+    if membership == "broken":
+        seen, next_step = diagnose(traces, lookup, expired_certificates(paths.CERTIFICATES, time.time()))
     return {
         "membership": membership,
-        "seen": why_broken(traces, node) if membership == "broken" else "",
-        "registered": bool(node),
-        "is_control_plane": CONTROL_PLANE_LABEL in node_labels(node),
-        "taints": [taint["key"] for taint in (node or Node()).get("spec", {}).get("taints", [])],
+        "seen": seen,
+        "next_step": next_step,
+        "answered": bool(traces) and lookup.node is not None,
+        "registered": bool(lookup.node),
+        "is_control_plane": CONTROL_PLANE_LABEL in node_labels(lookup.node),
+        "taints": [taint["key"] for taint in (lookup.node or Node()).get("spec", {}).get("taints", [])],
     }

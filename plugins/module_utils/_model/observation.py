@@ -204,6 +204,21 @@ class Observation(_Recalled):
     errors: t.List[ObservationError]
 
 
+class NodeIdentity(t.TypedDict):
+    """What tells a node from another cluster's of the same name."""
+
+    name: str
+    machine_id: str
+
+
+class ClusterIdentity(t.TypedDict):
+    """The cluster that a kubeconfig leads to."""
+
+    kubeconfig: str  # where it is
+    ca: str  # digest, as Kubelet.cluster; empty where the API does not tell
+    nodes: t.List[NodeIdentity]
+
+
 class CachedObservation(ObservedParts):
     """An entry of observations.json."""
 

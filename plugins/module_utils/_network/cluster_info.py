@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
@@ -15,6 +16,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
 MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
 
+# What pods trust the API server by, the same in every namespace.
+ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 
 
@@ -36,6 +39,7 @@ def node_view(node: Object) -> Object:
         "ready": condition_true(node, "Ready"),
         "schedulable": not query("spec.unschedulable", node),
         "version": (query("status.nodeInfo.kubeletVersion", node) or "").lstrip("v"),
+        "machine_id": query("status.nodeInfo.machineID", node) or "",
     }
 
 
@@ -95,6 +99,7 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "changed": False,
         "present": cluster.present,
         "version": version.lstrip("v"),
+        "ca": ca_digest(query(f"data.{quoted('ca.crt')}", cluster.get(ROOT_CA)) or ""),
         "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),

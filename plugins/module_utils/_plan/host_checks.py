@@ -59,7 +59,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
     for unique in _UNIQUE:
         _check_unique(observed, unique, findings)
     if expected.managed:
-        _check_existing_cluster(observed, expected, findings)
+        _check_existing_cluster(hosts, observed, expected, findings)
 
 
 def _check_observed(host: PlacedHost, findings: Findings) -> None:
@@ -298,7 +298,7 @@ def _check_unique(observed: Observed, unique: _Unique, findings: Findings) -> No
             findings.error(unique.check, names, unique.what, f"{len(names)} hosts have '{value}'", unique.next_step)
 
 
-def _check_existing_cluster(observed: Observed, expected: Expected, findings: Findings) -> None:
+def _check_existing_cluster(hosts: Hosts, observed: Observed, expected: Expected, findings: Findings) -> None:
     for host, facts in observed:
         for other in facts["other_kubernetes"]:
             findings.error(
@@ -308,21 +308,41 @@ def _check_existing_cluster(observed: Observed, expected: Expected, findings: Fi
                 f"there is data of {other}",
                 f"Uninstall {other}, or set fabric_manage_kubernetes to false and keep its cluster.",
             )
-    planes = [facts for host, facts in observed if "control_plane" in host.roles]
-    addresses = {plane["default_address"] for plane in planes} | {host.address for host, _facts in observed}
-    endpoints = {expected.endpoint} | {join_endpoint(address, API_PORT) for address in addresses}
-    clusters = {plane["kubelet"]["cluster"] for plane in planes} - {""}
+    planes = [host for host in hosts.values() if "control_plane" in host.roles]
+    clusters = {plane.facts["kubelet"]["cluster"] for plane in planes if plane.facts} - {""}
+    all_known = bool(planes) and all(plane.facts for plane in planes)
+    endpoints = {expected.endpoint} | {join_endpoint(host.address, API_PORT) for host in hosts.values()}
+    endpoints |= {join_endpoint(plane.facts["default_address"], API_PORT) for plane in planes if plane.facts}
     for host, facts in observed:
         server, cluster = facts["kubelet"]["server"], facts["kubelet"]["cluster"]
-        foreign = server and server not in endpoints
-        if foreign or (server and cluster and cluster not in clusters) or (cluster and len(clusters) > 1):
-            findings.error(
-                "existing-cluster",
-                [host.name],
-                "The host is part of another cluster.",
-                f"its API server is {server or 'not known'}, the plan's is {expected.endpoint or 'not known'}",
-                "Remove it from that cluster and run `kubeadm reset` on it, or correct the inventory.",
-            )
+        if clusters == {cluster}:
+            if server and server not in endpoints:
+                _report_endpoint(host, server, expected, findings)
+        # A control plane that nobody has seen may be one of this host's cluster.
+        elif (clusters or all_known) and (cluster or (server and server not in endpoints)):
+            _report_other_cluster(host, server, expected, findings)
+
+
+def _report_endpoint(host: PlacedHost, server: str, expected: Expected, findings: Findings) -> None:
+    findings.error(
+        "existing-cluster",
+        [host.name],
+        "A cluster keeps the endpoint that it was built with.",
+        f"the host reaches the API server of this cluster at {server}, the plan's endpoint is {expected.endpoint}",
+        f"Set fabric_control_plane_endpoint to {server}. The host needs no change.",
+    )
+
+
+def _report_other_cluster(host: PlacedHost, server: str, expected: Expected, findings: Findings) -> None:
+    if any(finding["check"] == "inventory" for finding in findings.errors):
+        step = "Correct the groups of the inventory first: another finding says what is wrong with them."
+    else:
+        step = (
+            "If the host belongs to that cluster, correct the inventory. If it is to move, docs/kubernetes.md says how"
+            " to take it out of its cluster first."
+        )
+    seen = f"its API server is {server or 'not known'}, the plan's is {expected.endpoint or 'not known'}"
+    findings.error("existing-cluster", [host.name], "The host is part of another cluster.", seen, step)
 
 
 _ALWAYS = (

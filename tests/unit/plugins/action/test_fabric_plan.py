@@ -67,6 +67,26 @@ def test_preflight_writes_no_files(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+STRANGER = {"kubeconfig": "admin.conf", "ca": "ab", "nodes": [{"name": "other", "machine_id": ""}]}
+
+
+@pytest.mark.parametrize(
+    ("check_mode", "managed", "in_cluster", "refused"),
+    [
+        (False, True, False, True),
+        (True, True, False, False),  # the run itself would begin a cluster, and fetch its kubeconfig
+        (True, False, False, True),
+        (True, True, True, True),
+    ],
+)
+def test_the_kubeconfig_of_another_cluster(check_mode, managed, in_cluster, refused):
+    hosts = site()
+    hosts["cp1"]["host"]["kubelet"]["cluster"] = "cd" * in_cluster
+    result = run(check_mode, scope="cluster", hosts=hosts, cluster=STRANGER, manage_kubernetes=managed)
+    assert result.get("failed", False) == refused
+    assert not result.get("changed")
+
+
 def test_files_in_the_inventory_are_not_written(tmp_path):
     result = run(hosts=site(), artifacts_dir=str(tmp_path), inventory_sources=[str(tmp_path)], networks=[{"name": "a"}])
     assert [item["check"] for item in result["plan"]["findings"] if item["level"] == "error"] == ["artifacts-dir"]
@@ -98,9 +118,9 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
-    assert set(options) - {"hosts", "scope"} == set(SETTINGS) - {"resolved"}
+    assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved"}
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    own = {"hosts", "scope", "artifacts_dir", "inventory_sources", "networks"}
+    own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "networks"}
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
     }

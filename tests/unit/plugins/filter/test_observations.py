@@ -51,19 +51,21 @@ def test_answers_of_the_play():
 
 
 def test_hosts_outside_the_limit():
-    hostvars = {
-        "cp1": {},
-        "w1": {
-            "others_host": {"results": [{"item": "cp1", "host": {"hostname": "cp1"}}]},
-            "others_rdma": {"results": [{"item": {"item": "cp1"}, "rdma": {"links": []}}]},
-            "others_vipu": {"results": [{"item": "cp1", **VIPU}]},
-        },
+    """Every host of the play has what a task with run_once registered."""
+    delegated = {
+        "others_host": {"hosts": {"cp1": {"host": {"hostname": "cp1"}}}},
+        "others_rdma": {"hosts": {"cp1": {"rdma": {"links": []}}}},
+        "others_vipu": {"hosts": {"cp1": VIPU, "db": VIPU}},
     }
-    seen = observations(hostvars, GROUPS, RESULTS)
+    groups = {**GROUPS, "kube_node": ["w1", "w2"]}
+    seen = observations({"cp1": {}, "w1": delegated, "w2": delegated}, groups, RESULTS)
     assert seen["cp1"]["host"] == {"hostname": "cp1"}
     assert seen["cp1"]["rdma"] == {"links": []}
     assert seen["cp1"]["vipu"]["address"] == "10.5.0.20"
     assert "host" not in seen["w1"]
+    delegated["others_host"] = {"hosts": {"cp1": {"unreachable": True, "msg": "No route to host"}}}
+    errors = observations({"cp1": {}, "w1": delegated, "w2": delegated}, groups, RESULTS)["cp1"]["errors"]
+    assert [error["seen"] for error in errors] == ["No route to host"]
 
 
 @pytest.mark.parametrize(

@@ -61,12 +61,20 @@ def make_module(monkeypatch):
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     """Paths of a host under a directory, and what is found on it."""
-    for name in ("ADMIN", "KUBELET", "LOCK", "MARKER", "CONFIG"):
+    for name in ("ADMIN", "KUBELET", "ETCD", "LOCK", "MARKER", "CONFIG"):
         monkeypatch.setattr(paths, name, str(tmp_path / name.lower()))
     monkeypatch.setattr(bootstrap.time, "sleep", lambda seconds: None)
     clock = iter(range(0, 100000, 10))
     monkeypatch.setattr(bootstrap.time, "monotonic", lambda: next(clock))
-    state = {"membership": "none", "registered": False, "is_control_plane": False, "seen": "", "api": False}
+    state = {
+        "membership": "none",
+        "seen": "",
+        "next_step": "",
+        "answered": False,
+        "registered": False,
+        "is_control_plane": False,
+        "api": False,
+    }
 
     def inspect_host(module, name, control_plane, unfinished):
         return {**state, "membership": "unfinished" if unfinished else state["membership"]}

@@ -16,8 +16,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Jo
 NEXT_ACTION = {"init": Init.next_action, "join": Join.next_action}
 
 
-def found(membership, complete=False):
-    return {"membership": membership, "complete": complete}
+def found(membership, complete=False, answered=True, may_be_member=False):
+    return {"membership": membership, "complete": complete, "answered": answered, "may_be_member": may_be_member}
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,17 @@ def found(membership, complete=False):
         (found("member", True), "init", True, "nothing"),
         (found("member", True), "join", False, "nothing"),
         (found("unfinished"), "init", False, "restart"),
+        (found("unfinished", may_be_member=True), "init", False, "refuse"),
+        (found("unfinished", may_be_member=True), "init", True, "continue"),
         (found("unfinished"), "init", True, "continue"),
         (found("unfinished", True), "init", True, "continue"),
         (found("unfinished"), "join", False, "restart"),
         (found("unfinished"), "join", True, "restart"),
         (found("unfinished", True), "join", False, "settle"),
+        # The cluster has no such node, or it gave no answer.
+        (found("unfinished", answered=True, may_be_member=True), "join", True, "restart"),
+        (found("unfinished", answered=False, may_be_member=True), "join", False, "refuse"),
+        (found("unfinished", answered=False, may_be_member=False), "join", False, "restart"),
     ],
 )
 def test_next_action(state, action, api, expected):
@@ -87,10 +93,44 @@ def test_an_init_that_came_to_its_end_is_never_reset(host, make_module):
     (host["path"] / "marker").touch()
     (host["path"] / "kubelet").write_text(f"client-certificate: /var/lib/kubelet/pki/{ROTATED}")
     module = make_module()
-    with pytest.raises(FabricError, match="its API server does not answer"):
+    with pytest.raises(FabricError, match="may be a member"):
         module.apply()
     assert module.calls == []
     assert (host["path"] / "marker").exists()
+
+
+@pytest.mark.parametrize("trace", ["kubelet", "etcd"])
+def test_a_joined_host_is_not_reset_while_no_api_answers(host, make_module, trace):
+    """The run was killed before it removed its mark, and the cluster is down for a while."""
+    (host["path"] / "marker").touch()
+    (host["path"] / trace).touch()
+    module = make_module(command="join", control_plane=True)
+    with pytest.raises(FabricError, match="may be a member"):
+        module.apply()
+    assert module.calls == []
+    assert (host["path"] / "marker").exists()
+
+
+def test_a_host_that_never_became_a_node_joins_again(host, make_module):
+    (host["path"] / "kubelet").touch()
+    (host["path"] / "marker").touch()
+    host["answered"] = True
+    module = make_module(command="join")
+    assert module.apply()["action"] == "restart"
+    assert "kubeadm reset --force" in module.calls
+
+
+@pytest.mark.parametrize(("interrupted", "command"), [("init", "join"), ("join", "init")])
+def test_only_the_command_that_was_interrupted_goes_on(host, make_module, interrupted, command):
+    """A cluster of its own would be taken for the one that is joined, and an etcd of the cluster would be reset."""
+    failed = make_module(command=interrupted, code=1)
+    with pytest.raises(FabricError):
+        failed.apply()
+    host.update(registered=True, is_control_plane=True, answered=True)
+    module = make_module(command=command)
+    with pytest.raises(FabricError, match=f"kubeadm {interrupted} was interrupted"):
+        module.apply()
+    assert module.calls == []
 
 
 def test_a_join_that_only_kept_its_mark(host, make_module):

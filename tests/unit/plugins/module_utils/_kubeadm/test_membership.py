@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import membership, paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import Lookup
+from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 WORKER = {"metadata": {"labels": {}}, "spec": {}}
@@ -34,42 +38,88 @@ def test_membership(traces, unfinished, node, control_plane, expected):
     assert membership.classify(traces, unfinished, node, control_plane) == expected
 
 
-@pytest.mark.parametrize(
-    ("node", "expected"),
-    [(None, "gives no answer"), ({}, "knows no such node"), (WORKER, "not as a control plane")],
-)
-def test_why_broken(node, expected):
-    reason = membership.why_broken(TRACES, node)
-    assert paths.KUBELET in reason
-    assert expected in reason
+TIMEOUT = "Unable to connect to the server: dial tcp: i/o timeout"
+OLD = ["/etc/kubernetes/pki/apiserver.crt on 2026-03-01"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("lookup", "expired", "seen", "next_step"),
     [
-        ((0, '{"kind": "Node"}', ""), {"kind": "Node"}),
-        ((1, "", 'Error from server (NotFound): nodes "w1" not found'), {}),
-        ((1, "", "Unable to connect to the server: dial tcp: i/o timeout"), None),
-        ((), None),
+        (Lookup(None, TIMEOUT), [], "i/o timeout", membership.START),
+        (Lookup(None), [], "no API server can be asked", membership.START),
+        (Lookup(None, TIMEOUT), OLD, "apiserver.crt on 2026-03-01", membership.RENEW),
+        (Lookup(None, "x509: certificate has expired or is not yet valid"), [], "has expired", membership.RENEW),
+        (Lookup({}), OLD, "knows no such node", membership.REMOVED),
+        (Lookup(WORKER), [], "not as a control plane", membership.WORKER),
     ],
 )
-def test_read_node(answer, expected, tmp_path, monkeypatch):
-    kubelet = tmp_path / "kubelet.conf"
-    kubelet.write_text("")
-    monkeypatch.setattr(paths, "KUBELET", str(kubelet))
-    assert membership.read_node(Module(answer, programs=bool(answer)), "w1") == expected
+def test_diagnose(lookup, expired, seen, next_step):
+    found = membership.diagnose(TRACES, lookup, expired)
+    assert paths.KUBELET in found[0]
+    assert seen in found[0]
+    assert found[1] == next_step
+
+
+def test_a_member_is_never_to_be_reset():
+    """Only a host that its cluster has removed."""
+    steps = [membership.START, membership.RENEW, membership.REMOVED, membership.WORKER]
+    assert [step for step in steps if "kubeadm reset" in step] == [membership.REMOVED]
+
+
+NOT_FOUND = (1, "", 'Error from server (NotFound): nodes "w1" not found')
+SILENT = (1, "", f"E1122 memcache.go: couldn't get current server API group list\n{TIMEOUT}\n")
+NO_ANSWER = Lookup(None, f"the API server gives no answer ({TIMEOUT})")
+
+
+@pytest.mark.parametrize(
+    ("files", "answers", "expected"),
+    [
+        (["KUBELET"], [(0, '{"kind": "Node"}', "")], Lookup({"kind": "Node"})),
+        (["KUBELET"], [NOT_FOUND], Lookup({})),
+        (["KUBELET"], [SILENT], NO_ANSWER),
+        (["KUBELET"], [(1, "", "")], Lookup(None, "the API server gives no answer (kubectl: rc 1)")),
+        ([], [], Lookup(None)),
+        # A control plane's kubelet asks the API server of its own host.
+        (["KUBELET", "ADMIN"], [SILENT, (0, '{"kind": "Node"}', "")], Lookup({"kind": "Node"})),
+        (["KUBELET", "ADMIN"], [SILENT, NOT_FOUND], Lookup({})),
+        (["KUBELET", "ADMIN"], [SILENT, SILENT], NO_ANSWER),
+        (["KUBELET", "ADMIN"], [NOT_FOUND], Lookup({})),
+    ],
+)
+def test_find_node(files, answers, expected, tmp_path, monkeypatch):
+    for name in ("KUBELET", "ADMIN"):
+        monkeypatch.setattr(paths, name, str(tmp_path / name))
+    for name in files:
+        (tmp_path / name).touch()
+    module = Module(*answers)
+    assert membership.find_node(module, "w1") == expected
+    assert len(module.commands) == len(answers)
+    assert membership.find_node(Module(programs=False), "w1") == Lookup(None)
 
 
 def test_inspect_host(tmp_path, monkeypatch):
     kubelet = tmp_path / "kubelet.conf"
     monkeypatch.setattr(paths, "TRACES", [str(kubelet)])
-    monkeypatch.setattr(membership, "read_node", lambda module, name: CONTROL_PLANE)
+    monkeypatch.setattr(membership, "find_node", lambda module, name: Lookup(CONTROL_PLANE))
     assert membership.inspect_host(Module(), "cp1", True, False)["membership"] == "none"
     kubelet.write_text("")
     assert membership.inspect_host(Module(), "cp1", True, False) == {
         "membership": "member",
         "seen": "",
+        "next_step": "",
+        "answered": True,
         "registered": True,
         "is_control_plane": True,
         "taints": [membership.CONTROL_PLANE_LABEL],
     }
+
+
+def test_an_expired_cluster_is_reported_as_that(tmp_path, monkeypatch):
+    (tmp_path / "apiserver.crt").write_bytes(certificate(datetime.datetime(2026, 3, 1, tzinfo=datetime.timezone.utc)))
+    (tmp_path / "kubelet.conf").touch()
+    monkeypatch.setattr(paths, "TRACES", [str(tmp_path / "kubelet.conf")])
+    monkeypatch.setattr(paths, "CERTIFICATES", [str(tmp_path / "apiserver.crt")])
+    monkeypatch.setattr(membership, "find_node", lambda module, name: NO_ANSWER)
+    found = membership.inspect_host(Module(), "cp1", True, False)
+    assert (found["membership"], found["answered"], found["next_step"]) == ("broken", False, membership.RENEW)
+    assert "apiserver.crt on 2026-03-01" in found["seen"]

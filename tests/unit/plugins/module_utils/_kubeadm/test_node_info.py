@@ -12,7 +12,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import facts
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import lock, node_info, paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import set_marker
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import write_marker
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,8 @@ def test_file_digest(tmp_path):
 @pytest.mark.parametrize("running", [False, True])
 def test_an_interrupted_kubeadm_is_seen(host, make_module, marked, running):
     """By the marker or by the lock, where kubeadm itself leaves them."""
-    set_marker(marked)
+    if marked:
+        write_marker("join")
     module = make_module(address="192.0.2.11", image_repository="")
     with open(paths.LOCK, "a", encoding="utf-8") as holder:
         if running:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import addon_facts
@@ -120,3 +121,17 @@ def test_a_policy_that_the_chart_would_take_away(labels, annotations, deleted):
 )
 def test_policy_ipam(policy, ipam):
     assert cluster_info.policy_ipam(policy) == ipam
+
+
+def test_what_tells_one_cluster_from_another(monkeypatch):
+    pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    node = {"metadata": {"name": "w1"}, "status": {"nodeInfo": {"machineID": "0b", "kubeletVersion": "v1.35.4"}}}
+    answers = {cluster_info.ROOT_CA: {"data": {"ca.crt": pem}}, "/api/v1/nodes": {"items": [node]}}
+    api = Cluster(None)
+    monkeypatch.setattr(api, "get", lambda path, **_query: answers.get(path))
+    monkeypatch.setattr(cluster_info, "connect", lambda _module: api)
+    seen = cluster_info.read_cluster(None)
+    assert seen["ca"] == ca_digest(pem)
+    assert [(one["name"], one["machine_id"]) for one in seen["nodes"]] == [("w1", "0b")]
+    del answers[cluster_info.ROOT_CA]
+    assert cluster_info.read_cluster(None)["ca"] == ""

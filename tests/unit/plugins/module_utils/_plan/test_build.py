@@ -139,6 +139,78 @@ def test_what_is_wrong_with_a_host(hosts, check, where, value):
     assert "w1" in found[check]["hosts"]
 
 
+OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
+
+
+def in_cluster(hosts, cluster, *names, server="10.88.0.11:6443"):
+    for name in names:
+        kubelet = {"present": True, "version": "v1.35.4", "server": server, "cluster": cluster}
+        hosts[name]["host"]["kubelet"] = kubelet
+
+
+def without_planes(hosts):
+    hosts["cp1"]["groups"] = ["kube_node"]
+
+
+def with_the_plane_down(hosts):
+    del hosts["cp1"]["host"]
+
+
+def with_the_plane_recalled(hosts):
+    hosts["cp1"]["recalled"] = "2026-11-01T00:00:00+00:00"
+
+
+def with_a_bare_plane(hosts):
+    in_cluster(hosts, "", "cp1", server="")
+
+
+def with_a_stranger(hosts):
+    in_cluster(hosts, OTHER, "w2", server="10.1.1.1:6443")
+
+
+def with_two_clusters(hosts):
+    hosts["w1"]["groups"] = ["kube_control_plane"]
+    in_cluster(hosts, OTHER, "w1")
+
+
+def with_a_former_address(hosts):
+    in_cluster(hosts, OURS, *hosts, server="10.1.1.1:6443")
+
+
+@pytest.mark.parametrize(
+    ("changed", "settings", "named", "said"),
+    [
+        (None, {}, [], ""),
+        (without_planes, {}, [], ""),
+        (with_the_plane_down, {}, [], ""),
+        (with_the_plane_recalled, {}, [], ""),
+        (with_a_bare_plane, {}, ["w1", "w2"], "correct the inventory"),
+        (with_a_stranger, {}, ["w2"], "correct the inventory"),
+        (with_two_clusters, {}, ["cp1", "w1", "w2"], "correct the inventory"),
+        (None, {"control_plane_endpoint": "k8s.site:6443"}, [], ""),
+        (with_a_former_address, {}, ["cp1", "w1", "w2"], "Set fabric_control_plane_endpoint to 10.1.1.1:6443"),
+    ],
+)
+def test_hosts_of_a_cluster_that_runs(hosts, changed, settings, named, said):
+    in_cluster(hosts, OURS, *hosts)
+    if changed:
+        changed(hosts)
+    found = [one for one in plan(hosts, **settings)["findings"] if one["check"] == "existing-cluster"]
+    assert sorted(name for one in found for name in one["hosts"]) == named
+    assert all(said in one["next"] for one in found)
+    assert "kubeadm reset" not in json.dumps(found)
+
+
+def test_the_inventory_comes_before_its_hosts(hosts):
+    """Nothing is advised that can't be undone, while the groups are wrong."""
+    in_cluster(hosts, OURS, "cp1", "w1")
+    with_a_stranger(hosts)
+    hosts["w1"]["groups"] = ["ipu_node"]
+    found = errors(plan(hosts))
+    assert found["inventory"]["hosts"] == ["w1"]
+    assert found["existing-cluster"]["next"].startswith("Correct the groups of the inventory first")
+
+
 def test_a_host_that_is_both_gateway_and_vipu(hosts):
     change(("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}])(hosts)
     found = plan(hosts, networks=[{"name": "rdma-net", "gateway": "10.5.0.20"}])["findings"]

@@ -1,0 +1,70 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a kubeconfig leads to the cluster that the hosts of the inventory are in."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
+    ClusterIdentity,
+    HostFacts,
+    NodeIdentity,
+    Observations,
+)
+
+SHOWN = 8  # names in a message
+
+
+def observed(observations: Observations) -> t.Dict[str, HostFacts]:
+    return {name: seen["host"] for name, seen in observations.items() if seen.get("host")}
+
+
+def is_bare(observations: Observations) -> bool:
+    """Whether no host has a trace of a cluster that kubeadm built."""
+    return not any(
+        facts["kubelet"]["server"] or facts["kubelet"]["cluster"] for facts in observed(observations).values()
+    )
+
+
+def is_node(facts: HostFacts, node: NodeIdentity) -> bool:
+    """Names repeat from site to site; machine IDs do not, where both are known."""
+    if facts["machine_id"] and node["machine_id"]:
+        return facts["machine_id"] == node["machine_id"]
+    return facts["hostname"].lower() == node["name"]
+
+
+def why_another(observations: Observations, cluster: ClusterIdentity) -> str:
+    """What shows that the hosts are in another cluster; empty if nothing does.
+
+    Every host that trusts a CA has to trust the cluster's. Where no host says which, as with k3s, one of them has to be
+    a node.
+    """
+    hosts = observed(observations)
+    trusted = {name: facts["kubelet"]["cluster"] for name, facts in hosts.items() if facts["kubelet"]["cluster"]}
+    if trusted and cluster["ca"]:
+        strangers = [name for name, ca in trusted.items() if ca != cluster["ca"]]
+        if not strangers:
+            return ""
+        return f"its CA is {cluster['ca']}, that of {shorten_list(strangers, SHOWN)} is {trusted[strangers[0]]}"
+    if any(is_node(facts, node) for facts in hosts.values() for node in cluster["nodes"]):
+        return ""
+    nodes = shorten_list([node["name"] for node in cluster["nodes"]], SHOWN) or "none"
+    return f"no host of the inventory ({shorten_list(observations, SHOWN)}) is one of its nodes ({nodes})"
+
+
+def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
+    """Refuse to go on with another cluster."""
+    why = why_another(observations, cluster)
+    if why:
+        raise FabricError(
+            "The kubeconfig must lead to the cluster that the hosts of this inventory are in.",
+            cluster["kubeconfig"],
+            why,
+            "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
+            " fabric_api_kubeconfig) to the kubeconfig of this cluster. While the CA of a cluster is being changed,"
+            " allow it: other-cluster. Nothing was written to its API.",
+        )

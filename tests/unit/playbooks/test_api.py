@@ -1,0 +1,86 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playbooks that write to an API: only to that of these hosts, from the host that the site names."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
+OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
+READERS = ["host_info", "rdma_info", "vipu_info", "network_operator_info"]
+WRITERS = {
+    "ipu.fabric.plan ipu.fabric.fabric": ["macvlan_network", "helm_release", "kube_apply"],
+    "ipu.fabric.verify": ["fabric_probe"],
+    "ipu.fabric.workloads": ["kube_apply"],
+    "ipu.fabric.reset": ["network_operator", "helm_release"],
+}
+
+
+def answers(ca=OURS):
+    hosts = site.site()
+    for seen in hosts.values():
+        seen["host"]["kubelet"].update(server="10.88.0.11:6443", cluster=OURS)
+    operator = {
+        **dict.fromkeys(("nodes", "nfd", "multus", "whereabouts", "api_groups", "network_operators"), ()),
+        "present": True,
+        "version": "1.35.4",
+        "ca": ca,
+        "policy_ipam": "",
+        "policy_in_chart": False,
+    }
+    return {
+        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
+        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
+        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+        "network_operator_info": {"*": operator},
+        "network_operator": {"*": {"objects": [], "pods": [], "attachments": []}},
+        "ipu_operator_info": {"*": {"operators": [], "jobs": [], "tracker": False, "crd": False, "labels": {}}},
+        "kube_apply": {"*": {"updated": []}},
+        "fabric_probe": {"*": {"probe": {"probed": False, "reason": "check mode"}}},
+        "unowned_files": {"*": {"removed": []}},
+    }
+
+
+def run(folder, playbook, found, *arguments, **variables):
+    manifest = folder / "mpi-operator.yaml"
+    manifest.write_text("kind: Namespace")
+    given = {
+        "fabric_probe_ports": False,
+        "fabric_reset": "fabric",
+        "fabric_metrics": False,
+        "fabric_mirror": {"mpi_operator": {"url": str(manifest), "sha256": ""}},
+        **variables,
+    }
+    return play(folder, playbook, GROUPS, found, *arguments, **given)
+
+
+@pytest.mark.parametrize("playbook", WRITERS)
+def test_nothing_is_written_to_the_api_of_another_cluster(tmp_path, playbook):
+    """As in the folder of another site, whose nodes have the same names."""
+    done = run(tmp_path, playbook, answers(OTHER))
+    assert done.code != 0
+    assert "must lead to the cluster that the hosts of this inventory are in" in done.said, done.text
+    assert f"its CA is {OTHER}, that of cp1, w1, w2 is {OURS}" in done.said
+    assert {call.module for call in done.calls} <= set(READERS)
+
+
+@pytest.mark.parametrize("playbook", WRITERS)
+def test_the_api_host_uses_a_kubeconfig_of_its_own(tmp_path, playbook):
+    """In check mode: builtin modules would write to this machine."""
+    done = run(tmp_path, playbook, answers(), "--check", fabric_api_host="cp1")
+    assert done.code == 0, done.text
+    calls = [call for call in done.calls if "kubeconfig" in call.options]
+    assert {call.module for call in calls} >= {"network_operator_info", *WRITERS[playbook]}, done.text
+    used = {(call.host, call.become, call.options["kubeconfig"]) for call in calls}
+    assert used == {("cp1", True, "/etc/kubernetes/admin.conf")}
+
+
+def test_the_controller_uses_the_kubeconfig_that_was_fetched(tmp_path):
+    done = run(tmp_path, "ipu.fabric.verify", answers(), "--check")
+    [call] = [call for call in done.calls if call.module == "fabric_probe"]
+    assert (call.host, call.become) == ("localhost", False)
+    assert call.options["kubeconfig"] == str(tmp_path / "artifacts/admin.conf")

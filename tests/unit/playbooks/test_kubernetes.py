@@ -1,0 +1,174 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role kubernetes on hosts that are only names: on which of them a cluster is begun, and which of them join."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+GROUPS = {"kube_control_plane": ["cp1", "cp2", "cp3"], "kube_node": ["w1", "w9"]}
+PLAY = [
+    {
+        "hosts": "all",
+        "gather_facts": False,
+        "roles": ["ipu.fabric.kubernetes"],
+        "vars": {"kubernetes_cni": "none", "kubernetes_version": "1.35.4"},
+    }
+]
+UNREACHABLE = {"unreachable": True, "msg": "Connection timed out"}
+FAILED = {"failed": True, "msg": "kubelet --version does not end"}
+
+
+def node(host, membership):
+    seen = "there is /etc/kubernetes/kubelet.conf, but the API server gives no answer" * (membership == "broken")
+    return {
+        "name": host,
+        "address": f"10.88.0.{len(host)}",
+        "distribution": "debian",
+        "release": "bookworm",
+        "kubelet": "1.35.4",
+        "containerd": "2.2.1",
+        "images": ["registry.k8s.io/pause:3.10.1"],
+        "kubeconfig_sha256": hashlib.sha256(b"").hexdigest(),  # as the one on the controller, which is not there
+        "membership": membership,
+        "seen": seen,
+        "next_step": "Start its cluster.",
+        "answered": membership == "member",
+        "registered": membership == "member",
+        "is_control_plane": membership == "member" and host.startswith("cp"),
+        "taints": [],
+    }
+
+
+def install(folder, found, *arguments, packages=(), **variables):
+    """Run the role on hosts that are in these states. Packages are new on the hosts in `packages`."""
+    states = {host: {"node": node(host, state)} if isinstance(state, str) else state for host, state in found.items()}
+    versions = {"versions": {"containerd.io": "2.2.1"}}
+    answers = {
+        "kubernetes_node_info": states,
+        "apt_packages": {"*": versions, **{host: {"changed": True, **versions} for host in packages}},
+        "kubeadm": {"*": {"discovery": {"endpoint": "", "token": "", "ca_hashes": []}}},
+    }
+    variables["kubernetes_kubeconfig"] = str(folder / "admin.conf")
+    return play(folder, PLAY, GROUPS, answers, *arguments, **variables)
+
+
+BARE = dict.fromkeys(("cp1", "cp2", "cp3", "w1", "w9"), "none")
+
+
+def test_bare_hosts_become_one_cluster(tmp_path):
+    run = install(tmp_path, BARE)
+    assert run.where("kubeadm", command="init") == ["cp1"], run.text
+
+
+@pytest.mark.parametrize(
+    ("limit", "other", "seen"),
+    [
+        ("all", UNREACHABLE, "cp2: no answer"),
+        ("all", "broken", "cp2: broken (there is /etc/kubernetes/kubelet.conf, but the API server gives no answer)"),
+        ("cp1,w9", UNREACHABLE, "cp2: no answer (Connection timed out)"),
+        ("cp1,w9", FAILED, "cp2: no answer (kubelet --version does not end)"),
+        ("cp1,w9", "unfinished", "cp2: unfinished"),
+    ],
+)
+def test_no_second_cluster_while_a_control_plane_may_be_in_one(tmp_path, limit, other, seen):
+    run = install(tmp_path, {**BARE, "cp2": other}, "--limit", limit)
+    assert run.where("kubeadm") == [], run.text
+    assert run.where("apt_packages") == []
+    assert f"may be in one already. Seen: {seen}" in run.said, run.text
+    assert "kubernetes_allow_new_cluster" in run.said
+    if limit == "all" and other == "broken":
+        assert "gives no answer. Next: Start its cluster. Then run again." in run.said
+
+
+def test_a_new_cluster_on_demand(tmp_path):
+    run = install(tmp_path, {**BARE, "cp2": UNREACHABLE}, kubernetes_allow_new_cluster=True)
+    assert run.where("kubeadm", command="init") == ["cp1"], run.text
+
+
+def test_a_new_cluster_is_never_begun_beside_a_member(tmp_path):
+    found = {**BARE, "cp2": "member", "cp3": UNREACHABLE}
+    run = install(tmp_path, found, "--limit", "cp1", kubernetes_allow_new_cluster=True)
+    assert run.where("kubeadm", command="init") == [], run.text
+    assert run.where("kubeadm", command="join") == ["cp1"]
+
+
+def test_a_reinstalled_control_plane_joins_the_others_when_hosts_get_packages_at_different_times(tmp_path):
+    found = {**BARE, "cp2": "member", "cp3": "member"}
+    run = install(tmp_path, found, "--limit", "cp1,w9", packages=["w9"])
+    assert run.where("kubeadm", command="init") == [], run.text
+    assert run.where("kubeadm", command="token") == ["cp2", "cp2"]
+    assert run.where("kubeadm", command="join") == ["cp1", "w9"]
+
+
+FETCH = "Write it on the controller, for this user only"
+KUBECONFIG = [
+    {
+        "hosts": "all",
+        "gather_facts": False,
+        "tasks": [{"ansible.builtin.import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": part}}],
+    }
+    for part in ("kubeconfig", "api_host")
+]
+
+
+def kubeconfig(*authorities, key="a"):
+    clusters = [{"cluster": {"certificate-authority-data": data}, "name": data} for data in authorities]
+    return yaml.safe_dump({"kind": "Config", "clusters": clusters, "users": [{"user": {"client-key-data": key}}]})
+
+
+def encoded(text):
+    return {"content": base64.b64encode(text.encode()).decode()}
+
+
+@pytest.mark.parametrize(
+    ("there", "kept"),
+    [
+        (kubeconfig("OURS", key="b"), False),  # its certificate was renewed
+        (kubeconfig("OTHER"), True),
+        (kubeconfig("OURS", "OTHER"), True),  # somebody's ~/.kube/config
+        ("{", True),
+    ],
+)
+def test_the_kubeconfig_of_another_cluster_is_kept(tmp_path, there, kept):
+    path = tmp_path / "admin.conf"
+    path.write_text(there)
+    path.chmod(0o600)
+    variables = {"kubernetes_kubeconfig": str(path), "__kubernetes_admin": encoded(kubeconfig("OURS"))}
+    run = play(tmp_path, KUBECONFIG[:1], GROUPS, {}, "--start-at-task", FETCH, **variables)
+    assert run.code == 0, run.text
+    assert path.read_text() == kubeconfig("OURS")
+    backups = list(tmp_path.glob("admin.conf.*~"))
+    assert [file.read_text() for file in backups] == [there] * kept
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in backups)
+    assert ("It is now" in run.said) == kept
+
+
+def speak(folder, there, **more):
+    """The check of the cluster that another host speaks to, whose kubeconfig is this."""
+    variables = {
+        "kubernetes_kubeconfig": str(folder / "admin.conf"),
+        "kubernetes_api_host": "cp1",
+        "kubernetes_api_kubeconfig": str(folder / "there.conf"),
+        "__kubernetes_planes": {"cp1": {"membership": "member"}},
+        **more,
+    }
+    (folder / "admin.conf").write_text(kubeconfig("OURS"))
+    (folder / "there.conf").write_text(there)
+    return play(folder, KUBECONFIG[1:], GROUPS, {}, **variables)
+
+
+def test_the_api_host_speaks_to_this_cluster(tmp_path):
+    run = speak(tmp_path, kubeconfig("OURS", key="b"))
+    assert run.code == 0, run.text
+    run = speak(tmp_path, kubeconfig("OTHER"))
+    assert run.code != 0
+    assert "leads to another cluster than the one of cp1" in run.said, run.text
+    run = speak(tmp_path, "", kubernetes_api_kubeconfig="/none/admin.conf")
+    assert "Where: /none/admin.conf on cp1. Seen: " in run.said

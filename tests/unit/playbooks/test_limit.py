@@ -1,0 +1,52 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs with --limit: hosts outside it are observed, and many at a time."""
+
+from __future__ import annotations
+
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+HOSTS = ["w1", "w2", "w3", "w4"]
+# Each waits until all have begun.
+MEET = 'touch "$0"; for _try in $(seq 1200); do [ "$(ls w? | wc -l)" = 4 ] && exit; sleep 0.1; done; exit 1'
+
+
+def test_a_module_runs_on_many_hosts_at_a_time(tmp_path):
+    asks = {name: {"argv": ["sh", "-c", MEET, name], "chdir": str(tmp_path)} for name in HOSTS}
+    ask = {"module": "ansible.builtin.command", "hosts": {**asks, "away": {"argv": ["true"]}}}
+    tasks = [
+        {"ipu.fabric.delegated_module": ask, "register": "asked", "run_once": True},
+        {"ansible.builtin.copy": {"content": "{{ asked.hosts | to_json }}", "dest": str(tmp_path / "asked.json")}},
+    ]
+    away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
+    groups = {"here": ["cp1"], "there": [*HOSTS, "away"]}
+    plays = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+    run = play(tmp_path, plays, groups, {}, "--limit", "cp1", host_vars={"away": away})
+    assert run.code == 0, run.text
+    asked = run.read("asked.json")
+    assert asked["away"]["unreachable"]
+    assert "Connection refused" in asked["away"]["msg"]
+    assert {name: asked[name]["rc"] for name in HOSTS} == dict.fromkeys(HOSTS, 0)
+
+
+def test_the_plan_of_one_host_covers_the_others(tmp_path):
+    hosts = site.site()
+    found = {name: {"host": seen["host"]} for name, seen in hosts.items()}
+    found["cp1"]["meets"] = ["w2"]
+    answers = {
+        "host_info": {**found, "w2": {"unreachable": True, "msg": "Connection timed out", "meets": ["cp1"]}},
+        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
+        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+    }
+    groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
+    run = play(tmp_path, "ipu.fabric.plan", groups, answers, "--limit", "w1", fabric_probe_ports=False)
+    assert sorted(run.where("host_info")) == ["cp1", "w1", "w2"]
+    assert sorted(run.where("vipu_info")) == ["w1"]  # without ipu_node it is the workers; w2 can't be asked
+    assert run.where("rdma_info", routes_to=["10.5.0.20"]) == ["w1"]
+    plan = run.read("artifacts/plan.json")
+    assert plan["hosts"]["cp1"]["node"] == "node11"
+    [error] = [one for one in plan["findings"] if one["check"] == "unobserved"]
+    assert error["hosts"] == ["w2"]
+    assert "Connection timed out" in error["seen"]

@@ -1,0 +1,62 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster of a kubeconfig, and the one that the hosts are in."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster_identity
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import site
+
+OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
+NAMES = ("node11", "node12", "node13")
+
+
+def observe(ca="", **changes):
+    """Three hosts, of which each trusts this CA, or what `changes` says by its name."""
+    hosts = site()
+    for name, seen in hosts.items():
+        seen["host"]["kubelet"]["cluster"] = changes.get(name, ca)
+    return hosts
+
+
+def cluster(ca=OURS, names=NAMES, ids=11):
+    """Machine IDs of the nodes are numbers from `ids` on, those of the hosts from 11 on."""
+    nodes = [{"name": name, "machine_id": f"{ids + n:032x}" if ids else ""} for n, name in enumerate(names)]
+    return {"kubeconfig": "admin.conf", "ca": ca, "nodes": nodes}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "found", "why"),
+    [
+        (observe(OURS), cluster(), ""),
+        (observe(OTHER), cluster(), f"its CA is {OURS}, that of cp1, w1, w2 is {OTHER}"),
+        (observe(OURS, w2=OTHER), cluster(), f"its CA is {OURS}, that of w2 is {OTHER}"),
+        (observe(OURS, w2=""), cluster(names=["a"]), ""),  # the CA decides
+        (observe(OURS), cluster(ca=""), ""),  # the API does not tell its CA
+        (observe(OURS), cluster(ca="", names=["a", "b"], ids=None), "cp1, w1, w2) is one of its nodes (a, b)"),
+        (observe(), cluster(), ""),  # no kubeadm, or observed before the cluster was built
+        (observe(), cluster(ids=None), ""),
+        (observe(), cluster(names=["other", "names", "here"]), ""),  # as with --hostname-override
+        (observe(), cluster(names=["a", "node11"], ids=91), "is one of its nodes (a, node11)"),  # another site's node11
+        (observe(), cluster(names=[]), "is one of its nodes (none)"),
+        ({"cp1": {"groups": [], "address": "", "errors": []}}, cluster(), "no host of the inventory (cp1)"),
+    ],
+)
+def test_why_another(hosts, found, why):
+    seen = cluster_identity.why_another(hosts, found)
+    assert why in seen
+    assert bool(seen) == bool(why)
+
+
+def test_another_cluster_is_refused():
+    with pytest.raises(FabricError, match=r"Where: admin\.conf\. .*allow it: other-cluster"):
+        cluster_identity.check_cluster(observe(OTHER), cluster())
+    cluster_identity.check_cluster(observe(OURS), cluster())
+
+
+def test_is_bare():
+    assert cluster_identity.is_bare(observe())
+    assert not cluster_identity.is_bare(observe(w1=OURS))
