@@ -137,7 +137,7 @@ host:
         - V(answered) is whether its API server did, V(error) why not, V(unfinished) whether kubeadm is setting up the
           host or was interrupted.
         - V(version) is that of the API server, V(endpoint), V(pod_cidr) and V(service_cidr) are those of kubeadm's
-          ClusterConfiguration, V(ca) is a digest of the CA's certificate.
+          ClusterConfiguration.
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen).
       type: dict
     other_kubernetes:

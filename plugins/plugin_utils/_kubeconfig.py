@@ -10,7 +10,7 @@ import os
 import typing as t
 
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import certificate_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file
 
@@ -30,6 +30,6 @@ def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:
             authority = base64.b64decode(data).decode("ascii", "replace")
         else:
             authority = read_file(os.path.join(os.path.dirname(path), file)) if file else ""
-        return Kubeconfig(path, str(cluster.get("server", "")), certificate_digest(authority))
+        return Kubeconfig(path, str(cluster.get("server", "")), ca_digest(authority))
     except (AttributeError, KeyError, StopIteration, TypeError, ValueError, yaml.YAMLError):
         return None

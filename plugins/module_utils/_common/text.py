@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-import re
 import typing as t
 
 
@@ -23,12 +21,3 @@ def fingerprint(value: object) -> str:
     """A short digest that says whether two values are the same, and nothing else."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def certificate_digest(text: str) -> str:
-    """A digest of the first certificate in PEM, however it is wrapped and whatever is around it; empty without one."""
-    match = re.search("-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", text, re.DOTALL)
-    try:
-        return hashlib.sha256(base64.b64decode("".join(match.group(1).split()))).hexdigest()[:16] if match else ""
-    except ValueError:
-        return ""

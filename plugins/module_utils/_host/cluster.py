@@ -14,12 +14,9 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import certificate_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, PodNetwork
 
 ADMIN = "etc/kubernetes/admin.conf"
-AUTHORITY = "etc/kubernetes/pki/ca.crt"
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 30
 # Pod networks, by the DaemonSet that carries them.
@@ -107,7 +104,6 @@ def read_cluster(root: str) -> ClusterFacts:
         "endpoint": "",
         "pod_cidr": "",
         "service_cidr": "",
-        "ca": certificate_digest(read_text(os.path.join(root, AUTHORITY))),
         "pod_networks": [],
     }
     if not facts["present"]:

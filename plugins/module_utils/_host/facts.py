@@ -88,6 +88,12 @@ def parse_server(kubeconfig: str) -> str:
     return match.group(1) if match else ""
 
 
+def ca_digest(pem: str) -> str:
+    """A digest that names a cluster: of the first certificate in its CA file. Empty without one."""
+    match = re.search(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL)
+    return hashlib.sha256(f"{match.group()}\n".encode()).hexdigest()[:16] if match else ""
+
+
 def _socket_owners(root: str, inodes: t.Dict[str, int]) -> t.Dict[int, str]:
     """Port -> name of the process that listens on it, as far as this user may see."""
     owners: t.Dict[int, str] = {}
@@ -188,13 +194,12 @@ def default_address() -> str:
 def read_kubelet(root: str) -> Kubelet:
     """Which cluster this host belongs to: the API server and a digest of the CA, both empty if to none."""
     etc = os.path.join(root, "etc/kubernetes")
-    authority = read_text(os.path.join(etc, "pki/ca.crt"))
     version = output_of("kubelet", "--version", timeout=SECONDS)
     return {
         "present": bool(version),
         "version": version.replace("Kubernetes", "").strip(),
         "server": parse_server(read_text(os.path.join(etc, "kubelet.conf"))),
-        "cluster": hashlib.sha256(authority.encode()).hexdigest()[:16] if authority else "",
+        "cluster": ca_digest(read_text(os.path.join(etc, "pki/ca.crt"))),
     }
 
 

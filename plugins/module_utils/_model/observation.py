@@ -124,7 +124,6 @@ class ClusterFacts(t.TypedDict):
     endpoint: str  # host:port that kubeadm has for all control planes
     pod_cidr: str  # one, or one of each family with a comma between
     service_cidr: str
-    ca: str  # digest of the CA's certificate
     pod_networks: t.List[PodNetwork]
 
 

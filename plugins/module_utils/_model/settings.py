@@ -14,7 +14,7 @@ class Kubeconfig(t.NamedTuple):
 
     path: str
     server: str  # URL
-    ca: str  # digest of the CA's certificate; empty: none is named
+    ca: str  # digest, as Kubelet.cluster; empty: none is named
 
 
 @dataclasses.dataclass(frozen=True)

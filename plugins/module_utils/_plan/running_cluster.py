@@ -31,6 +31,7 @@ class Running:
     """The cluster that is there, as one of its control planes says."""
 
     host: str  # its inventory name
+    ca: str  # digest of the cluster's CA; may be empty
     facts: ClusterFacts
 
 
@@ -38,9 +39,9 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
     """What the first control plane says whose API server answers. None without a cluster; silence is a finding."""
     planes = [host for host in hosts.values() if "control_plane" in host.roles and not host.observation.get("recalled")]
     seen = {host.name: host.facts["cluster"] for host in planes if host.facts}
-    for name, facts in seen.items():
-        if facts["answered"]:
-            return Running(name, facts)
+    for host in planes:
+        if host.facts and host.facts["cluster"]["answered"]:
+            return Running(host.name, host.facts["kubelet"]["cluster"], host.facts["cluster"])
     silent = [name for name, facts in seen.items() if facts["present"] and not facts["unfinished"]]
     if silent:
         (findings.error if managed else findings.warning)(
@@ -48,7 +49,7 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
             silent,
             "There is a cluster, and it can't be compared with the plan.",
             f"{seen[silent[0]]['error']} (kubectl with /etc/kubernetes/admin.conf)",
-            "Start its API server: crictl ps and journalctl -u kubelet say more. To begin anew, kubeadm reset it.",
+            "Start its API server: see crictl ps and journalctl -u kubelet there. Then run again.",
         )
     return None
 
@@ -172,9 +173,9 @@ def _check_endpoint(settings: Settings, running: Running, endpoint: str, finding
 
 def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) -> None:
     config = settings.kubeconfig
-    if config and config.ca and running.facts["ca"] and config.ca != running.facts["ca"]:
+    if config and config.ca and running.ca and config.ca != running.ca:
         findings.error(
-            "kubeconfig",
+            "other-cluster",
             [running.host],
             "The kubeconfig on the controller is of another cluster than the hosts.",
             f"{config.path} leads to {config.server}, and its CA is not /etc/kubernetes/pki/ca.crt of {running.host}",

@@ -17,7 +17,7 @@ from ansible.errors import AnsibleError
 from ansible_collections.ipu.fabric.plugins.action import fabric_plan
 from ansible_collections.ipu.fabric.plugins.action.fabric_plan import keep_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import certificate_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_file
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, finished, site
@@ -168,7 +168,8 @@ def kubeconfig(**cluster):
 @pytest.mark.parametrize("by_file", [True, False])
 def test_a_kubeconfig_is_compared_with_the_cluster(tmp_path, content, errors, by_file):
     hosts, pem = finished(), CERTIFICATE % content
-    hosts["cp1"]["host"]["cluster"]["ca"] = certificate_digest(CERTIFICATE % "MTIz")
+    for seen in hosts.values():
+        seen["host"]["kubelet"]["cluster"] = ca_digest(CERTIFICATE % "MTIz")
     (tmp_path / "ca.crt").write_text(pem)
     data = {"certificate-authority-data": base64.b64encode(pem.encode()).decode()}
     authority = {} if content is None else {"certificate-authority": "ca.crt"} if by_file else data
@@ -177,7 +178,7 @@ def test_a_kubeconfig_is_compared_with_the_cluster(tmp_path, content, errors, by
     assert result["errors"] == errors
     if errors:
         (finding,) = result["plan"]["findings"]
-        assert (finding["check"], "leads to https://b," in finding["seen"]) == ("kubeconfig", True)
+        assert (finding["check"], "leads to https://b," in finding["seen"]) == ("other-cluster", True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "current-context: x", "clusters: 1", None])

@@ -21,6 +21,8 @@ TCP = (
     "   1: 0100007F:2379 0100007F:1234 01 00000000:00000000 00:00000000 00000000     0        0 4243 1 0 100 0 0 10 0\n"
 )
 
+CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
 QUESTIONS = host_facts.Questions([6443, 2379], ["overlay", "macvlan"], ["/var/lib/none"], ["localhost"], 0)
 
 
@@ -30,7 +32,7 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
         "etc/os-release": 'PRETTY_NAME="Debian"\nID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n# x=y\n',
         "etc/machine-id": "3d1219c7\n",
         "etc/kubernetes/kubelet.conf": "clusters:\n- cluster:\n    server: https://10.88.0.11:6443\n",
-        "etc/kubernetes/pki/ca.crt": "certificate",
+        "etc/kubernetes/pki/ca.crt": CA,
         "proc/meminfo": "MemTotal:        8167848 kB\nMemFree: 1 kB\n",
         "proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n/swapfile file 1 0 -2\n",
         "proc/net/route": ROUTES,
@@ -65,7 +67,7 @@ def test_read_host(root):
     assert seen["macs"] == ["0c:42:a1:00:00:01", "0c:42:a1:00:00:02"]
     assert seen["cgroup"] == "v2"
     assert seen["kubelet"]["server"] == "10.88.0.11:6443"
-    assert len(seen["kubelet"]["cluster"]) == 16
+    assert seen["kubelet"]["cluster"] == host_facts.ca_digest(CA)
     assert seen["other_kubernetes"] == ["k3s"]
     assert seen["disk_mb"]["/var/lib/none"] > 0
     assert seen["dns"] == {"localhost": True}
@@ -137,3 +139,11 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(host_facts, "SECONDS", 0.05)
     monkeypatch.setattr(host_facts.socket, "getaddrinfo", lambda name, port: host_facts.time.sleep(2))
     assert host_facts.resolve_names(["slow.example", ""]) == {"slow.example": False}
+
+
+def test_the_first_certificate_names_a_cluster():
+    """While a CA is being replaced, the file has both."""
+    other = CA.replace("MIIB", "MIIC")
+    assert host_facts.ca_digest(CA) == host_facts.ca_digest(f"# old\n{CA}{other}")
+    assert host_facts.ca_digest(other) not in (host_facts.ca_digest(CA), "")
+    assert host_facts.ca_digest("") == host_facts.ca_digest("certificate") == ""

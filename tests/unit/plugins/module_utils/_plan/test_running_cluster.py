@@ -152,9 +152,9 @@ def test_a_host_of_another_cluster_is_still_one():
 @pytest.mark.parametrize(
     ("ca", "server", "expected"),
     [
-        ("c0ffee", "https://10.88.0.11:6443", set()),
+        ("ab", "https://10.88.0.11:6443", set()),
         ("", "https://proxy", set()),
-        ("bad", "https://other", {"kubeconfig"}),
+        ("cd", "https://other", {"other-cluster"}),
     ],
 )
 @pytest.mark.parametrize("manage", [True, False])
@@ -163,19 +163,19 @@ def test_a_kubeconfig_of_another_cluster(ca, server, expected, manage):
     reported = errors(plan(finished(), kubeconfig=found, manage_kubernetes=manage))
     assert set(reported) == expected
     if expected:
-        assert "/site/artifacts/admin.conf leads to https://other" in reported["kubeconfig"]["seen"]
-        allowed = plan(finished(), kubeconfig=found, manage_kubernetes=manage, allow=["kubeconfig"])
-        assert "kubeconfig" not in errors(allowed)
+        assert "/site/artifacts/admin.conf leads to https://other" in reported["other-cluster"]["seen"]
+        allowed = plan(finished(), kubeconfig=found, manage_kubernetes=manage, allow=["other-cluster"])
+        assert "other-cluster" not in errors(allowed)
 
 
 def test_a_kubeconfig_before_there_is_a_cluster():
-    assert plan(site(), kubeconfig=Kubeconfig("/site/artifacts/admin.conf", "https://old", "bad"))["findings"] == []
+    assert plan(site(), kubeconfig=Kubeconfig("/site/artifacts/admin.conf", "https://old", "cd"))["findings"] == []
 
 
 @pytest.mark.parametrize("manage", [True, False])
 def test_a_cluster_that_gives_no_answer(manage):
     """Whatever it has may be changed by what is planned: that is not to be found out later."""
-    silent = {"answered": False, "error": "connection refused", "version": "", "pod_networks": [], "ca": ""}
+    silent = {"answered": False, "error": "connection refused", "version": "", "pod_networks": []}
     planned = plan(cluster(**silent), manage_kubernetes=manage)
     finding = errors(planned, "error" if manage else "warning")["cluster-unread"]
     assert finding["hosts"] == ["cp1"]
@@ -234,4 +234,4 @@ def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
 def test_what_can_be_allowed():
     """Nothing that a role would go on to break, and nothing that it refuses later on."""
     assert {"cluster-cni", "cluster-cidr", "cluster-version"} <= set(REQUIRED)
-    assert {"cluster-endpoint", "cluster-unread", "kubeconfig", "node-version"} <= set(ALLOWABLE)
+    assert {"cluster-endpoint", "cluster-unread", "node-version", "other-cluster"} <= set(ALLOWABLE)

@@ -201,8 +201,8 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"cp1/host/cluster": sites.running()}, settings={"control_plane_endpoint": "k8s.example.org:6443"}
     ),
     "the kubeconfig on the controller is of another cluster": Fault(
-        hosts={"cp1/host/cluster": sites.running()},
-        settings={"kubeconfig": Kubeconfig("admin.conf", "https://other:6443", "bad")},
+        hosts={"cp1/host/cluster": sites.running(), "cp1/host/kubelet/cluster": "ab"},
+        settings={"kubeconfig": Kubeconfig("admin.conf", "https://other:6443", "cd")},
     ),
     "the API server of the cluster that is there is down": Fault(
         hosts={"cp1/host/cluster": sites.running(answered=False, error="connection refused")}
