@@ -18,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 
 ADMIN = "etc/kubernetes/admin.conf"
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
-SECONDS = 30
+SECONDS = 120  # a busy host takes long to load kubectl
 # Pod networks, by the DaemonSet that carries them.
 POD_NETWORKS = {
     "antrea-agent": "antrea",
@@ -59,7 +59,7 @@ class UnansweredError(Exception):
 
 def ask(admin: str, path: str) -> ApiObject:
     """An object of the API, or an empty one where it has none."""
-    done = run_program(["kubectl", "--kubeconfig", admin, "--request-timeout", "10s", "get", "--raw", path], SECONDS)
+    done = run_program(["kubectl", "--kubeconfig", admin, "--request-timeout", "30s", "get", "--raw", path], SECONDS)
     if done.rc == 0:
         answer: ApiObject = json.loads(done.out)
         return answer
