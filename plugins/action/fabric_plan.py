@@ -23,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
+from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 
 LIBRARIES = ("jmespath", "netaddr")
@@ -44,11 +45,14 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
 
 
 def decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
-    """A plan without its findings, which come and go with the state of the hosts; None if the text is no plan."""
+    """A plan without findings and the cluster that is there, which come and go; None if the text is no plan."""
     try:
-        return {key: value for key, value in json.loads(text).items() if key != "findings"}
+        plan = {key: value for key, value in json.loads(text).items() if key != "findings"}
     except (AttributeError, ValueError):
         return None
+    if "cluster" in plan:
+        plan["cluster"] = {key: value for key, value in plan["cluster"].items() if key != "running"}
+    return plan
 
 
 def keep_plan(folder: str, plan: Plan, cache: observation_cache.Cache, check_mode: bool) -> t.Dict[str, t.Any]:
@@ -58,10 +62,12 @@ def keep_plan(folder: str, plan: Plan, cache: observation_cache.Cache, check_mod
         "plan.html": plan_page(plan),
         OBSERVATIONS: json.dumps(cache) + "\n",
     }
-    before = read_file(os.path.join(folder, PLAN))
+    before = decisions(read_file(os.path.join(folder, PLAN)))
     if not check_mode:
         write_files(folder, texts, "fabric_artifacts_dir")
-    return outcome(decisions(before), decisions(texts[PLAN]))
+    elif before is None:
+        return {"changed": False}  # whether anything would be decided in another way is not known here
+    return outcome(before, decisions(texts[PLAN]))
 
 
 def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str, t.Any]:
@@ -94,7 +100,8 @@ class ActionModule(ControllerAction):
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
                 check_cluster(observations, cluster)
             return {"changed": False}
-        settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]))
+        kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
+        settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]), kubeconfig=kubeconfig)
         if scope == "ports":
             return {"changed": False, "ports": build.build_port_targets(settings, observations)}
         if scope == "preflight":

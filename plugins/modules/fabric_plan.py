@@ -16,7 +16,9 @@ description:
   - Runs on the controller and asks no host. The same input gives the same plan.
   - A host that did not answer is planned from observations.json of the last run, so that it keeps its place in the
     pools, and its addresses. It is still an error, unless O(allow) has V(unobserved).
-  - Reports a change when a decision differs from the plan.json of the last run. Findings alone are no change.
+  - Compares itself with the cluster that is there. What no role can change is an error.
+  - Reports a change when a decision differs from the plan.json of the last run. Findings alone are no change, nor is in
+    check mode a folder without a plan.
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
   - Does not fail because of findings. They are in RV(plan.findings).
 requirements:
@@ -61,6 +63,13 @@ options:
     type: list
     elements: path
     default: []
+  kubeconfig:
+    description:
+      - The kubeconfig that is used for the API on the controller. If it is there, it has to be of the cluster that the
+        hosts are in.
+      - Empty compares nothing.
+    type: path
+    default: ""
   allow:
     description: Names of checks whose errors count as warnings.
     type: list
@@ -69,7 +78,7 @@ options:
   manage_kubernetes:
     description:
       - Whether the role P(ipu.fabric.kubernetes#role) builds the cluster.
-      - If not, ports, swap and the like are not checked, and the version is that of its control plane.
+      - If not, ports, swap and the like are not checked, and version and addresses are those of its control plane.
     type: bool
     default: true
   kubernetes_version:

@@ -131,6 +131,15 @@ host:
         - V(present) and V(version) of the program.
         - V(server) is host and port of its API server, V(cluster) a digest of its CA. Both may be empty.
       type: dict
+    cluster:
+      description:
+        - What a control plane says of its cluster, as its administrator. V(present) is whether the host is one.
+        - V(answered) is whether its API server did, V(error) why not, V(unfinished) whether kubeadm is setting up the
+          host or was interrupted.
+        - V(version) is that of the API server, V(endpoint), V(pod_cidr) and V(service_cidr) are those of kubeadm's
+          ClusterConfiguration.
+        - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen).
+      type: dict
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list

@@ -13,6 +13,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Find
 ALLOWABLE: t.Dict[str, str] = {
     "architecture": "the processor is one that the images are built for",
     "cgroup-v2": "the host runs cgroup v2, which Kubernetes 1.35 and later require",
+    "cluster-endpoint": "the endpoint is that of the cluster that is there",
+    "cluster-unread": "the cluster that is there answers",
     "control-plane-count": "the number of control planes is odd",
     "cpus": "a control plane has two processors or more",
     "disk": "there is disk space for images and etcd",
@@ -30,6 +32,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "memory": "there is enough memory",
     "netns-mode": "RDMA devices are shared between network namespaces",
     "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",
+    "node-version": "nodes run the Kubernetes of their cluster",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
     "other-cluster": "the kubeconfig leads to the cluster that the hosts are in",
     "pcie-link": "a NIC's PCIe link carries what its port does, as fast and as wide as both ends can",
@@ -50,12 +53,15 @@ ALLOWABLE: t.Dict[str, str] = {
     "unobserved": "every host could be observed",
     "vipu": "every IPU host knows its V-IPU controller",
 }
-# Without these there is no plan, so allowing them would not help.
+# Without these there is no plan, or it can't be applied: allowing them would not help.
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
     "artifacts-dir": "files of the plan are kept out of the inventory directory",
     "calico-version": "Calico's release is known",
     "cidr": "CIDRs are valid and do not overlap",
+    "cluster-cidr": "addresses of pods and services are those of the cluster that is there",
+    "cluster-cni": "the pod network is that of the cluster that is there",
+    "cluster-version": "the Kubernetes version is that of the cluster that is there",
     "cni": "the pod network is one that the roles know",
     "endpoint": "the control plane has an address",
     "gpu-operator-version": "the GPU operator's release is known",

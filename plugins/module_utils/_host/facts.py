@@ -17,6 +17,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
 
@@ -243,6 +244,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "time": clock,
         "dns": resolve_names(questions.names),
         "kubelet": read_kubelet(root),
+        "cluster": read_cluster(root),
         "other_kubernetes": sorted(
             name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
         ),

@@ -106,6 +106,27 @@ class Kubelet(t.TypedDict):
     cluster: str  # digest of that server's CA
 
 
+class PodNetwork(t.TypedDict):
+    """A pod network that a cluster has."""
+
+    name: str  # such as calico, flannel or cilium
+    seen: str  # the object that shows it
+
+
+class ClusterFacts(t.TypedDict):
+    """What a control plane says of its cluster. Empty is not known, or not there."""
+
+    present: bool  # whether the host is a control plane
+    answered: bool  # whether its API server did
+    unfinished: bool  # kubeadm is setting up this host, or was interrupted
+    error: str  # why there is no answer
+    version: str  # of the API server, without v
+    endpoint: str  # host:port that kubeadm has for all control planes
+    pod_cidr: str  # one, or one of each family with a comma between
+    service_cidr: str
+    pod_networks: t.List[PodNetwork]
+
+
 class HostFacts(t.TypedDict):
     """Result of host_info."""
 
@@ -127,6 +148,7 @@ class HostFacts(t.TypedDict):
     time: Clock
     dns: t.Dict[str, bool]
     kubelet: Kubelet
+    cluster: ClusterFacts
     other_kubernetes: t.List[str]  # such as k3s
     default_address: str
     python: str

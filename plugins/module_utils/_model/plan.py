@@ -52,6 +52,17 @@ class Releases(t.TypedDict):
     components: t.Dict[str, Image]  # by the name of a NicClusterPolicy's field
 
 
+class RunningCluster(t.TypedDict):
+    """The cluster that is there already, with which the plan was compared. Empty is not known."""
+
+    host: str  # control plane that says so, by its inventory name
+    version: str  # of Kubernetes, without v
+    endpoint: str
+    pod_cidr: str
+    service_cidr: str
+    pod_networks: t.List[str]  # such as calico
+
+
 class Cluster(t.TypedDict):
     """The planned cluster. Hosts have their inventory names."""
 
@@ -61,6 +72,7 @@ class Cluster(t.TypedDict):
     control_planes: t.List[str]
     workers: t.List[str]
     single_node: bool  # one host is control plane, worker and IPU host
+    running: t.Optional[RunningCluster]  # null: no control plane has a cluster, or none answered
 
 
 class PlannedLink(Address):

@@ -9,6 +9,14 @@ import dataclasses
 import typing as t
 
 
+class Kubeconfig(t.NamedTuple):
+    """A kubeconfig on the controller: where its current context leads to."""
+
+    path: str
+    server: str  # URL
+    ca: str  # digest, as Kubelet.cluster; empty: none is named
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of a site. The entries of `networks` and `vipu_hosts` are as it wrote them: the plan checks them."""
@@ -35,4 +43,5 @@ class Settings:
     pods_per_node: int
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]
+    kubeconfig: t.Optional[Kubeconfig]  # None: there is none
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts

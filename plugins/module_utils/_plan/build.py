@@ -37,6 +37,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     taken_addresses,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.resources import check_resources, plan_resources
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import (
+    adopt,
+    check_running,
+    describe_running,
+    find_running,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import controller_addresses, plan_vipu
 
 SCHEMA = 1
@@ -50,11 +56,15 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     # Hosts: their place in the cluster, and what is wrong with them.
     hosts = place_hosts(observations)
     check_inventory(hosts, settings.manage_kubernetes, findings)
+    running = find_running(hosts, settings.manage_kubernetes, findings)
+    settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
     releases = choose_releases(_release_request(settings, kubernetes), findings)
     endpoint = cluster.plan_endpoint(settings.control_plane_endpoint, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
-    check_hosts(hosts, _expected(settings, endpoint, kubernetes), findings)
+    check_running(settings, hosts, running, endpoint, findings)
+    joined = running.facts["endpoint"] if running else ""
+    check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes), findings)
     check_host_ports(hosts, findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
     vipu_of = controller_addresses(vipu)
@@ -84,7 +94,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     return {
         "schema": SCHEMA,
         "releases": releases,
-        "cluster": cluster.describe_cluster(settings, hosts, endpoint),
+        "cluster": cluster.describe_cluster(settings, hosts, endpoint, describe_running(running)),
         "hosts": _planned_hosts(hosts, chosen),
         "vipu": vipu,
         "networks": networks,

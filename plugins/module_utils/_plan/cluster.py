@@ -13,7 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Cluster, RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint, parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, with_role
@@ -121,7 +121,7 @@ def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
         return []
 
 
-def describe_cluster(settings: Settings, hosts: Hosts, endpoint: str) -> Cluster:
+def describe_cluster(settings: Settings, hosts: Hosts, endpoint: str, running: t.Optional[RunningCluster]) -> Cluster:
     return {
         "pod_cidr": settings.pod_cidr,
         "service_cidr": settings.service_cidr,
@@ -129,6 +129,7 @@ def describe_cluster(settings: Settings, hosts: Hosts, endpoint: str) -> Cluster
         "control_planes": with_role(hosts, "control_plane"),
         "workers": with_role(hosts, "worker"),
         "single_node": len(hosts) == 1,
+        "running": running,
     }
 
 

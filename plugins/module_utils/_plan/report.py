@@ -73,6 +73,9 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
             f"services {cluster['service_cidr']}",
         ),
     ]
+    if cluster["running"]:
+        networks = " and ".join(cluster["running"]["pod_networks"]) or "no pod network"
+        lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}"))
     for controller in plan["vipu"]["controllers"]:
         at = f"{controller['address']}:{controller['port']} ({controller['label']})"
         lines.append(

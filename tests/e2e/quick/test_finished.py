@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
 
@@ -20,6 +24,50 @@ def test_nothing_to_change(finished: Bed, arguments: tuple[str, ...]) -> None:
 def test_plan_of_one_host_is_of_the_whole_inventory(finished: Bed, host: str) -> None:
     assert finished.play("plan", "--limit", host).code == 0
     assert sorted(finished.plan()["hosts"]) == ["cp1", "w1"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "check"),
+    [
+        pytest.param(
+            {"fabric_cni": "flannel"},
+            "cluster-cni",
+            marks=pytest.mark.fault("the site asks for another pod network than the cluster has"),
+        ),
+        pytest.param(
+            {"fabric_pod_cidr": "10.250.0.0/16"},
+            "cluster-cidr",
+            marks=pytest.mark.fault("the site asks for other addresses of pods or services than the cluster has"),
+        ),
+        pytest.param(
+            {"fabric_kubernetes_version": "1.35.99"},
+            "cluster-version",
+            marks=pytest.mark.fault("the site asks for another Kubernetes than the cluster runs"),
+        ),
+        pytest.param(
+            {"fabric_control_plane_endpoint": "192.0.2.1:6443"},
+            "cluster-endpoint",
+            marks=pytest.mark.fault("the site asks for another endpoint than the cluster has"),
+        ),
+    ],
+)
+def test_what_no_role_can_change_is_refused(
+    finished: Bed, tmp_path: Path, variables: dict[str, Any], check: str
+) -> None:
+    before = finished.state()
+    result = finished.play("site", fabric_artifacts_dir=str(tmp_path), **variables)
+    assert result.code != 0
+    findings = json.loads((tmp_path / "plan.json").read_text())["findings"]
+    assert [finding["check"] for finding in findings if finding["level"] == "error"] == [check]
+    assert finished.state() == before
+
+
+def test_check_mode_from_another_folder(finished: Bed, tmp_path: Path) -> None:
+    """Without a kubeconfig, a plan or helm there: the cluster is read all the same, and nothing of it is kept."""
+    result = finished.play("site", "--check", fabric_artifacts_dir=str(tmp_path))
+    assert (result.code, result.changed()) == (0, {})
+    assert "check mode takes everything as missing" not in result.text
+    assert not (tmp_path / "admin.conf").exists()
 
 
 def test_the_webhook_gets_a_new_certificate_in_time(finished: Bed) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import POD_NETWORKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import pod_network
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import OURS
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 
 
@@ -78,6 +80,14 @@ def test_what_is_waited_for_is_what_is_installed():
     awaited = evaluate("kubernetes", "_kubernetes_awaited_workloads", kubernetes_cni="flannel")
     metadata = flannel()["DaemonSet"]["metadata"]
     assert awaited == [{"kind": "DaemonSet", "name": metadata["name"], "namespace": metadata["namespace"]}]
+
+
+@pytest.mark.parametrize("cni", ["calico", "flannel"])
+def test_the_plan_knows_what_the_role_installs(cni):
+    awaited = evaluate("kubernetes", "_kubernetes_awaited_workloads", kubernetes_cni=cni)
+    (shown,) = [f"DaemonSet {one['namespace']}/{one['name']}" for one in awaited if one["kind"] == "DaemonSet"]
+    assert shown in OURS[cni]
+    assert POD_NETWORKS[shown.rpartition("/")[2]] == cni
 
 
 def test_workloads_of_another_pod_network():

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import os
@@ -16,9 +17,10 @@ from ansible.errors import AnsibleError
 from ansible_collections.ipu.fabric.plugins.action import fabric_plan
 from ansible_collections.ipu.fabric.plugins.action.fabric_plan import keep_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_file
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, finished, site
 
 PLAN = {"schema": 1, "hosts": {}, "findings": []}
 DEFAULTS = ROOT / "roles/fabric/defaults/main.yml"
@@ -46,7 +48,7 @@ def test_a_plan_and_its_files(tmp_path):
 
 def test_check_mode_returns_the_plan_and_writes_nothing(tmp_path):
     result = run(check_mode=True, hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "a"}])
-    assert result["changed"]
+    assert not result["changed"]  # there is no plan to compare it with
     assert result["plan"]["networks"][0]["name"] == "a"
     assert list(tmp_path.iterdir()) == []
 
@@ -120,7 +122,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
     assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved"}
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "networks"}
+    own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "kubeconfig", "networks"}
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
     }
@@ -154,8 +156,57 @@ def test_what_is_no_plan_is_replaced(tmp_path):
 
 def test_check_mode_writes_nothing(tmp_path):
     folder = tmp_path / "artifacts"
-    assert keep_plan(str(folder), PLAN, {}, check_mode=True)["changed"]
+    assert not keep_plan(str(folder), PLAN, {}, check_mode=True)["changed"]
     assert not folder.exists()
+    folder.mkdir()
+    (folder / "plan.json").write_text('{"schema": 0}')
+    assert keep_plan(str(folder), PLAN, {}, check_mode=True)["changed"]
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("plan.json", '{"schema": 0}')]
+
+
+def test_a_cluster_that_was_built_meanwhile_is_no_other_plan(tmp_path):
+    """The second run of site changes nothing."""
+    options = {"artifacts_dir": str(tmp_path), "networks": [{"name": "rdma-net"}]}
+    assert run(hosts=site(), **options)["plan"]["cluster"]["running"] is None
+    again = run(hosts=finished(), **options)
+    assert again["plan"]["cluster"]["running"]["host"] == "cp1"
+    assert (again["changed"], again["errors"]) == (False, 0)
+    assert json.loads((tmp_path / "plan.json").read_text()) == again["plan"]
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\n%s\n-----END CERTIFICATE-----\n"
+
+
+def kubeconfig(**cluster):
+    """Two clusters, of which the second is the current one."""
+    entries = [{"name": "a", "cluster": {"server": "https://a"}}, {"name": "b", "cluster": cluster}]
+    contexts = [{"name": name * 2, "context": {"cluster": name, "user": "u"}} for name in "ab"]
+    return yaml.safe_dump({"clusters": entries, "contexts": contexts, "current-context": "bb", "users": []})
+
+
+@pytest.mark.parametrize(("content", "errors"), [("MTIz", 0), ("NDU2", 1), (None, 0)])
+@pytest.mark.parametrize("by_file", [True, False])
+def test_a_kubeconfig_is_compared_with_the_cluster(tmp_path, content, errors, by_file):
+    hosts, pem = finished(), CERTIFICATE % content
+    for seen in hosts.values():
+        seen["host"]["kubelet"]["cluster"] = ca_digest(CERTIFICATE % "MTIz")
+    (tmp_path / "ca.crt").write_text(pem)
+    data = {"certificate-authority-data": base64.b64encode(pem.encode()).decode()}
+    authority = {} if content is None else {"certificate-authority": "ca.crt"} if by_file else data
+    (tmp_path / "config").write_text(kubeconfig(server="https://b", **authority))
+    result = run(hosts=hosts, kubeconfig=str(tmp_path / "config"), networks=[{"name": "rdma-net"}])
+    assert result["errors"] == errors
+    if errors:
+        (finding,) = result["plan"]["findings"]
+        assert (finding["check"], "leads to https://b," in finding["seen"]) == ("other-cluster", True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: [", "current-context: x", "clusters: 1", None])
+def test_what_is_no_kubeconfig_is_not_compared(tmp_path, text):
+    if text is not None:
+        (tmp_path / "config").write_text(text)
+    result = run(hosts=finished(), kubeconfig=str(tmp_path / "config"), networks=[{"name": "rdma-net"}])
+    assert result["plan"]["findings"] == []
 
 
 def test_a_file_in_the_way(tmp_path):

@@ -153,7 +153,7 @@ def test_a_half_joined_control_plane_is_taken_out_first(host, make_module):
         f"kubectl --kubeconfig {paths.ADMIN}",
         "kubeadm reset --force",
     ]
-    assert module.calls[1].endswith("delete node n1")
+    assert module.calls[1].endswith("delete --timeout=60s node n1")  # without it kubectl waits for finalizers for ever
 
 
 def test_a_failure_leaves_the_mark_but_no_token(host, make_module):

@@ -35,6 +35,7 @@ def test_a_good_site(hosts):
         "control_planes": ["cp1"],
         "workers": ["w1", "w2"],
         "single_node": False,
+        "running": None,
     }
     assert planned["hosts"]["w1"] == {
         "node": "node12",

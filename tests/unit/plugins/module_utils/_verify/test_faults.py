@@ -12,6 +12,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
@@ -91,6 +92,7 @@ TOO_BIG = "plugin type=macvlan failed (add): Invalid MTU 9000. The requested MTU
 NO_MASTER = 'plugin type=macvlan failed (add): failed to lookup master "eth1": Link not found'
 LISTENER = {"name": "x", "tcp": [6443], "udp": []}
 NO_API = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 6443, "seen": "filtered"}
+OLD_KUBELET = {"present": True, "version": "v1.35.3", "server": "10.88.0.11:6443", "cluster": ""}
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 
 FAULTS: t.Dict[str, Fault] = {
@@ -183,6 +185,28 @@ FAULTS: t.Dict[str, Fault] = {
         probe={"traffic/1/moved/1": {"rdma": {"mlx5_0": {"requests": 0}}, "interfaces": {"net1": 10**11}}}
     ),
     "an IPU host's path to its IPUs is slow": Fault(probe={"host_traffic/0/value": 3.0}),
+    "the site asks for another pod network than the cluster has": Fault(
+        hosts={"cp1/host/cluster": sites.running()}, settings={"cni": "flannel"}
+    ),
+    "the site asks for other addresses of pods or services than the cluster has": Fault(
+        hosts={"cp1/host/cluster": sites.running()}, settings={"pod_cidr": "10.250.0.0/16"}
+    ),
+    "the site asks for another Kubernetes than the cluster runs": Fault(
+        hosts={"cp1/host/cluster": sites.running()}, settings={"kubernetes_version": "1.35.5"}
+    ),
+    "a node runs another Kubernetes than its cluster": Fault(
+        hosts={"cp1/host/cluster": sites.running(), "w1/host/kubelet": OLD_KUBELET}
+    ),
+    "the site asks for another endpoint than the cluster has": Fault(
+        hosts={"cp1/host/cluster": sites.running()}, settings={"control_plane_endpoint": "k8s.example.org:6443"}
+    ),
+    "the kubeconfig on the controller is of another cluster": Fault(
+        hosts={"cp1/host/cluster": sites.running(), "cp1/host/kubelet/cluster": "ab"},
+        settings={"kubeconfig": Kubeconfig("admin.conf", "https://other:6443", "cd")},
+    ),
+    "the API server of the cluster that is there is down": Fault(
+        hosts={"cp1/host/cluster": sites.running(answered=False, error="connection refused")}
+    ),
 }
 
 

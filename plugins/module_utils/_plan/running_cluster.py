@@ -1,0 +1,197 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan against the cluster that is there: what no role can change is found here, before a role begins to."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
+
+# What shows a pod network that the role kubernetes has set up. Others of the same name are somebody else's.
+OURS = {
+    "calico": ("DaemonSet calico-system/calico-node", "Installation default"),
+    "flannel": ("DaemonSet kube-flannel/kube-flannel-ds",),
+}
+CONFIGURATION = "ConfigMap kube-system/kubeadm-config"
+
+
+@dataclasses.dataclass(frozen=True)
+class Running:
+    """The cluster that is there, as one of its control planes says."""
+
+    host: str  # its inventory name
+    ca: str  # digest of the cluster's CA; may be empty
+    facts: ClusterFacts
+
+
+def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[Running]:
+    """What the first control plane says whose API server answers. None without a cluster; silence is a finding."""
+    planes = [host for host in hosts.values() if "control_plane" in host.roles and not host.observation.get("recalled")]
+    seen = {host.name: host.facts["cluster"] for host in planes if host.facts}
+    for host in planes:
+        if host.facts and host.facts["cluster"]["answered"]:
+            return Running(host.name, host.facts["kubelet"]["cluster"], host.facts["cluster"])
+    silent = [name for name, facts in seen.items() if facts["present"] and not facts["unfinished"]]
+    if silent:
+        (findings.error if managed else findings.warning)(
+            "cluster-unread",
+            silent,
+            "There is a cluster, and it can't be compared with the plan.",
+            f"{seen[silent[0]]['error']} (kubectl with /etc/kubernetes/admin.conf)",
+            "Start its API server: see crictl ps and journalctl -u kubelet there. Then run again.",
+        )
+    return None
+
+
+def adopt(settings: Settings, running: t.Optional[Running]) -> Settings:
+    """Of a cluster that is managed elsewhere its own addresses: what the site says may only be the defaults."""
+    if settings.manage_kubernetes or not running:
+        return settings
+    facts = running.facts
+    return dataclasses.replace(
+        settings,
+        pod_cidr=facts["pod_cidr"] or settings.pod_cidr,
+        service_cidr=facts["service_cidr"] or settings.service_cidr,
+        control_plane_endpoint=settings.control_plane_endpoint or facts["endpoint"],
+    )
+
+
+def check_running(
+    settings: Settings, hosts: Hosts, running: t.Optional[Running], endpoint: str, findings: Findings
+) -> None:
+    """Every difference that stays, whatever is applied. `endpoint` is the planned one."""
+    if not running:
+        return
+    _check_kubeconfig(settings, running, findings)
+    if settings.manage_kubernetes:
+        _check_version(settings, hosts, running, findings)
+        _check_pod_network(settings, running, findings)
+        _check_cidr("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"], running, findings)
+        _check_cidr("fabric_service_cidr", settings.service_cidr, running.facts["service_cidr"], running, findings)
+        _check_endpoint(settings, running, endpoint, findings)
+
+
+def _check_version(settings: Settings, hosts: Hosts, running: Running, findings: Findings) -> None:
+    version = running.facts["version"]
+    if version != settings.kubernetes_version:
+        findings.error(
+            "cluster-version",
+            [running.host],
+            "The cluster runs another Kubernetes, and no role upgrades it.",
+            f"fabric_kubernetes_version is {settings.kubernetes_version}; "
+            f"the API server of {running.host} runs {version}",
+            f"Set fabric_kubernetes_version to {version}, or upgrade the cluster with kubeadm first.",
+        )
+    for name, host in hosts.items():
+        if not host.facts or host.observation.get("recalled") or not host.facts["kubelet"]["server"]:
+            continue
+        kubelet = host.facts["kubelet"]["version"].lstrip("v")
+        if kubelet not in (version, settings.kubernetes_version):
+            findings.error(
+                "node-version",
+                [name],
+                "A node runs another Kubernetes than its cluster, and no role upgrades it.",
+                f"kubelet {kubelet or 'not found'}; the cluster runs {version}",
+                "Upgrade the node with kubeadm.",
+            )
+
+
+def _check_pod_network(settings: Settings, running: Running, findings: Findings) -> None:
+    found = running.facts["pod_networks"]
+    strange = [network for network in found if network["seen"] not in OURS.get(settings.cni, ())]
+    if settings.cni not in OURS or not strange:
+        return
+    kept = next((cni for cni, marks in OURS.items() if all(network["seen"] in marks for network in found)), "")
+    listed = ", ".join(f"{network['name']} ({network['seen']})" for network in found)
+    findings.error(
+        "cluster-cni",
+        [running.host],
+        "The cluster has another pod network than the plan: with a second one pods lose each other.",
+        f"fabric_cni is {settings.cni}; {running.host} has {listed}",
+        f"Set fabric_cni to {kept}, the one that is there. No role replaces a pod network."
+        if kept
+        else "Set fabric_cni to none to leave it as it is. No role replaces a pod network.",
+    )
+
+
+def _networks(text: str) -> t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network, str]]:
+    """CIDRs in one notation, in their order: the first is the cluster's main family. What is none stays as it is."""
+    found: t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network, str]] = []
+    for part in text.split(","):
+        try:
+            found.append(ipaddress.ip_network(part.strip()))
+        except ValueError:
+            found.append(part.strip())
+    return found
+
+
+def _check_cidr(variable: str, planned: str, there: str, running: Running, findings: Findings) -> None:
+    if there and _networks(planned) != _networks(there):
+        findings.error(
+            "cluster-cidr",
+            [running.host],
+            f"{variable} is not what the cluster was made with, and no role changes that.",
+            f"{variable} is {planned}; {running.host} has {there} ({CONFIGURATION})",
+            f"Set {variable} to {there}.",
+        )
+
+
+def _normal(endpoint: str) -> str:
+    """host:port in one notation; as it is where it is none."""
+    try:
+        host, port = split_endpoint(endpoint, API_PORT)
+        return join_endpoint(str(ipaddress.ip_address(host)) if ":" in host else host.lower(), port)
+    except ValueError:
+        return endpoint
+
+
+def _check_endpoint(settings: Settings, running: Running, endpoint: str, findings: Findings) -> None:
+    there, wanted = running.facts["endpoint"], settings.control_plane_endpoint
+    if (there or wanted) and _normal(endpoint) != _normal(there):
+        given = f"is {wanted}" if wanted else f"is empty, which is {endpoint}"
+        findings.error(
+            "cluster-endpoint",
+            [running.host],
+            "The cluster's API has another endpoint, and no role changes that: certificates and kubeconfigs have it.",
+            f"fabric_control_plane_endpoint {given}; the cluster has {there or 'none'} ({CONFIGURATION})",
+            f"Set fabric_control_plane_endpoint to {there}, if this is the cluster of this site."
+            if there
+            else "Leave fabric_control_plane_endpoint empty.",
+        )
+
+
+def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) -> None:
+    config = settings.kubeconfig
+    if config and config.ca and running.ca and config.ca != running.ca:
+        findings.error(
+            "other-cluster",
+            [running.host],
+            "The kubeconfig on the controller is of another cluster than the hosts.",
+            f"{config.path} leads to {config.server}, and its CA is not /etc/kubernetes/pki/ca.crt of {running.host}",
+            "Move the file away, or set fabric_kubeconfig to that of this cluster. A proxy may have a CA of its own.",
+        )
+
+
+def describe_running(running: t.Optional[Running]) -> t.Optional[RunningCluster]:
+    if not running:
+        return None
+    facts = running.facts
+    return {
+        "host": running.host,
+        "version": facts["version"],
+        "endpoint": facts["endpoint"],
+        "pod_cidr": facts["pod_cidr"],
+        "service_cidr": facts["service_cidr"],
+        "pod_networks": sorted({network["name"] for network in facts["pod_networks"]}),
+    }

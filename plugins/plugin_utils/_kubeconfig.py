@@ -1,0 +1,35 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which cluster a kubeconfig on the controller leads to. Its credentials are not read."""
+
+from __future__ import annotations
+
+import base64
+import os
+import typing as t
+
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file
+
+
+def _named(entries: t.Sequence[t.Mapping[str, t.Any]], name: str, kind: str) -> t.Mapping[str, t.Any]:
+    return next(entry[kind] for entry in entries if entry["name"] == name)
+
+
+def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:
+    """The cluster of its current context; None where there is none, and for a file that is something else."""
+    try:
+        config = yaml.safe_load(read_file(path))
+        context = _named(config["contexts"], config["current-context"], "context")
+        cluster = _named(config["clusters"], context["cluster"], "cluster")
+        data, file = cluster.get("certificate-authority-data"), cluster.get("certificate-authority")
+        if data:
+            authority = base64.b64decode(data).decode("ascii", "replace")
+        else:
+            authority = read_file(os.path.join(os.path.dirname(path), file)) if file else ""
+        return Kubeconfig(path, str(cluster.get("server", "")), ca_digest(authority))
+    except (AttributeError, KeyError, StopIteration, TypeError, ValueError, yaml.YAMLError):
+        return None

@@ -1,0 +1,134 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a control plane says of its cluster, by the kubectl of a host that answers from files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+
+# As kubeadm 1.35 stores it.
+CONFIGURATION = """\
+apiServer: {}
+apiVersion: kubeadm.k8s.io/v1beta4
+clusterName: kubernetes
+controlPlaneEndpoint: %s
+kind: ClusterConfiguration
+kubernetesVersion: v1.35.4
+networking:
+  dnsDomain: cluster.local
+  podSubnet: 10.244.0.0/16,fd00:10:244::/56
+  serviceSubnet: 10.96.0.0/12
+proxy: {}
+"""
+KUBECTL = """#!/bin/sh
+[ "$1 $3 $5 $6" = "--kubeconfig --request-timeout get --raw" ] || exit 64
+[ -f "$2" ] || exit 65
+[ -e %(folder)s/down ] && echo "The connection to the server was refused" >&2 && exit 1
+file=%(folder)s/$(echo "$7" | tr / _)
+[ -f "$file" ] && exec cat "$file"
+echo "Error from server (NotFound): the server could not find the requested resource" >&2
+exit 1
+"""
+
+
+def objects(*names):
+    items = [{"metadata": dict(zip(("namespace", "name"), name.split("/")))} for name in names]
+    return {"items": items}
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A control plane whose API has what a test writes into files."""
+    api = tmp_path / "api"
+    api.mkdir()
+    (tmp_path / "kubectl").write_text(KUBECTL % {"folder": api})
+    (tmp_path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / cluster.ADMIN).parent.mkdir(parents=True)
+    (tmp_path / cluster.ADMIN).touch()
+
+    def answer(path, value):
+        (api / path.replace("/", "_")).write_text(json.dumps(value))
+
+    answer("/version", {"gitVersion": "v1.35.4"})
+    configuration = {"data": {"ClusterConfiguration": CONFIGURATION % "10.88.0.11:6443"}}
+    answer("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", configuration)
+    answer("/apis/apps/v1/daemonsets", objects("kube-system/kube-proxy", "kube-flannel/kube-flannel-ds"))
+    return tmp_path, answer
+
+
+def test_a_cluster(host):
+    root, _answer = host
+    seen = cluster.read_cluster(str(root))
+    assert seen == {
+        "present": True,
+        "answered": True,
+        "unfinished": False,
+        "error": "",
+        "version": "1.35.4",
+        "endpoint": "10.88.0.11:6443",
+        "pod_cidr": "10.244.0.0/16,fd00:10:244::/56",
+        "service_cidr": "10.96.0.0/12",
+        "pod_networks": [{"name": "flannel", "seen": "DaemonSet kube-flannel/kube-flannel-ds"}],
+    }
+    assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
+
+
+def test_calico_by_its_operator_and_without(host):
+    root, answer = host
+    answer("/apis/apps/v1/daemonsets", objects("kube-system/calico-node", "calico-system/csi-node-driver"))
+    answer("/apis/operator.tigera.io/v1/installations", {"items": [{"metadata": {"name": "default"}}]})
+    assert cluster.read_cluster(str(root))["pod_networks"] == [
+        {"name": "calico", "seen": "DaemonSet kube-system/calico-node"},
+        {"name": "calico", "seen": "Installation default"},
+    ]
+
+
+def test_a_cluster_that_kubeadm_did_not_make(host):
+    root, _answer = host
+    (root / "api/_api_v1_namespaces_kube-system_configmaps_kubeadm-config").unlink()
+    seen = cluster.read_cluster(str(root))
+    assert (seen["answered"], seen["version"], seen["endpoint"], seen["pod_cidr"]) == (True, "1.35.4", "", "")
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_an_api_server_that_is_down(host, unfinished):
+    root, _answer = host
+    (root / "api/down").touch()
+    if unfinished:
+        (root / cluster.UNFINISHED).parent.mkdir(parents=True)
+        (root / cluster.UNFINISHED).touch()
+    seen = cluster.read_cluster(str(root))
+    assert (seen["answered"], seen["unfinished"]) == (False, unfinished)
+    assert seen["error"] == "The connection to the server was refused"
+
+
+def test_a_host_without_kubectl_is_no_silent_one(host, monkeypatch):
+    root, _answer = host
+    monkeypatch.setattr(cluster, "run_program", lambda *_: Done(127, "", "not found"))
+    assert cluster.read_cluster(str(root))["error"] == "not found"
+
+
+def test_a_host_that_is_no_control_plane(tmp_path):
+    assert not any(cluster.read_cluster(str(tmp_path)).values())
+
+
+@pytest.mark.parametrize(
+    ("written", "endpoint"),
+    [("10.88.0.11:6443", "10.88.0.11:6443"), ("'[fd00::1]:6443'", "[fd00::1]:6443"), ('""', ""), ("", "")],
+)
+def test_settings_of_kubeadm(written, endpoint):
+    text = CONFIGURATION % written
+    assert cluster.setting(text, "controlPlaneEndpoint") == endpoint
+    assert cluster.setting(text, "serviceSubnet") == "10.96.0.0/12"
+    assert cluster.setting(text, "podSubnets") == ""
+
+
+def test_the_files_are_those_of_kubeadm_and_its_marker():
+    assert (f"/{cluster.ADMIN}", f"/{cluster.UNFINISHED}") == (paths.ADMIN, paths.MARKER)

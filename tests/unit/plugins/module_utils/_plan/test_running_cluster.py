@@ -1,0 +1,237 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan and the cluster that is there: what no role can change is an error before anything is touched."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, finished, plan, running, site
+
+FLANNEL = {"name": "flannel", "seen": "DaemonSet kube-flannel/kube-flannel-ds"}
+CALICO = {"name": "calico", "seen": "DaemonSet calico-system/calico-node"}
+INSTALLATION = {"name": "calico", "seen": "Installation default"}
+KUBESPRAY = {"name": "calico", "seen": "DaemonSet kube-system/calico-node"}
+CILIUM = {"name": "cilium", "seen": "DaemonSet kube-system/cilium"}
+
+
+def cluster(**changes):
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = running(**changes)
+    return hosts
+
+
+def test_a_finished_site_has_no_findings():
+    planned = plan(finished())
+    assert planned["findings"] == []
+    assert planned["cluster"]["running"] == {
+        "host": "cp1",
+        "version": "1.35.4",
+        "endpoint": "10.88.0.11:6443",
+        "pod_cidr": "10.244.0.0/16",
+        "service_cidr": "10.96.0.0/12",
+        "pod_networks": ["calico"],
+    }
+    assert "there already: Kubernetes 1.35.4, calico\n" in as_text(planned)
+    assert plan(site())["cluster"]["running"] is None
+    assert "there already" not in as_text(plan(site()))
+
+
+@pytest.mark.parametrize(
+    ("cni", "found", "said"),
+    [
+        ("calico", [CALICO, INSTALLATION], None),
+        ("calico", [INSTALLATION], None),  # an interrupted run
+        ("flannel", [FLANNEL], None),
+        ("calico", [], None),  # kubeadm init was all that came through
+        ("none", [CILIUM], None),
+        ("none", [FLANNEL, CALICO], None),  # somebody else's decision
+        ("calico", [FLANNEL], "Set fabric_cni to flannel"),
+        ("flannel", [CALICO, INSTALLATION], "Set fabric_cni to calico"),
+        ("flannel", [INSTALLATION], "Set fabric_cni to calico"),
+        ("calico", [CILIUM], "Set fabric_cni to none"),
+        # Not by the operator: it would take over what kubespray has made.
+        ("calico", [KUBESPRAY], "Set fabric_cni to none"),
+        ("calico", [CALICO, FLANNEL], "Set fabric_cni to none"),
+    ],
+)
+def test_the_pod_network(cni, found, said):
+    reported = errors(plan(cluster(pod_networks=found), cni=cni))
+    assert set(reported) == ({"cluster-cni"} if said else set())
+    if said:
+        finding = reported["cluster-cni"]
+        assert finding["hosts"] == ["cp1"]
+        assert f"fabric_cni is {cni}" in finding["seen"]
+        assert all(network["seen"] in finding["seen"] for network in found)
+        assert finding["next"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "said"),
+    [
+        ({"pod_cidr": "10.250.0.0/16"}, {}, ["fabric_pod_cidr is 10.250.0.0/16", "has 10.244.0.0/16"]),
+        ({"service_cidr": "10.112.0.0/12"}, {}, ["fabric_service_cidr is 10.112.0.0/12", "has 10.96.0.0/12"]),
+        ({}, {"pod_cidr": "10.244.0.0/16,fd00:10:244::/56"}, ["has 10.244.0.0/16,fd00:10:244::/56"]),
+        # the first family is the cluster's
+        (
+            {"pod_cidr": "10.244.0.0/16,fd00:10:244::/56", "service_cidr": "10.96.0.0/12,fd00:10:96::/112"},
+            {"pod_cidr": "fd00:10:244::/56,10.244.0.0/16", "service_cidr": "10.96.0.0/12,fd00:10:96::/112"},
+            ["fabric_pod_cidr is 10.244.0.0/16,fd00:10:244::/56"],
+        ),
+        # the same, written in another way
+        (
+            {"pod_cidr": "10.244.0.0/16, fd00:10:0244:0::/56"},
+            {"pod_cidr": "10.244.0.0/16,fd00:10:244::/56"},
+            [],
+        ),
+        ({"pod_cidr": "10.250.0.0/16"}, {"pod_cidr": ""}, []),  # not known
+    ],
+)
+def test_addresses_of_pods_and_services(settings, changes, said):
+    reported = errors(plan(cluster(**changes), **settings))
+    assert set(reported) == ({"cluster-cidr"} if said else set())
+    for words in said:
+        assert words in reported["cluster-cidr"]["seen"]
+
+
+def test_another_release():
+    reported = errors(plan(finished(), kubernetes_version="1.35.5"))
+    assert set(reported) == {"cluster-version"}
+    finding = reported["cluster-version"]
+    assert finding["hosts"] == ["cp1"]
+    assert finding["seen"] == "fabric_kubernetes_version is 1.35.5; the API server of cp1 runs 1.35.4"
+    assert finding["next"].startswith("Set fabric_kubernetes_version to 1.35.4")
+
+
+def test_nodes_of_another_release():
+    hosts = finished()
+    change(("host", "kubelet", "version"), "v1.35.3")(hosts, ["w2"])
+    finding = errors(plan(hosts))["node-version"]
+    assert (finding["hosts"], finding["seen"]) == (["w2"], "kubelet 1.35.3; the cluster runs 1.35.4")
+    assert "node-version" not in errors(plan(hosts, allow=["node-version"]))
+    # A package of another release on a host that is no node yet is replaced.
+    hosts["w2"]["host"]["kubelet"].update(server="", cluster="")
+    assert errors(plan(hosts)) == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "said"),
+    [
+        ("", "10.88.0.11:6443", None),
+        ("K8s.example.org", "k8s.example.org:6443", None),
+        ("k8s.example.org:6443", "10.88.0.11:6443", "fabric_control_plane_endpoint is k8s.example.org:6443"),
+        ("", "k8s.example.org:6443", "fabric_control_plane_endpoint is empty, which is 10.88.0.11:6443"),
+        ("k8s.example.org:6443", "", "the cluster has none"),
+        ("", "", None),
+        ("[fd00::1]:6443", "[fd00:0::1]:6443", None),
+    ],
+)
+def test_the_endpoint(wanted, found, said):
+    hosts = cluster(endpoint=found)
+    if found:
+        change(("host", "kubelet", "server"), found)(hosts, hosts)
+    reported = errors(plan(hosts, control_plane_endpoint=wanted))
+    # Hosts of this cluster are not called strangers, whatever its endpoint: who believes that resets them.
+    assert set(reported) == ({"cluster-endpoint"} if said else set())
+    if said:
+        assert said in reported["cluster-endpoint"]["seen"]
+        assert "cluster-endpoint" not in errors(plan(hosts, control_plane_endpoint=wanted, allow=["cluster-endpoint"]))
+
+
+def test_a_host_of_another_cluster_is_still_one():
+    hosts = cluster(endpoint="k8s.example.org:6443")
+    change(("host", "kubelet", "server"), "10.1.1.1:6443")(hosts)
+    change(("host", "kubelet", "server"), "k8s.example.org:6443")(hosts, ["w2"])
+    reported = errors(plan(hosts, control_plane_endpoint="k8s.example.org:6443"))
+    assert reported["existing-cluster"]["hosts"] == ["w1"]
+
+
+@pytest.mark.parametrize(
+    ("ca", "server", "expected"),
+    [
+        ("ab", "https://10.88.0.11:6443", set()),
+        ("", "https://proxy", set()),
+        ("cd", "https://other", {"other-cluster"}),
+    ],
+)
+@pytest.mark.parametrize("manage", [True, False])
+def test_a_kubeconfig_of_another_cluster(ca, server, expected, manage):
+    found = Kubeconfig("/site/artifacts/admin.conf", server, ca)
+    reported = errors(plan(finished(), kubeconfig=found, manage_kubernetes=manage))
+    assert set(reported) == expected
+    if expected:
+        assert "/site/artifacts/admin.conf leads to https://other" in reported["other-cluster"]["seen"]
+        allowed = plan(finished(), kubeconfig=found, manage_kubernetes=manage, allow=["other-cluster"])
+        assert "other-cluster" not in errors(allowed)
+
+
+def test_a_kubeconfig_before_there_is_a_cluster():
+    assert plan(site(), kubeconfig=Kubeconfig("/site/artifacts/admin.conf", "https://old", "cd"))["findings"] == []
+
+
+@pytest.mark.parametrize("manage", [True, False])
+def test_a_cluster_that_gives_no_answer(manage):
+    """Whatever it has may be changed by what is planned: that is not to be found out later."""
+    silent = {"answered": False, "error": "connection refused", "version": "", "pod_networks": []}
+    planned = plan(cluster(**silent), manage_kubernetes=manage)
+    finding = errors(planned, "error" if manage else "warning")["cluster-unread"]
+    assert finding["hosts"] == ["cp1"]
+    assert finding["seen"].startswith("connection refused")
+    assert planned["cluster"]["running"] is None
+    assert "cluster-unread" not in errors(plan(cluster(**silent), allow=["cluster-unread"]))
+
+
+def test_what_a_worker_has_left_of_an_earlier_life_is_not_the_cluster():
+    hosts = site()
+    hosts["w1"]["host"]["cluster"] = running(pod_networks=[FLANNEL])
+    hosts["w2"]["host"]["cluster"] = running(answered=False, error="refused", version="")
+    planned = plan(hosts)
+    assert (planned["findings"], planned["cluster"]["running"]) == ([], None)
+
+
+def test_an_interrupted_init_goes_on():
+    silent = {"answered": False, "unfinished": True, "error": "connection refused", "version": "", "pod_networks": []}
+    assert plan(cluster(**silent))["findings"] == []
+
+
+def test_one_control_plane_that_answers_is_enough():
+    hosts = finished()
+    hosts["cp2"] = {**hosts["w1"], "groups": ["kube_control_plane"]}
+    hosts["cp3"] = {**hosts["w2"], "groups": ["kube_control_plane"]}
+    del hosts["w1"]
+    hosts["cp1"]["host"]["cluster"] = running(answered=False, error="no route to host", version="")
+    hosts["cp2"]["host"]["cluster"] = running()
+    planned = plan(hosts, control_plane_endpoint="10.88.0.11:6443")
+    assert "cluster-unread" not in {finding["check"] for finding in planned["findings"]}
+    assert planned["cluster"]["running"]["host"] == "cp2"
+
+
+def test_what_a_host_said_in_an_earlier_run_is_not_compared():
+    hosts = cluster(pod_networks=[FLANNEL])
+    hosts["cp1"]["recalled"] = "2026-11-22T10:00:00+00:00"
+    assert "cluster-cni" not in errors(plan(hosts))
+    # Nor is there anything to compare in a cache that an earlier release of this collection wrote.
+    del hosts["cp1"]["host"]["cluster"]
+    assert "cluster-cni" not in errors(plan(hosts))
+
+
+def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
+    """As for its version: what the site says of its addresses may only be the defaults."""
+    hosts = cluster(
+        pod_cidr="10.233.64.0/18", service_cidr="10.233.0.0/18", endpoint="lb.example:8443", pod_networks=[CILIUM]
+    )
+    planned = plan(hosts, manage_kubernetes=False)
+    assert errors(planned) == {}
+    expected = {"pod_cidr": "10.233.64.0/18", "service_cidr": "10.233.0.0/18", "endpoint": "lb.example:8443"}
+    assert expected.items() <= planned["cluster"].items()
+    overlapping = plan(cluster(pod_cidr="10.5.0.0/16"), manage_kubernetes=False)
+    assert "subnet" in errors(overlapping)
+
+
+def test_what_can_be_allowed():
+    """Nothing that a role would go on to break, and nothing that it refuses later on."""
+    assert {"cluster-cni", "cluster-cidr", "cluster-version"} <= set(REQUIRED)
+    assert {"cluster-endpoint", "cluster-unread", "node-version", "other-cluster"} <= set(ALLOWABLE)
