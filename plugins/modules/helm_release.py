@@ -15,6 +15,7 @@ description:
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
   - A release that a killed run left pending is taken up again.
+  - Uninstalls only what it has installed or upgraded. A release that somebody else installed is an error.
   - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled when that Secret changes.
   - Values go to C(helm) in a file that only its owner can read.
 author: ipu.fabric contributors (@ipu-fabric)
