@@ -21,6 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     read_file,
     write_file,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import found_kubelets, node_name
 from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
     Unit,
     show_units,
@@ -30,13 +31,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
-
-# Kubeconfig of the kubelet, and the kubectl that goes with it, of each distribution of Kubernetes.
-KUBELETS = (
-    ("/etc/kubernetes/kubelet.conf", ["kubectl"]),
-    ("/var/lib/rancher/k3s/agent/kubelet.kubeconfig", ["k3s", "kubectl"]),
-    ("/var/lib/rancher/rke2/agent/kubelet.kubeconfig", ["/var/lib/rancher/rke2/bin/kubectl"]),
-)
 
 
 class Settings(t.TypedDict):
@@ -152,11 +146,11 @@ def ready_pods(answer: PodList) -> t.Set[str]:
 
 def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
     """The pods of this node; None when there is no kubelet, or no answer."""
-    for config, kubectl in KUBELETS:
+    for config, kubectl in found_kubelets():
         path = module.get_bin_path(kubectl[0])
-        if not path or not os.path.exists(config):
+        if not path:
             continue
-        node = module.params["node_name"] or os.uname().nodename.lower()
+        node = node_name(module.params["node_name"])
         argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
         argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
         code, out, _err = module.run_command(argv)

@@ -10,7 +10,7 @@ import typing as t
 from pathlib import Path
 
 import tomllib
-from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Call, Data, Outcome, play
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Call, Data, Outcome, play
 
 PLANES, WORKERS = ["cp1", "cp2", "cp3"], ["w1", "w2"]
 GROUPS = {"kube_control_plane": PLANES, "kube_node": WORKERS}
@@ -23,31 +23,27 @@ runtime_type = "io.containerd.runc.v2"
 """
 
 
-def answer(module: str, args: dict, state: dict, host: str) -> dict | None:  # type: ignore[type-arg]
-    if module == "kubernetes_node_info":
-        member = "none" if host in state["bare"] else "member"
-        node = {"name": host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "seen": ""}
+class Hosts(Answers):
+    def kubernetes_node_info(self, args: Data) -> Data:
+        node = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "seen": ""}
         more = {"kubelet": "1.35.4", "taints": [], "images": ["registry.k8s.io/pause:3.10.1"], "kubeconfig_sha256": ""}
-        return {"node": {**node, **more, "membership": member}}
-    if module == "slurp":
-        return (
-            {"content": state["main"]} if state["main"] else {"failed": True, "msg": f"file not found: {args['src']}"}
-        )
-    if module == "apt_packages":
-        return {"versions": {"containerd.io": state["version"]}}
-    if module == "systemd_units":
+        return {"node": {**node, **more, "membership": "none" if self.host in self.state["bare"] else "member"}}
+
+    def slurp(self, args: Data) -> Data:
+        if self.state["main"]:
+            return {"content": self.state["main"]}
+        return {"failed": True, "msg": f"file not found: {args['src']}"}
+
+    def apt_packages(self, args: Data) -> Data:
+        return {"versions": {"containerd.io": self.state["version"]}}
+
+    def systemd_units(self, args: Data) -> Data:
         restart = {unit["name"]: unit.get("restart", "stale") for unit in args["units"]}["containerd"]
-        failed = restart == "always" and host in state["broken"]
-        now = restart == "always" or (restart == "stale" and host in state["stale"])
-        waits = restart == "never" and host in state["stale"]
-        return {
-            "failed": failed,
-            "msg": "broken",
-            "stale": ["containerd"] * waits,
-            "changed": now,
-            "seconds": 0.3 * now,
-        }
-    return {}
+        stale = self.host in self.state["stale"]
+        now = restart == "always" or (restart == "stale" and stale)
+        left = ["containerd"] if restart == "never" and stale else []
+        failed = restart == "always" and self.host in self.state["broken"]
+        return {"failed": failed, "msg": "broken", "stale": left, "changed": now, "seconds": 0.3 * now}
 
 
 def prepare(
@@ -67,7 +63,7 @@ def prepare(
     state = {"main": base64.b64encode(main.encode()).decode(), "version": version, "stale": list(stale)}
     state |= {"broken": list(broken), "bare": list(bare)}
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
-    return play(folder, content, answer, groups, *options, state=state, **variables)
+    return play(folder, content, Hosts, groups, *options, state=state, **variables)
 
 
 def restarts(outcome: Outcome) -> t.List[Call]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Data, Outcome, play
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Data, Outcome, play
 
 GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
 OPERATOR = {"namespace": "nvidia-network-operator", "name": "network-operator", "version": "26.4.1"}
@@ -27,20 +27,27 @@ CLUSTER: Data = {
 IPU: Data = {"operators": [], "own": [], "vipu_controllers": [], "labelled": [], "tracker": False, "jobs": []}
 
 
-def answer(module: str, args: dict, state: dict, host: str) -> dict | None:  # type: ignore[type-arg]
-    if module == "network_operator_info":
-        return dict(state["cluster"])
-    if module == "ipu_operator_info":
-        return dict(state["ipu"])
-    if module == "network_operator":
-        return {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": [], **state["found"]}
-    if module == "kube_apply" and args["state"] == "absent":
-        # After its first removal everything is gone.
-        state["cluster"]["network_operators"] = []
-        return {"objects": state.get("applied", []), "kept": []}
-    if module == "k8s_info":
-        return {"resources": state.get("resources", [])}
-    return {"removed": []} if module == "unowned_files" else {}
+class Cluster(Answers):
+    def network_operator_info(self, args: Data) -> Data:
+        return dict(self.state["cluster"])
+
+    def ipu_operator_info(self, args: Data) -> Data:
+        return dict(self.state["ipu"])
+
+    def network_operator(self, args: Data) -> Data:
+        nothing = {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": []}
+        return {**nothing, **self.state["found"]}
+
+    def kube_apply(self, args: Data) -> Data:
+        # After the first removal everything is gone.
+        self.state["cluster"]["network_operators"] = []
+        return {"objects": self.state["applied"], "kept": []}
+
+    def k8s_info(self, args: Data) -> Data:
+        return {"resources": self.state["resources"]}
+
+    def unowned_files(self, args: Data) -> Data:
+        return {"removed": []}
 
 
 def run(
@@ -56,7 +63,7 @@ def run(
 ) -> Outcome:
     state: Data = {"found": found or {}, "ipu": {**IPU, **(ipu or {})}, "cluster": {**CLUSTER, **cluster}}
     state |= {"applied": list(applied), "resources": list(resources)}
-    return play(folder, what, answer, GROUPS, *options, state=state, **(variables or {}))
+    return play(folder, what, Cluster, GROUPS, *options, state=state, **(variables or {}))
 
 
 def role(name: str, **variables: t.Any) -> t.List[Data]:
