@@ -10,6 +10,7 @@ import itertools
 import time
 import typing as t
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
@@ -31,6 +32,13 @@ Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
 def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
     """All hosts of the planned cluster, each once, control planes first."""
     return list(dict.fromkeys(name for group in GROUPS for name in groups.get(group, ())))
+
+
+def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
+    """What the inventory says of a host."""
+    part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
+    may_reboot = boolean(variables.get("rdma_host_reboot", False), strict=False)
+    return {**part, "reboot": True} if may_reboot else part
 
 
 def add_result(observation: Collected, part: str, result: Result) -> None:
@@ -77,10 +85,7 @@ def observations(
                 of_host[name].append(group)
     # Once for each host: Ansible merges all its variables each time.
     variables = {name: hostvars[name] for name in names}
-    collected: t.Dict[str, Collected] = {
-        name: {"groups": sorted(of_host[name]), "address": variables[name].get("ip", ""), "errors": []}
-        for name in names
-    }
+    collected = {name: inventory_part(variables[name], of_host[name]) for name in names}
     for host, part, result in results_of(variables, results):
         if host in collected:
             add_result(collected[host], part, result)

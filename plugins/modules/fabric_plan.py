@@ -32,7 +32,7 @@ options:
     description:
       - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.host_info) as V(host), of
         M(ipu.fabric.rdma_info) as V(rdma), of M(ipu.fabric.vipu_info) as V(vipu), of M(ipu.fabric.port_probe) as
-        V(listener), V(probes) and V(listened), and V(errors).
+        V(listener), V(probes) and V(listened), V(errors), and V(reboot) if the role rdma_host may reboot it.
       - The filter P(ipu.fabric.observations#filter) returns this.
     type: dict
     required: true

@@ -16,6 +16,7 @@ description:
     never upgrades one.
   - A release that a killed run left pending is taken up again. Where it is so young that a C(helm) may still be at work
     on it, here or on another machine, that one is waited for.
+  - Uninstalls only what it has installed or upgraded. A release that somebody else installed is an error.
   - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled when that Secret changes.
   - Values go to C(helm) in a file that only its owner can read.
 author: ipu.fabric contributors (@ipu-fabric)

@@ -59,6 +59,12 @@ operators:
       version: 1.2.0
       release: ipu-operator
       available: true
+own:
+  description: Those of RV(operators), as namespace and name, whose helm release this collection installed.
+  returned: success
+  type: list
+  elements: str
+  sample: [ipu-operator/ipu-operator-controller-manager]
 vipu_controllers:
   description: The V-IPU controllers that the operator knows, each with C(host), C(port) and C(label).
   returned: success

@@ -34,6 +34,13 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  only_ours:
+    description:
+      - With V(absent), delete only what this collection has applied, as C(metadata.managedFields) says. The rest stays,
+        and is named in RV(kept) and in a warning.
+      - A namespace stays as well when somebody else has written to it, or has put something into it.
+    type: bool
+    default: false
   validation:
     description: What the server does with unknown and duplicate fields. V(Warn) is for manifests that others wrote.
     type: str
@@ -82,6 +89,12 @@ updated:
   type: list
   elements: str
   sample: []
+kept:
+  description: Objects that O(only_ours) kept, each with the reason.
+  returned: success
+  type: list
+  elements: str
+  sample: ["Namespace jobs: somebody else's Secret jobs/registry is in it"]
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
@@ -93,6 +106,7 @@ def main() -> None:
     spec = arguments(
         objects={"type": "list", "elements": "dict", "required": True},
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+        only_ours={"type": "bool", "default": False},
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
         timeout={"type": "int", "default": 60},
     )

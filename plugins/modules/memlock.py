@@ -12,9 +12,10 @@ version_added: 0.1.0
 description:
   - Gives the container runtimes that are installed a locked-memory limit by systemd drop-ins. RDMA needs it for users
     other than root.
-  - Docker's C(daemon.json) gets a default ulimit as well. Everything else in it is kept, and the old file is backed up.
+  - Docker's C(daemon.json) gets a default ulimit as well, unless a flag of its unit sets it. Everything else in it is
+    kept, and the old file is backed up.
   - A runtime is restarted only when it has been running since before its limit was set. Then it waits for the
-    pods of the node.
+    pods of the node. Docker is not, unless it keeps its containers or O(restart_docker) is set.
   - Containers that were started before keep their old limit until they are restarted.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -35,6 +36,10 @@ options:
     description: Restart runtimes that run with an old limit. Without it they are only named in RV(stale).
     type: bool
     default: true
+  restart_docker:
+    description: Restart Docker even where its containers end with it, as they do without C(live-restore).
+    type: bool
+    default: false
   node_name:
     description: Name of the host's node. Empty is the host name in lower case.
     type: str
@@ -59,6 +64,12 @@ stale:
   elements: str
   returned: success
   sample: [containerd]
+restartable:
+  description: Those of RV(stale) that may be restarted. The others wait for a restart by somebody else.
+  type: list
+  elements: str
+  returned: success
+  sample: [containerd]
 units:
   description: Runtimes that are installed.
   type: list
@@ -79,6 +90,7 @@ def main() -> None:
             "limit": {"type": "str", "default": "infinity"},
             "units": {"type": "list", "elements": "str", "default": RUNTIMES},
             "restart": {"type": "bool", "default": True},
+            "restart_docker": {"type": "bool", "default": False},
             "node_name": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 180},
         },

@@ -10,11 +10,15 @@ module: network_operator
 short_description: Remove what the network operator serves, in a safe order
 version_added: 0.1.0
 description:
-  - Removes the operator's networks, the address pools of nv-ipam and the NicClusterPolicy. Each is gone, with what the
-    operator created for it, before the next is deleted.
+  - Removes networks, address pools of nv-ipam and the NicClusterPolicy that this collection has applied, as
+    C(metadata.managedFields) says. Each is gone, with what the operator created for it, before the next is deleted.
+  - What others made stays. While they have networks, pools or policies, or a NetworkAttachmentDefinition and no other
+    multus, the NicClusterPolicy stays as well; RV(needed_by) and a warning name them.
   - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
   - The operator itself has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
@@ -71,12 +75,24 @@ pods:
   type: list
   elements: str
   sample: []
+other_pods:
+  description: Namespace and name of the pods on networks that others had the operator make. They stay.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 attachments:
   description: Namespace and name of the NetworkAttachmentDefinitions of other owners. They stay.
   returned: success
   type: list
   elements: str
   sample: []
+needed_by:
+  description: What others made and needs the operator or its multus, by kind, namespace and name. The policy stays.
+  returned: success
+  type: list
+  elements: str
+  sample: [MacvlanNetwork storage]
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
@@ -90,7 +106,7 @@ def main() -> None:
         force={"type": "bool", "default": False},
         timeout={"type": "int", "default": 300},
     )
-    run_module(spec, remove_networks, libraries=("jmespath",))
+    run_module(spec, remove_networks, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

@@ -48,11 +48,19 @@ ca:
   type: str
   sample: 0123456789abcdef
 nodes:
-  description: The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), and the kubelet's C(version).
+  description:
+    - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), the kubelet's C(version), and C(own_labels),
+      the labels that this collection has set.
   returned: success
   type: list
   elements: dict
-  sample: [{name: w1, machine_id: 9f86d081884c7d659a2feaa0c55ad015, ready: true, schedulable: true, version: 1.35.4}]
+  sample:
+    - name: w1
+      machine_id: 9f86d081884c7d659a2feaa0c55ad015
+      ready: true
+      schedulable: true
+      version: 1.35.4
+      own_labels: []
 nfd:
   description: Namespace and name of each DaemonSet of Node Feature Discovery.
   returned: success
@@ -77,12 +85,34 @@ whereabouts:
   type: list
   elements: str
   sample: []
+whereabouts_networks:
+  description:
+    - Namespace and name of each NetworkAttachmentDefinition that takes addresses from whereabouts and was not made for
+      a network of this collection.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+nv_ipam:
+  description: Namespace and name of each DaemonSet and Deployment of nv-ipam.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-network-operator/nv-ipam-node]
 network_operators:
   description: The network operators, each with C(namespace), C(name), C(version), and C(release), its name in helm.
   returned: success
   type: list
   elements: dict
   sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.4.1, release: network-operator}]
+own:
+  description:
+    - Those of RV(network_operators) and RV(whereabouts), as namespace and name, that this collection installed, by
+      their helm release or by its NicClusterPolicy.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-network-operator/network-operator]
 policy_ipam:
   description: The IPAM that the NicClusterPolicy is for, V(nv-ipam) or V(whereabouts). Empty without a policy.
   returned: success

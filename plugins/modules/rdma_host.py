@@ -65,6 +65,10 @@ options:
     description: Link type of the ports at the V(pci) of O(links), from the next boot on. Left out, it is not read.
     type: str
     choices: [ethernet, infiniband]
+  node_name:
+    description: Name of the host's node. Empty is the host name in lower case.
+    type: str
+    default: ""
 seealso:
   - module: ipu.fabric.rdma_info
 """
@@ -87,6 +91,11 @@ reboot:
   elements: str
   returned: success
   sample: ["0000:81:00.0 runs as InfiniBand until the host is rebooted."]
+node:
+  description: Name of the host's node. Empty when the host has no kubelet.
+  returned: success
+  type: str
+  sample: w1
 notes:
   description: Settings that are not possible on this host.
   type: list
@@ -118,6 +127,7 @@ def main() -> None:
             "mtu": {"type": "int", "default": 0},
             "qos": {"type": "dict", "default": {}, "options": QOS_OPTIONS},
             "link_type": {"type": "str", "choices": ["ethernet", "infiniband"]},
+            "node_name": {"type": "str", "default": ""},
         },
         prepare_host,
     )

@@ -69,6 +69,13 @@ options:
         description: Start it now. V(false) leaves it as it is, but restarts a running one that is stale.
         type: bool
         default: true
+      restart:
+        description:
+          - Whether one that runs is restarted, V(stale) if it has not read its files since they changed.
+          - With V(never) it is only named in RV(stale).
+        type: str
+        choices: [stale, never, always]
+        default: stale
 """
 
 EXAMPLES = r"""
@@ -94,6 +101,12 @@ restarted:
   elements: str
   returned: success
   sample: [containerd]
+stale:
+  description: Services that were left running with old files.
+  type: list
+  elements: str
+  returned: success
+  sample: []
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
@@ -111,6 +124,7 @@ UNIT_OPTIONS = {
     "name": {"type": "str", "required": True},
     "enabled": {"type": "bool", "default": True},
     "started": {"type": "bool", "default": True},
+    "restart": {"type": "str", "choices": ["stale", "never", "always"], "default": "stale"},
 }
 
 

@@ -114,6 +114,10 @@ def test_mpi_operator_role(api: ApiServer, run: Modules, tmp_path: Path) -> None
     assert "site/mpi:1" in other
     job = mpi_job({"name": "last", "image": "x", "command": ["true"], "transport": "tcp"})
     run("kube_apply", objects=[job])
-    assert RECAP.format(2) in play(api, playbook, **variables, mpi_operator_state="absent")
+    for options in ((), ("--check",)):
+        with pytest.raises(AssertionError, match="1 of them, default/last"):
+            play(api, playbook, *options, **variables, mpi_operator_state="absent")
+    told = {**variables, "mpi_operator_state": "absent", "mpi_operator_delete_jobs": True}
+    assert RECAP.format(2) in play(api, playbook, **told)
     assert api.kubectl("get", "crd", "mpijobs.kubeflow.org", check=False).returncode
     assert RECAP.format(0) in play(api, playbook, **variables, mpi_operator_state="absent")

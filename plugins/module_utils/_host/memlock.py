@@ -13,6 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common import memlock_limits
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host import docker
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     File,
     Files,
@@ -20,6 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     read_file,
     write_file,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import found_kubelets, node_name
 from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
     Unit,
     show_units,
@@ -30,14 +32,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-DAEMON = "/etc/docker/daemon.json"
-# Kubeconfig of the kubelet, and the kubectl that goes with it, of each distribution of Kubernetes.
-KUBELETS = (
-    ("/etc/kubernetes/kubelet.conf", ["kubectl"]),
-    ("/var/lib/rancher/k3s/agent/kubelet.kubeconfig", ["k3s", "kubectl"]),
-    ("/var/lib/rancher/rke2/agent/kubelet.kubeconfig", ["/var/lib/rancher/rke2/bin/kubectl"]),
-)
-
 
 class Settings(t.TypedDict):
     """Options of memlock."""
@@ -45,6 +39,7 @@ class Settings(t.TypedDict):
     limit: str
     units: t.List[str]
     restart: bool
+    restart_docker: bool
     node_name: str
     timeout: int  # seconds
 
@@ -74,18 +69,6 @@ class PodList(t.TypedDict):
     """What the API answers about pods."""
 
     items: t.List[Pod]
-
-
-class Ulimit(t.TypedDict):
-    """A default ulimit in Docker's settings."""
-
-    Name: str
-    Hard: int
-    Soft: int
-
-
-# Docker's settings; whatever else is in them is kept.
-DaemonSettings = t.TypedDict("DaemonSettings", {"default-ulimits": t.Dict[str, Ulimit]}, total=False)
 
 
 class NodePods(t.NamedTuple):
@@ -125,30 +108,9 @@ def drop_in_text(limit: str) -> str:
     return f"[Service]\nLimitMEMLOCK={limit}\n"
 
 
-def merge_daemon(text: str, limit: t.Optional[int]) -> str:
-    """Docker's daemon.json with the default limit, everything else kept; unchanged text when it says so already."""
-    try:
-        settings: DaemonSettings = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        raise FabricError(
-            "Docker's configuration is not valid JSON.",
-            DAEMON,
-            str(error),
-            "Correct the file (often a comma too many), then run again.",
-        ) from error
-    if not isinstance(settings, dict):
-        raise FabricError(
-            "Docker's configuration is not a JSON object.", DAEMON, text[:60], "Correct the file, then run again."
-        )
-    value = -1 if limit is None else limit
-    wanted: Ulimit = {"Name": "memlock", "Hard": value, "Soft": value}
-    ulimits = settings.get("default-ulimits") or {}
-    if ulimits.get("memlock") == wanted:
-        return text
-    return json.dumps({**settings, "default-ulimits": {**ulimits, "memlock": wanted}}, indent=2) + "\n"
-
-
-def wanted_files(units: t.Dict[str, Unit], limit: str) -> t.Tuple[t.Dict[str, File], t.Dict[str, t.List[str]]]:
+def wanted_files(
+    units: t.Dict[str, Unit], limit: str, flags: t.Sequence[docker.Flag]
+) -> t.Tuple[t.Dict[str, File], t.Dict[str, t.List[str]]]:
     """Files to write, and which of them each unit reads. A unit that has the limit from elsewhere needs no drop-in."""
     size = limit_bytes(limit)
     files: t.Dict[str, File] = {}
@@ -159,9 +121,12 @@ def wanted_files(units: t.Dict[str, Unit], limit: str) -> t.Tuple[t.Dict[str, Fi
             files[path] = {"content": drop_in_text(limit), "mode": "0644"}
             readers[name] = [path]
     if "docker" in units:
-        current = read_file(DAEMON) or File(content="", mode="0644")
-        files[DAEMON] = {"content": merge_daemon(current["content"], size), "mode": current["mode"]}
-        readers.setdefault("docker", []).append(DAEMON)
+        path = docker.daemon_path(flags)
+        current = read_file(path) or File(content="", mode="0644")
+        content = docker.merge_daemon(current["content"], size, flags, path)
+        if content:
+            files[path] = {"content": content, "mode": current["mode"]}
+            readers.setdefault("docker", []).append(path)
     return files, readers
 
 
@@ -181,11 +146,11 @@ def ready_pods(answer: PodList) -> t.Set[str]:
 
 def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
     """The pods of this node; None when there is no kubelet, or no answer."""
-    for config, kubectl in KUBELETS:
+    for config, kubectl in found_kubelets():
         path = module.get_bin_path(kubectl[0])
-        if not path or not os.path.exists(config):
+        if not path:
             continue
-        node = module.params["node_name"] or os.uname().nodename.lower()
+        node = node_name(module.params["node_name"])
         argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
         argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
         code, out, _err = module.run_command(argv)
@@ -211,7 +176,7 @@ def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
                 "Pods did not become ready again after the container runtime was restarted.",
                 os.uname().nodename,
                 "not ready: " + ", ".join(sorted(missing)),
-                "See why with kubectl describe pod. Hosts after this one were not changed.",
+                "See why with kubectl describe pod.",
             )
         time.sleep(2)
 
@@ -233,25 +198,38 @@ def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
     units = {
         name: unit for name, unit in show_units(module, settings["units"]).items() if unit["LoadState"] == "loaded"
     }
-    wanted, readers = wanted_files(units, settings["limit"])
+    flags = docker.read_flags(module) if "docker" in units else []
+    wanted, readers = wanted_files(units, settings["limit"], flags)
     files_before: Files = {path: read_file(path) for path in wanted}
     files_after: Files = {**wanted}
     changed = {path: file for path, file in wanted.items() if file != files_before[path]}
     if changed and not module.check_mode:
         for path, file in changed.items():
-            write_file(module, path, file["content"], file["mode"], backup=path == DAEMON)
+            write_file(module, path, file["content"], file["mode"], backup=path == docker.daemon_path(flags))
         systemctl(module, "daemon-reload")
         units = show_units(module, sorted(units))
 
     old = stale_units(units, readers)
     running = [name for name, unit in units.items() if unit["ActiveState"] == "active"]
     stale = [name for name in running if old[name] or any(path in changed for path in readers.get(name, []))]
-    restart = stale if settings["restart"] else []
+    restartable = [
+        name for name in stale if name != "docker" or settings["restart_docker"] or docker.keeps_containers(module)
+    ]
+    if restartable != stale:
+        module.warn(
+            "Docker still runs with its former limit of locked memory: a restart would end its containers. Restart it "
+            "when they may end, or set memlock_restart_docker, or turn on its live-restore."
+        )
+    restart = restartable if settings["restart"] else []
     if restart and not module.check_mode:
         restart_runtimes(module, units, restart)
-    left = [] if restart else stale
+    left = [name for name in stale if name not in restart]
     result = outcome(
-        {"files": files_before, "stale": stale}, {"files": files_after, "stale": left}, stale=stale, units=sorted(units)
+        {"files": files_before, "stale": stale},
+        {"files": files_after, "stale": left},
+        stale=stale,
+        restartable=restartable,
+        units=sorted(units),
     )
     return {
         **result,

@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     write_file,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import has_module, load_module
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import found_kubelets, node_name
 from ansible_collections.ipu.fabric.plugins.module_utils._host.links import Port, read_netns_mode, read_ports
 from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
     driver_name,
@@ -262,6 +263,10 @@ def prepare_host(module: AnsibleModule) -> t.Dict[str, object]:
     for text in [*plan.notes, *(f"A reboot is needed: {reason}" for reason in reboot)]:
         module.warn(text)
     result = outcome(
-        {"files": files_before, "host": before}, {"files": plan.files, "host": after}, reboot=reboot, notes=plan.notes
+        {"files": files_before, "host": before},
+        {"files": plan.files, "host": after},
+        reboot=reboot,
+        notes=plan.notes,
+        node=node_name(module.params["node_name"]) if found_kubelets() else "",
     )
     return {**result, "diff": [*file_diffs(files_before, plan.files), {"before": before, "after": after}]}

@@ -58,6 +58,7 @@ class UnitOption(t.TypedDict, total=False):
     name: str
     enabled: bool
     started: bool
+    restart: str  # stale, never or always; stale where left out
 
 
 def parse_show(text: str) -> t.Dict[str, Unit]:
@@ -83,18 +84,18 @@ def unit_state(unit: Unit, stale: bool) -> UnitState:
 
 
 def wanted_state(seen: UnitState, option: UnitOption) -> UnitState:
-    """What a unit becomes: enabled and started where that is asked for, and never left stale."""
+    """What a unit becomes: enabled and started where that is asked for, and left stale only where that is."""
     return {
         "enabled": seen["enabled"] or option.get("enabled", True),
         "started": seen["started"] or option.get("started", True),
-        "stale": False,
+        "stale": seen["stale"] and option.get("restart") == "never",
     }
 
 
 def list_verbs(seen: UnitState, wanted: UnitState) -> t.List[str]:
     """The systemctl verbs that lead from one state to the other."""
     verbs = ["enable"] if wanted["enabled"] and not seen["enabled"] else []
-    if seen["stale"]:
+    if seen["stale"] and not wanted["stale"]:
         return [*verbs, "restart"]
     return verbs + (["start"] if wanted["started"] and not seen["started"] else [])
 
@@ -181,7 +182,8 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
     for name, option in options.items():
         seen = unit_state(shown.get(name, {}), stale.get(name, False))
         # In check mode the file was not written: the unit is as stale as it would be.
-        seen["stale"] = seen["stale"] or (name in touched and seen["started"])
+        due = name in touched or option.get("restart") == "always"
+        seen["stale"] = seen["stale"] or (due and seen["started"])
         before[name], after[name] = seen, wanted_state(seen, option)
         verbs = list_verbs(seen, after[name])
         if "restart" in verbs:
@@ -191,7 +193,11 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
                 systemctl(module, "daemon-reload")
             for verb in verbs:
                 systemctl(module, verb, name)
+    left = [name for name, unit in after.items() if unit["stale"]]
     result = outcome(
-        {"files": files_before, "units": before}, {"files": files_after, "units": after}, restarted=restarted
+        {"files": files_before, "units": before},
+        {"files": files_after, "units": after},
+        restarted=restarted,
+        stale=left,
     )
     return {**result, "diff": [*file_diffs(files_before, files_after), {"before": before, "after": after}]}

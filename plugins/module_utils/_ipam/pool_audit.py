@@ -13,12 +13,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pods, confirmed_leaks, read_pod
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import NV_IPAM, nv_ipam_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import SPIDERPOOL, spider_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
-    ATTACHMENTS,
-    WHEREABOUTS,
-    whereabouts_pools,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, whereabouts_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -20,7 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
     read_range,
     union,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
@@ -28,7 +27,6 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
     import netaddr
 
 WHEREABOUTS = "/apis/whereabouts.cni.cncf.io/v1alpha1"
-ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
 
 
 class Range(t.NamedTuple):
@@ -37,15 +35,6 @@ class Range(t.NamedTuple):
     cidr: Network
     usable: netaddr.IPSet  # between its bounds
     allowed: netaddr.IPSet  # those that are not excluded
-
-
-def read_ipams(attachment: Object) -> t.List[Object]:
-    """The IPAM settings in an attachment's CNI configuration, which may be a chain of plugins."""
-    try:
-        config = json.loads(query("spec.config", attachment) or "{}")
-    except (ValueError, TypeError):
-        return []  # such a network never gave out an address
-    return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
 
 
 def ranges_by_cidr(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Range]]:

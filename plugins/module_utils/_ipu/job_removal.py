@@ -22,7 +22,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
     partition_names,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import PATIENCE, Sustained
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import installed_operators, operator_fault
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import (
+    installed_operators,
+    managers,
+    operator_fault,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import (
     failures_ignored,
     is_unanswered,
@@ -178,7 +182,7 @@ def delete_jobs(cluster: Cluster, jobs: t.Sequence[Object], request: JobRequest,
 def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest) -> t.Dict[str, t.Any]:
     """The state absent of a namespace's jobs, or of the cluster's."""
     jobs = read_jobs(cluster, request.namespace)
-    operator_available = any(operator["available"] for operator in installed_operators(cluster))
+    operator_available = any(operator["available"] for operator in installed_operators(managers(cluster)))
     check_removal(jobs, request, operator_available)
     forced = [] if operator_available else [job for job in jobs if has_finalizer(job)]
     if not module.check_mode:

@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import re
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import job_name
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import operator_view
@@ -48,21 +49,24 @@ def chart_version(deployment: Object) -> str:
     return chart.group(1) if chart else operator_view(deployment)["version"].partition("-")[0]
 
 
-def installed_operators(cluster: Cluster) -> t.List[InstalledOperator]:
-    """The IPU operators, in all namespaces."""
+def managers(cluster: Cluster) -> t.List[Object]:
+    """The Deployments of IPU operators, in all namespaces."""
+    return [d for d in cluster.items("/apis/apps/v1/deployments") if query("metadata.name", d).endswith(MANAGER)]
+
+
+def installed_operators(deployments: t.Sequence[Object]) -> t.List[InstalledOperator]:
     found: t.List[InstalledOperator] = []
-    for deployment in cluster.items("/apis/apps/v1/deployments"):
-        if query("metadata.name", deployment).endswith(MANAGER):
-            view = operator_view(deployment)
-            found.append(
-                {
-                    "namespace": view["namespace"],
-                    "name": view["name"],
-                    "version": chart_version(deployment),
-                    "release": view["release"],
-                    "available": (query("status.availableReplicas", deployment) or 0) > 0,
-                }
-            )
+    for deployment in deployments:
+        view = operator_view(deployment)
+        found.append(
+            {
+                "namespace": view["namespace"],
+                "name": view["name"],
+                "version": chart_version(deployment),
+                "release": view["release"],
+                "available": (query("status.availableReplicas", deployment) or 0) > 0,
+            }
+        )
     return found
 
 
@@ -96,12 +100,14 @@ def read_operator_info(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster, namespace = connect(module), module.params["namespace"]
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     texts = query("data.*", cluster.get(f"{config_maps}/{CONTROLLERS}")) or []
-    controllers: t.List[VipuController] = [found for text in texts for found in parse_controllers(text)]
+    controllers: t.List[VipuController] = [controller for text in texts for controller in parse_controllers(text)]
     labels = [*(controller["label"] for controller in controllers), *module.params["labels"]]
     certificate = read_certificate(cluster, namespace)
+    found = managers(cluster)
     return {
         "changed": False,
-        "operators": installed_operators(cluster),
+        "operators": installed_operators(found),
+        "own": ["/".join(query("metadata.[namespace, name]", d)) for d in found if release_is_ours(cluster, d)],
         "vipu_controllers": controllers,
         "labelled": labelled_nodes(cluster, {label_pair(label) for label in labels}),
         "certificate_end": certificate["end"],

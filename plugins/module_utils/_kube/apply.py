@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     unknown_kind,
     wait_until,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import why_kept
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
@@ -55,11 +56,22 @@ def can_dry_run(cluster: Cluster, obj: Object) -> bool:
     return not namespace or cluster.get(f"/api/v1/namespaces/{namespace}") is not None
 
 
-def delete_object(cluster: Cluster, obj: Object, dry_run: bool) -> t.Tuple[t.Any, t.Any]:
-    before = cluster.read(obj)
-    if before is not None and not dry_run:
-        cluster.delete(t.cast(str, cluster.path_of(obj)))
-    return comparable(before), None
+def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[str, t.Any], t.List[str]]:
+    """What was deleted, by its name, and what was kept, each with the reason."""
+    before: t.Dict[str, t.Any] = {}
+    kept = []
+    for obj in reversed(module.params["objects"]):
+        found = cluster.read(obj)
+        if found is None:
+            continue
+        reason = why_kept(cluster, {**found, "kind": obj["kind"]}) if module.params["only_ours"] else ""
+        if reason:
+            kept.append(f"{describe(obj)}: {reason}")
+            continue
+        before[describe(obj)] = comparable(found)
+        if not module.check_mode:
+            cluster.delete(t.cast(str, cluster.path_of(obj)))
+    return before, kept
 
 
 def established(cluster: Cluster, obj: Object) -> bool:
@@ -89,16 +101,21 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster = connect(module)
     before: t.Dict[str, t.Any] = {}
     after: t.Dict[str, t.Any] = {}
-    for obj in reversed(objects) if absent else objects:
-        if not absent and not module.check_mode and cluster.path_of(obj) is None:
+    kept: t.List[str] = []
+    if absent:
+        before, kept = delete_objects(cluster, module)
+        after = dict.fromkeys(before)
+    for obj in [] if absent else objects:
+        if not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)
-        before[describe(obj)], after[describe(obj)] = (
-            delete_object(cluster, obj, module.check_mode)
-            if absent
-            else apply_object(cluster, obj, module.check_mode, module.params["validation"])
+        before[describe(obj)], after[describe(obj)] = apply_object(
+            cluster, obj, module.check_mode, module.params["validation"]
         )
+    if kept:
+        module.warn(f"Not removed: {'; '.join(kept)}.")
     changed = [name for name in before if before[name] != after[name]]
     if changed and not module.check_mode:
         wait_for_kinds(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
     updated = [name for name in changed if before[name] is not None and after[name] is not None]
-    return outcome({n: before[n] for n in changed}, {n: after[n] for n in changed}, objects=changed, updated=updated)
+    differing = {name: before[name] for name in changed}, {name: after[name] for name in changed}
+    return outcome(*differing, objects=changed, updated=updated, kept=kept)

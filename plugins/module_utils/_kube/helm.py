@@ -325,7 +325,16 @@ def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence
 
 
 def ensure_absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
-    before = {r.secret: f"{r.chart} {r.version} {r.status}" for r in releases if r.status != "uninstalled"}
+    there = [release for release in releases if release.status != "uninstalled"]
+    if there and not any(release.ours for release in there):
+        last = max(there, key=lambda release: release.revision)
+        raise FabricError(
+            "Only a release that this collection has installed or upgraded is uninstalled.",
+            f"release {last.name} in namespace {last.namespace}",
+            f"revision {last.revision} of {last.name} was not installed by this collection",
+            f"Leave it to those who did, or uninstall it by hand: helm uninstall -n {last.namespace} {last.name}",
+        )
+    before = {r.secret: f"{r.chart} {r.version} {r.status}" for r in there}
     if before and not module.check_mode:
         with Helm(module, cluster) as helm:
             helm.uninstall()

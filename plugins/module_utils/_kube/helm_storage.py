@@ -31,6 +31,7 @@ class Release(t.NamedTuple):
     render: str
     secret: str
     stored: str = ""  # when, by the API server's clock, in ISO 8601
+    ours: bool = False  # installed or upgraded by this collection
 
     @property
     def pending(self) -> bool:
@@ -40,6 +41,7 @@ class Release(t.NamedTuple):
 def decode_release(secret: Object) -> Release:
     """A Secret of type helm.sh/release.v1: base64 of base64 of gzip of JSON."""
     data = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    render = query(f"metadata.labels.{quoted(RENDER_LABEL)}", secret)
     return Release(
         name=data.get("name", ""),
         namespace=data.get("namespace", ""),
@@ -48,9 +50,10 @@ def decode_release(secret: Object) -> Release:
         chart=query("chart.metadata.name", data) or "",
         version=query("chart.metadata.version", data) or "",
         values=data.get("config") or {},
-        render=query(f"metadata.labels.{quoted(RENDER_LABEL)}", secret) or NO_RENDER,
+        render=render or NO_RENDER,
         secret=query("metadata.name", secret) or "",
         stored=query("metadata.creationTimestamp", secret) or "",
+        ours=render is not None,
     )
 
 

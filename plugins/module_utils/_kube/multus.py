@@ -17,6 +17,7 @@ REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
 # A network that pods can ask for.
 NAD_API = "k8s.cni.cncf.io/v1"
 NAD = (NAD_API, "NetworkAttachmentDefinition")
+ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
 
 Name = t.Tuple[str, str]  # namespace and name
 Pool = t.Tuple[str, str]  # kind and name
@@ -94,6 +95,15 @@ def network_fault(pod: Object, network: Name) -> str:
 
 
 # ---- what a NAD says ------------------------------------------------------------------------------------------------
+
+
+def read_ipams(attachment: Object) -> t.List[Object]:
+    """The IPAM settings in an attachment's CNI configuration, which may be a chain of plugins."""
+    try:
+        config = json.loads(query("spec.config", attachment) or "{}")
+    except (ValueError, TypeError):
+        return []  # such a network never gave out an address
+    return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
 
 
 def macvlan_part(config: t.Any) -> t.Any:

@@ -214,11 +214,12 @@ class ObservedParts(t.TypedDict, total=False):
     probes: t.List[PortProbe]
 
 
-class _Recalled(ObservedParts, total=False):
+class _Optional(ObservedParts, total=False):
     recalled: str  # when it was observed, in ISO 8601, if that was in an earlier run
+    reboot: bool  # the site lets the role rdma_host reboot it
 
 
-class Observation(_Recalled):
+class Observation(_Optional):
     """All that is known of one host of the inventory before the plan."""
 
     groups: t.List[str]

@@ -12,22 +12,17 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import excluded_addresses
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import ip_range, range_texts, union
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
-    ATTACHMENTS,
-    Range,
-    bounded_range,
-    read_ipams,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, describe
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import Range, bounded_range
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, describe
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS, NAD, read_ipams
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import API
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-MACVLANS = f"/apis/{API}/macvlannetworks"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
 POOLS = {"IPPool": "ippools", "CIDRPool": "cidrpools"}
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, FabricError)  # nobody gets an address from such a one
@@ -103,16 +98,6 @@ def _pools_of(network: Object) -> t.List[Object]:
 
 
 # ---- what a cluster has ---------------------------------------------------------------------------------------------
-
-
-def is_ours(obj: Object) -> bool:
-    """Whether this collection has applied the object. The API server writes down who did; a copy of it is not ours."""
-    return bool(query(f"metadata.managedFields[?manager=='{MANAGER}' && operation=='Apply']", obj))
-
-
-def owners(attachment: Object) -> t.Set[str]:
-    """The MacvlanNetworks that an attachment was made for."""
-    return set(query("metadata.ownerReferences[?kind=='MacvlanNetwork'].name", attachment) or ())
 
 
 def listed_pools(cluster: Cluster) -> t.List[Object]:

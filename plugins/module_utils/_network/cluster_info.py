@@ -10,11 +10,16 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS, read_ipams
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, own_labels, release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
 MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
+NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 
 # What pods trust the API server by, the same in every namespace.
 ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
@@ -40,6 +45,7 @@ def node_view(node: Object) -> Object:
         "schedulable": not query("spec.unschedulable", node),
         "version": (query("status.nodeInfo.kubeletVersion", node) or "").lstrip("v"),
         "machine_id": query("status.nodeInfo.machineID", node) or "",
+        "own_labels": own_labels(node),
     }
 
 
@@ -88,12 +94,30 @@ def policy_ipam(policy: t.Optional[Object]) -> str:
     return "nv-ipam" if query("spec.nvIpam", policy) else "whereabouts"
 
 
+def is_own(cluster: Cluster, workload: Object, policy: t.Optional[Object]) -> bool:
+    """Whether a workload is there because of this collection: by its helm release, or by its policy."""
+    of_policy = "NicClusterPolicy" in (query("metadata.ownerReferences[].kind", workload) or ())
+    return is_ours(policy) if of_policy else release_is_ours(cluster, workload)
+
+
+def whereabouts_networks(cluster: Cluster) -> t.List[str]:
+    """The NetworkAttachmentDefinitions of others whose pods get addresses from whereabouts."""
+    ours = {network["metadata"]["name"] for network in cluster.items(MACVLANS) if is_ours(network)}
+    return [
+        "/".join(name_of(nad))
+        for nad in cluster.items(ATTACHMENTS)
+        if not owners(nad) & ours and any(ipam.get("type") == "whereabouts" for ipam in read_ipams(nad))
+    ]
+
+
 def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module network_operator_info."""
     cluster = connect(module)
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     deployments = cluster.items("/apis/apps/v1/deployments")
     policy = cluster.get(POLICY)
+    operators = [deployment for deployment in deployments if "network-operator" in image_names(deployment)]
+    whereabouts = [daemonset for daemonset in daemonsets if "whereabouts" in image_names(daemonset)]
     version = query("gitVersion", cluster.get("/version")) or ""
     return {
         "changed": False,
@@ -103,9 +127,12 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),
-        "whereabouts": places(daemonsets, ("whereabouts",)),
+        "nv_ipam": places([*daemonsets, *deployments], NV_IPAM_IMAGES),
+        "whereabouts": places(whereabouts, ("whereabouts",)),
+        "whereabouts_networks": whereabouts_networks(cluster),
         "api_groups": sorted(query("groups[].name", cluster.get("/apis")) or []),
-        "network_operators": [operator_view(d) for d in deployments if "network-operator" in image_names(d)],
+        "network_operators": [operator_view(operator) for operator in operators],
+        "own": sorted("/".join(name_of(w)) for w in [*operators, *whereabouts] if is_own(cluster, w, policy)),
         "policy_in_chart": in_chart(policy),
         "policy_ipam": policy_ipam(policy),
     }

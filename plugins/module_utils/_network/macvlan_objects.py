@@ -9,10 +9,11 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, PlannedPool
 
 API = "mellanox.com/v1alpha1"
+MACVLANS = f"/apis/{API}/macvlannetworks"
 
 
 def macvlan_object(network: Attachment) -> Object:
@@ -29,6 +30,11 @@ def macvlan_object(network: Attachment) -> Object:
             "ipam": json.dumps(network["ipam"], sort_keys=True),
         },
     }
+
+
+def owners(attachment: Object) -> t.Set[str]:
+    """The MacvlanNetworks that an attachment was made for."""
+    return set(query("metadata.ownerReferences[?kind=='MacvlanNetwork'].name", attachment) or ())
 
 
 def readable_spec(spec: t.Optional[Object]) -> t.Optional[Object]:

@@ -1,33 +1,42 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the network operator serves, removed in an order in which nothing loses the controller that cleans it up."""
+"""What this collection has the network operator serve, removed in an order in which nothing loses the controller that
+cleans it up. What others made stays, and with it the operator that serves it."""
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect, describe, wait_until
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, Pool, networks_of, read_ipams
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import MALFORMED, pool_names
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import MULTUS_IMAGES, image_names
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import (
+    attachment_of,
+    belongs_to,
+    find_users,
+)
 
 MELLANOX = "mellanox.com/v1alpha1"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
 NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
 POOLS = ("IPPool", "CIDRPool")
 POLICY = "NicClusterPolicy"
+POLICIES = (POLICY, "NicNodePolicy")
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
+SHOWN = 20
 
 
 def owned_by(obj: Object, kinds: t.Sequence[str]) -> bool:
     return any(kind in kinds for kind in query("metadata.ownerReferences[].kind", obj) or [])
-
-
-def name_of(obj: Object) -> Name:
-    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
 def selects(workload: Object, pod: Object) -> bool:
@@ -38,21 +47,41 @@ def selects(workload: Object, pod: Object) -> bool:
     return bool(wanted) and same_place and all(labels.get(key) == value for key, value in wanted.items())
 
 
+def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
+    """Those that this collection made, and those of others."""
+    return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
+
+
+def made_for(nad: Object, networks: t.Sequence[Object]) -> bool:
+    """Whether the operator created a NAD for one of these networks."""
+    owners = query("metadata.ownerReferences[].[kind, name]", nad) or []
+    named = any([network["kind"], network["metadata"]["name"]] in owners for network in networks)
+    macvlans = [attachment_of(network) for network in networks if network["kind"] == "MacvlanNetwork"]
+    return named or belongs_to(nad, macvlans)
+
+
+def draws_from(nad: Object, pools: t.Set[Pool]) -> bool:
+    for ipam in read_ipams(nad):
+        with contextlib.suppress(*MALFORMED):
+            if pool_names(ipam) & pools:
+                return True
+    return False
+
+
 class Served(t.NamedTuple):
-    """What there is, in the order of its removal."""
+    """What there is of ours, in the order of its removal, and what others have."""
 
     users: t.List[Object]
     networks: t.List[Object]
     pools: t.List[Object]
-    policies: t.List[Object]
-    attachments: t.List[str]  # of others: they stay
+    policies: t.List[Object]  # none while others need the operator
+    other_users: t.List[str]  # pods on networks of others
+    attachments: t.List[str]  # NADs of others
+    needed_by: t.List[str]  # what others have that works by the operator or by its multus
 
 
-class Removal:
-    """Objects that go together with what depends on them."""
-
-    def __init__(self, cluster: Cluster, timeout: float) -> None:
-        self.cluster, self.timeout = cluster, timeout
+class NetworkRemoval(Removal):
+    """The network operator's objects in a cluster."""
 
     def listed(self, api_version: str, *kinds: str) -> t.List[Object]:
         """The objects of some kinds, in all namespaces; none of a kind that the cluster does not know."""
@@ -60,51 +89,57 @@ class Removal:
         for kind in kinds:
             resource = self.cluster.resource(api_version, kind)
             items = self.cluster.items(resource.path()) if resource else []
-            found += [{"apiVersion": api_version, "kind": kind, "metadata": item["metadata"]} for item in items]
+            found += [{**item, "apiVersion": api_version, "kind": kind} for item in items]
         return found
 
-    def remove(self, objects: t.Sequence[Object], left: t.Callable[[], t.Sequence[Object]], next_step: str) -> None:
-        """Delete the objects, and wait until nothing is left of them and of what depends on them."""
-        for obj in objects:
-            self.cluster.delete(t.cast(str, self.cluster.path_of(obj)))
-        wait_until(
-            lambda: [f"{describe(obj)} still exists" for obj in left()],
-            self.timeout,
-            "Deleted objects are still there.",
-            next_step,
-        )
-
-
-class NetworkRemoval(Removal):
-    """The network operator's objects in a cluster."""
+    def left_of(self, objects: t.Sequence[Object], api_version: str, *kinds: str) -> t.List[Object]:
+        names = {(obj["kind"], *name_of(obj)) for obj in objects}
+        return [obj for obj in self.listed(api_version, *kinds) if (obj["kind"], *name_of(obj)) in names]
 
     def pods(self) -> t.List[Object]:
         items = self.cluster.items("/api/v1/pods", fieldSelector=RUNNING)
         return [{"apiVersion": "v1", "kind": "Pod", "metadata": item["metadata"]} for item in items]
 
-    def attachments(self) -> t.List[Object]:
-        """The NetworkAttachmentDefinitions that the operator created."""
-        return [nad for nad in self.listed(*NAD) if owned_by(nad, NETWORKS)]
+    def attachments(self, networks: t.Sequence[Object]) -> t.List[Object]:
+        """The NetworkAttachmentDefinitions that the operator created for these networks."""
+        return [nad for nad in self.listed(*NAD) if made_for(nad, networks)]
+
+    def other_multus(self) -> bool:
+        """Whether there is a multus that is not the operator's."""
+        found = self.cluster.items("/apis/apps/v1/daemonsets")
+        return any(set(image_names(w)) & set(MULTUS_IMAGES) and not owned_by(w, POLICIES) for w in found)
 
     def find(self) -> Served:
-        nads = self.listed(*NAD)
-        names = {name_of(nad) for nad in nads if owned_by(nad, NETWORKS)}
+        networks, other_networks = divide(self.listed(MELLANOX, *NETWORKS))
+        pools, other_pools = divide(self.listed(NV_IPAM, *POOLS))
+        policies, other_policies = divide(self.listed(MELLANOX, *POLICIES))
+        nads, pods = self.listed(*NAD), self.pods()
+        own = [nad for nad in nads if made_for(nad, networks)]
+        others = [nad for nad in nads if nad not in own]
+        names: t.Set[Pool] = {(pool["kind"], pool["metadata"]["name"]) for pool in pools}
+        doomed = {name_of(nad) for nad in nads if nad in own or draws_from(nad, names)}
+        served: t.Set[Name] = {name_of(nad) for nad in others if owned_by(nad, NETWORKS)}
+        needed = [*other_networks, *other_pools, *other_policies]
+        if not self.other_multus():
+            needed += [nad for nad in others if not owned_by(nad, NETWORKS)]
         return Served(
-            [pod for pod in self.pods() if networks_of(pod) & names],
-            self.listed(MELLANOX, *NETWORKS),
-            self.listed(NV_IPAM, *POOLS),
-            self.listed(MELLANOX, POLICY),
-            ["/".join(name_of(nad)) for nad in nads if not owned_by(nad, NETWORKS)],
+            users=[pod for pod in pods if find_users([pod], doomed, names)],
+            networks=networks,
+            pools=pools,
+            policies=[] if needed else policies,
+            other_users=["/".join(name_of(pod)) for pod in pods if networks_of(pod) & served],
+            attachments=["/".join(name_of(nad)) for nad in others],
+            needed_by=[describe(obj) for obj in needed],
         )
 
     def workloads(self) -> t.List[Object]:
         """What runs because of the policy."""
         found = [w for kind in ("daemonsets", "deployments") for w in self.cluster.items(f"/apis/apps/v1/{kind}")]
-        return [workload for workload in found if owned_by(workload, [POLICY])]
+        return [workload for workload in found if owned_by(workload, POLICIES)]
 
     def remove_all(self, found: Served) -> None:
         """Pods, networks, pools, policy: each is gone before the next is deleted."""
-        workloads = self.workloads()
+        workloads = self.workloads() if found.policies else []
         users = {pod["metadata"]["uid"] for pod in found.users}
         finalizers = "Check the finalizers of what is left with kubectl get -o yaml."
         collector = f"Check that the cluster's garbage collector works. {finalizers}"
@@ -113,12 +148,16 @@ class NetworkRemoval(Removal):
             lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
             "Check these pods: their nodes may be down.",
         )
-        self.remove(found.networks, lambda: self.listed(MELLANOX, *NETWORKS) + self.attachments(), collector)
-        self.remove(found.pools, lambda: self.listed(NV_IPAM, *POOLS), finalizers)
+        self.remove(
+            found.networks,
+            lambda: self.left_of(found.networks, MELLANOX, *NETWORKS) + self.attachments(found.networks),
+            collector,
+        )
+        self.remove(found.pools, lambda: self.left_of(found.pools, NV_IPAM, *POOLS), finalizers)
         self.remove(
             found.policies,
             lambda: (
-                self.listed(MELLANOX, POLICY)
+                self.left_of(found.policies, MELLANOX, *POLICIES)
                 + [pod for pod in self.pods() if any(selects(workload, pod) for workload in workloads)]
             ),
             collector,
@@ -135,11 +174,24 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         raise FabricError(
             "The networks are in use.",
             "pods of the cluster",
-            f"{len(users)} pods have an address on them: {shorten_list(users, 20)}",
+            f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
             "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
         )
     objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
     names = [describe(obj) for obj in objects]
     if objects and not module.check_mode:
         removal.remove_all(found)
-    return outcome(names, [], objects=names, pods=users, attachments=found.attachments)
+    if found.needed_by:
+        module.warn(
+            "The network operator and its policy stay, since what others made needs them: "
+            f"{shorten_list(found.needed_by, SHOWN)}. Remove that first to remove the operator."
+        )
+    return outcome(
+        names,
+        [],
+        objects=names,
+        pods=users,
+        other_pods=found.other_users,
+        attachments=found.attachments,
+        needed_by=found.needed_by,
+    )

@@ -14,12 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import (
-    ATTACHMENTS,
-    WHEREABOUTS,
-    read_ipams,
-    reserved_address,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, reserved_address
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
@@ -29,6 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     wait_until,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
+    ATTACHMENTS,
     NAD,
     Attachment,
     Name,
@@ -36,11 +32,18 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
     nad_faults,
     named_pools,
     networks_of,
+    read_ipams,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import API, readable_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_removal import Removal, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import (
+    API,
+    MACVLANS,
+    owners,
+    readable_spec,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
@@ -86,14 +89,14 @@ def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -
     return [
         {**item, "apiVersion": API, "kind": "MacvlanNetwork"}
         for item in items
-        if address_sources.is_ours(item) and item["metadata"]["name"] not in names
+        if is_ours(item) and item["metadata"]["name"] not in names
     ]
 
 
 def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str) -> t.List[Object]:
     """Pools that no network of the plan uses; nv-ipam reads one namespace only."""
     kept = {(kind, namespace, name) for network in planned for kind, name in address_sources.planned_pools(network)}
-    return [item for item in items if address_sources.is_ours(item) and (item["kind"], *name_of(item)) not in kept]
+    return [item for item in items if is_ours(item) and (item["kind"], *name_of(item)) not in kept]
 
 
 def attachment_of(network: Object) -> Attachment:
@@ -112,7 +115,7 @@ def attachment_of(network: Object) -> Attachment:
 
 def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
     """Whether an attachment is of these networks: owned by one, or, without an owner, equal to what one says."""
-    made_for = address_sources.owners(attachment)
+    made_for = owners(attachment)
     if query("metadata.ownerReferences", attachment):
         return any(network["name"] in made_for for network in networks)
     place = name_of(attachment)
@@ -209,7 +212,7 @@ def free_addresses(cluster: Cluster, stale: t.Sequence[StaleAddress]) -> None:
 
 
 def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> Unplanned:
-    networks = unplanned_networks(cluster.items(address_sources.MACVLANS), planned)
+    networks = unplanned_networks(cluster.items(MACVLANS), planned)
     pools = unplanned_pools(address_sources.listed_pools(cluster), planned, pool_namespace)
     if not networks and not pools:
         return Unplanned([], [], [], {}, [], [])

@@ -240,14 +240,16 @@ def _check_dns(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
 
 
 def _check_netns_mode(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    if host.rdma and host.rdma["netns_mode"] == "exclusive":
-        findings.error(
-            "netns-mode",
-            [host.name],
-            "RDMA devices must be shared between network namespaces: the shared device plugin crashes otherwise.",
-            "`rdma system` says exclusive",
-            "Run once with netns-mode in fabric_allow and rdma_host_reboot set: rdma_host then sets it permanently.",
-        )
+    if not host.rdma or host.rdma["netns_mode"] != "exclusive":
+        return
+    what = "RDMA devices must be shared between network namespaces: the shared device plugin crashes otherwise."
+    seen = "`rdma system` says exclusive"
+    if host.observation.get("reboot"):
+        step = "Nothing: rdma_host sets it permanently, and reboots the host for it (rdma_host_reboot)."
+        findings.warning("netns-mode", [host.name], what, seen, step)
+    else:
+        step = "Run once with rdma_host_reboot: true. rdma_host then sets it permanently, and reboots the host for it."
+        findings.error("netns-mode", [host.name], what, seen, step)
 
 
 def _check_rdma_modules(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:

@@ -110,3 +110,10 @@ def test_the_clock_is_compared_with_the_controllers(monkeypatch):
 def test_vipu_addresses():
     entries = ["10.5.0.20:8090", "vipu.example:8090", {"host": "[fd00::20]", "serves": []}, {"port": 1}]
     assert vipu_addresses(entries) == ["10.5.0.20", "fd00::20"]
+
+
+@pytest.mark.parametrize(("value", "reboot"), [(True, True), ("yes", True), ("false", None), (False, None)])
+def test_hosts_that_may_be_rebooted(value, reboot):
+    hostvars = {"cp1": {"rdma_host_reboot": value}, "w1": {}}
+    found = observations(hostvars, GROUPS, {})
+    assert [found[name].get("reboot") for name in ("cp1", "w1")] == [reboot, None]

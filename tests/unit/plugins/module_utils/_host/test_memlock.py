@@ -9,10 +9,8 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import memlock
+from ansible_collections.ipu.fabric.plugins.module_utils._host import docker, memlock
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
-
-ULIMIT = {"Name": "memlock", "Hard": -1, "Soft": -1}
 
 
 @pytest.mark.parametrize(
@@ -35,60 +33,32 @@ def test_what_is_no_limit(limit):
         memlock.limit_bytes(limit)
 
 
-@pytest.mark.parametrize(
-    ("settings", "limit", "expected"),
-    [
-        ({}, None, {"default-ulimits": {"memlock": ULIMIT}}),
-        (
-            {"log-driver": "json-file", "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}}},
-            None,
-            {
-                "log-driver": "json-file",
-                "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}, "memlock": ULIMIT},
-            },
-        ),
-        (
-            {"default-ulimits": {"memlock": ULIMIT}},
-            65536,
-            {"default-ulimits": {"memlock": {"Name": "memlock", "Hard": 65536, "Soft": 65536}}},
-        ),
-    ],
-)
-def test_merge_daemon(settings, limit, expected):
-    assert json.loads(memlock.merge_daemon(json.dumps(settings), limit)) == expected
-
-
-def test_merge_daemon_keeps_the_text_that_says_so_already():
-    text = '{ "default-ulimits" : {"memlock": {"Hard": -1, "Name": "memlock", "Soft": -1}},\n\n"x": 1}'
-    assert memlock.merge_daemon(text, None) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [('{"storage-driver": "overlay2",\n}', "not valid JSON"), ("[1]", "not a JSON object")],
-)
-def test_merge_daemon_refuses(text, what):
-    with pytest.raises(FabricError, match=what) as caught:
-        memlock.merge_daemon(text, None)
-    assert caught.value.where == "/etc/docker/daemon.json"
-
-
 def unit(limit="8388608", active="active", load="loaded", **more):
     return {"LimitMEMLOCK": limit, "ActiveState": active, "LoadState": load, **more}
 
 
 def test_a_unit_that_has_the_limit_needs_no_file():
-    files, readers = memlock.wanted_files({"containerd": unit("infinity"), "k3s": unit()}, "infinity")
+    files, readers = memlock.wanted_files({"containerd": unit("infinity"), "k3s": unit()}, "infinity", [])
     path = "/etc/systemd/system/k3s.service.d/50-memlock.conf"
     assert files == {path: {"content": "[Service]\nLimitMEMLOCK=infinity\n", "mode": "0644"}}
     assert readers == {"k3s": [path]}
 
 
 def test_docker_reads_two_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(memlock, "DAEMON", str(tmp_path / "daemon.json"))
-    files, readers = memlock.wanted_files({"docker": unit()}, "infinity")
+    monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
+    files, readers = memlock.wanted_files({"docker": unit()}, "infinity", [])
     assert len(files) == 2
-    assert readers["docker"][1] == memlock.DAEMON
+    assert readers["docker"][1] == docker.DAEMON
+
+
+def test_docker_with_the_limit_in_its_flags_gets_no_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
+    flags = [docker.Flag("default-ulimit", "memlock=-1:-1")]
+    assert memlock.wanted_files({"docker": unit("infinity")}, "infinity", flags) == ({}, {})
+    other = [*flags, docker.Flag("config-file", str(tmp_path / "other.json"))]
+    (tmp_path / "other.json").write_text('{"debug": true}')
+    files, _readers = memlock.wanted_files({"docker": unit("infinity")}, "infinity", other)
+    assert files == {str(tmp_path / "other.json"): {"content": '{"debug": true}', "mode": "0644"}}
 
 
 def pod(name, ready, namespace="default"):
@@ -108,7 +78,7 @@ def test_ready_pods():
     assert memlock.ready_pods(pods) == {"default/a", "other/c"}
 
 
-Module = functools.partial(fake.Module, limit="infinity", restart=True, node_name="", timeout=0)
+Module = functools.partial(fake.Module, limit="infinity", restart=True, restart_docker=False, node_name="", timeout=0)
 
 
 @pytest.fixture
@@ -116,7 +86,8 @@ def host(tmp_path, monkeypatch):
     """A host with a running containerd, an installed but stopped docker, and no k3s."""
     units = {"containerd": unit(), "docker": unit(active="inactive"), "k3s": unit(load="not-found")}
     (tmp_path / "daemon.json").write_text('{"log-driver": "journald"}')
-    monkeypatch.setattr(memlock, "DAEMON", str(tmp_path / "daemon.json"))
+    monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
+    monkeypatch.setattr(docker, "read_flags", lambda module: [])
     monkeypatch.setattr(memlock, "drop_in_path", lambda name: str(tmp_path / f"{name}.conf"))
     monkeypatch.setattr(
         memlock, "show_units", lambda module, names: {n: u for n, u in units.items() if n in names or not names}
@@ -146,6 +117,28 @@ def test_restart_can_wait(host):
     assert result["changed"]
     assert result["stale"] == ["containerd"]
     assert module.commands == [["systemctl", "daemon-reload"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "live_restore", "restarted"), [(False, False, False), (False, True, True), (True, False, True)]
+)
+def test_docker_is_restarted_when_its_containers_go_on_or_when_asked(host, monkeypatch, asked, live_restore, restarted):
+    monkeypatch.setattr(memlock, "show_units", lambda module, names: {"docker": unit()})
+    monkeypatch.setattr(docker, "keeps_containers", lambda module: live_restore)
+    module = Module(units=["docker"], restart_docker=asked)
+    result = memlock.set_memlock(module)
+    assert (["systemctl", "restart", "docker.service"] in module.commands) == restarted
+    assert (result["stale"], result["restartable"]) == (["docker"], ["docker"] * restarted)
+    assert result["diff"][-1]["after"]["stale"] == ["docker"] * (not restarted)
+    assert bool(module.warnings) != restarted
+
+
+def test_docker_that_waits_for_its_restart_is_no_change(host, monkeypatch):
+    monkeypatch.setattr(memlock, "show_units", lambda module, names: {"docker": unit("infinity")})
+    monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: {"docker": True})
+    (host / "daemon.json").write_text(docker.merge_daemon("{}", None))
+    result = memlock.set_memlock(Module(units=["docker"]))
+    assert (result["changed"], result["stale"], result["restartable"]) == (False, ["docker"], [])
 
 
 def test_check_mode_touches_nothing(host):

@@ -373,6 +373,7 @@ def test_a_mode_that_only_a_reboot_changes(monkeypatch, rc, mode, reboots):
     result = edge.prepare_host(module)
     assert result["diff"][-1]["after"]["netns_mode"] == mode
     assert len(result["reboot"]) == reboots
+    assert result["node"] == ""
     assert len(module.warnings) == reboots
     assert plans.NETNS_FILE in written
 

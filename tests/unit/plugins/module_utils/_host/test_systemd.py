@@ -64,6 +64,9 @@ def state(enabled, started, stale):
         (state(False, False, False), {"started": False}, ["enable"]),
         (state(False, False, False), {"enabled": False}, ["start"]),
         (state(False, True, True), {"enabled": False, "started": False}, ["restart"]),
+        (state(True, True, True), {"restart": "never"}, []),
+        (state(True, False, False), {"restart": "never"}, ["start"]),
+        (state(True, True, False), {"restart": "never"}, []),
     ],
 )
 def test_steps(seen, want, verbs):
@@ -132,3 +135,16 @@ def test_units_of_a_changed_file_are_restarted(tmp_path, monkeypatch):
     module = Module(files=[item(tmp_path / "a", content="x", units=["containerd"])], units=[{"name": "containerd"}])
     assert systemd.apply_units(module)["restarted"] == ["containerd"]
     assert module.commands == [["systemctl", "restart", "containerd.service"]]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_restart_can_be_left_to_a_later_task(tmp_path, monkeypatch, check):
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(SHOW))
+    items = [item(tmp_path / "a", content="x", units=["containerd"])]
+    later = Module(check_mode=check, files=items, units=[{"name": "containerd", "restart": "never"}])
+    result = systemd.apply_units(later)
+    assert (result["restarted"], result["stale"], later.commands) == ([], ["containerd"], [])
+    now = Module(check_mode=check, files=[], units=[{"name": "containerd", "restart": "always"}])
+    result = systemd.apply_units(now)
+    assert (result["changed"], result["restarted"], result["stale"]) == (True, ["containerd"], [])
+    assert now.commands == [["systemctl", "restart", "containerd.service"]] * (not check)

@@ -163,7 +163,7 @@ def test_only_with_force_finalizers_are_removed(monkeypatch, ignored, force):
     cluster = Cluster(job("a"), job("late", job_spec.FINALIZER))
     reads = [[cluster.get("a")], [cluster.get("late")], []]
     monkeypatch.setattr(job_removal, "read_jobs", lambda *_args: reads.pop(0))
-    monkeypatch.setattr(job_removal, "installed_operators", lambda _cluster: [])
+    monkeypatch.setattr(job_removal, "managers", lambda _cluster: [])
     monkeypatch.setattr(job_removal, "restore_after_kill", lambda _cluster: ignored.append("restored"))
     module, request = Module(), JobRequest(**ALL, delete_all=True, force=force, wait_timeout=0)
     if force:

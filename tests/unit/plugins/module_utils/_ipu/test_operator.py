@@ -70,7 +70,7 @@ def test_operators_are_known_by_the_end_of_their_name():
         return {"metadata": metadata, "status": {"availableReplicas": available} if available else {}}
 
     names = [("ipu-operator-controller-manager", 1), ("old-ipu-operator-controller-manager", 0), ("gpu-operator", 1)]
-    found = ipu.installed_operators(Cluster([deployment(*each) for each in names]))
+    found = ipu.installed_operators(ipu.managers(Cluster([deployment(*each) for each in names])))
     assert [(each["name"], each["available"]) for each in found] == [names[0], (names[1][0], False)]
     assert {each["version"] for each in found} == {"1.2.0"}
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 import tarfile
 import types
@@ -15,6 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER, Release
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 
 @pytest.mark.parametrize(
@@ -163,3 +165,20 @@ def test_a_removed_release_counts_as_none():
 )
 def test_chart_source(chart, repo, source):
     assert helm.chart_source(chart, repo) == source
+
+
+def uninstall(monkeypatch, *releases):
+    """What helm was asked to uninstall."""
+    called = []
+    program = types.SimpleNamespace(uninstall=lambda: called.append("small"))
+    monkeypatch.setattr(helm, "Helm", lambda module, cluster: contextlib.nullcontext(program))
+    helm.ensure_absent(Module(name="small", namespace="ns"), None, releases)
+    return called
+
+
+def test_a_release_that_somebody_else_installed_is_not_uninstalled(monkeypatch):
+    with pytest.raises(FabricError, match="revision 1 of small was not installed by this collection"):
+        uninstall(monkeypatch, RELEASE)
+    assert uninstall(monkeypatch, RELEASE._replace(status="uninstalled")) == []
+    # Later by hand: it is ours still.
+    assert uninstall(monkeypatch, RELEASE._replace(ours=True), RELEASE._replace(revision=2)) == ["small"]

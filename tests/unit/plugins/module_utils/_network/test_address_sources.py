@@ -97,20 +97,6 @@ def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("managers", "ours"),
-    [
-        (APPLIED, True),
-        ([{"manager": "kubectl", "operation": "Apply"}, *APPLIED], True),
-        ([{"manager": "ipu.fabric", "operation": "Update"}], False),
-        ([{"manager": "kubectl-edit", "operation": "Update"}], False),
-        (None, False),
-    ],
-)
-def test_who_made_it(managers: t.Any, ours: bool) -> None:
-    assert address_sources.is_ours({"metadata": {"name": "a", "managedFields": managers}}) is ours
-
-
-@pytest.mark.parametrize(
     ("found", "text"),
     [(["0.0.0.1"], "the address 0.0.0.1"), (["0.0.0.1-0.0.0.2", "0.0.0.9"], "3 addresses, 0.0.0.1 to 0.0.0.9")],
 )

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import typing as t
 
 import pytest
@@ -135,3 +138,80 @@ def test_what_tells_one_cluster_from_another(monkeypatch):
     assert [(one["name"], one["machine_id"]) for one in seen["nodes"]] == [("w1", "0b")]
     del answers[cluster_info.ROOT_CA]
     assert cluster_info.read_cluster(None)["ca"] == ""
+
+
+OURS = [{"manager": "ipu.fabric", "operation": "Apply"}]
+POLICY = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy"}}
+
+
+def release_secret(labels: t.Mapping[str, str]) -> Object:
+    """One revision of a release, as helm keeps it."""
+    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps({"version": 1}).encode())))
+    return {"metadata": {"labels": labels}, "data": {"release": packed.decode()}}
+
+
+class Answers(Cluster):
+    """Answers by path, and with nothing to all else."""
+
+    def __init__(self, **answers: t.Any) -> None:
+        super().__init__(None)
+        self.answers = {key.replace("__", "/"): value for key, value in answers.items()}
+
+    def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
+        found = next((value for key, value in self.answers.items() if path.endswith(key)), None)
+        return {"items": found} if isinstance(found, list) else found
+
+
+def read(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> Object:
+    monkeypatch.setattr(cluster_info, "connect", lambda module: cluster)
+    return cluster_info.read_cluster(None)
+
+
+@pytest.mark.parametrize(("labels", "own"), [({"ipu.fabric/render": "none"}, True), ({"owner": "helm"}, False)])
+def test_whose_operator_it_is(monkeypatch: pytest.MonkeyPatch, labels: t.Mapping[str, str], own: bool) -> None:
+    names = {"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "nvidia-network-operator"}
+    cluster = Answers(
+        deployments=[deployment("nvcr.io/nvidia/cloud-native/network-operator:v26.4.1", annotations=names)],
+        **{"nvidia-network-operator__secrets": [release_secret(labels)]},
+    )
+    assert read(monkeypatch, cluster)["own"] == (["nvidia-network-operator/network-operator"] if own else [])
+
+
+def test_an_operator_without_helm_is_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Answers(deployments=[deployment("ghcr.io/mellanox/network-operator:v26.4.1")])
+    assert read(monkeypatch, cluster)["own"] == []
+
+
+@pytest.mark.parametrize(("managers", "own"), [(OURS, ["ns/whereabouts"]), ([], [])])
+def test_what_the_policy_has_installed_is_whose_the_policy_is(
+    monkeypatch: pytest.MonkeyPatch, managers: t.Any, own: t.List[str]
+) -> None:
+    plugin = daemonset("whereabouts", "ghcr.io/k8snetworkplumbingwg/whereabouts:v0.9.2")
+    plugin["metadata"]["ownerReferences"] = [{"kind": "NicClusterPolicy", "name": "nic-cluster-policy"}]
+    policy = {"metadata": {**POLICY["metadata"], "managedFields": managers}, "spec": {}}
+    cluster = Answers(daemonsets=[plugin], **{"nic-cluster-policy": policy})
+    found = read(monkeypatch, cluster)
+    assert (found["whereabouts"], found["own"]) == (["ns/whereabouts"], own)
+
+
+def test_networks_of_others_that_take_from_whereabouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attachment(name: str, ipam: str, owner: str = "") -> Object:
+        metadata: Object = {"namespace": "jobs", "name": name}
+        if owner:
+            metadata["ownerReferences"] = [{"kind": "MacvlanNetwork", "name": owner}]
+        return {"metadata": metadata, "spec": {"config": json.dumps({"ipam": {"type": ipam}})}}
+
+    networks = [{"metadata": {"name": "ours", "managedFields": OURS}, "spec": {}}]
+    networks.append({"metadata": {"name": "theirs", "managedFields": []}, "spec": {}})
+    nads = [attachment("ours", "whereabouts", "ours"), attachment("theirs", "whereabouts", "theirs")]
+    nads += [attachment("alone", "whereabouts"), attachment("static", "static")]
+    found = read(monkeypatch, Answers(macvlannetworks=networks, **{"network-attachment-definitions": nads}))
+    assert found["whereabouts_networks"] == ["jobs/theirs", "jobs/alone"]
+
+
+def test_labels_that_this_collection_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"f:metadata": {"f:labels": {"f:feature.node.kubernetes.io/pci-15b3.present": {}}}}
+    mine = {"manager": "ipu.fabric", "operation": "Update", "fieldsV1": fields}
+    nodes = [{"metadata": {"name": "w1", "managedFields": [mine]}, "status": {}}, {"metadata": {"name": "w2"}}]
+    found = read(monkeypatch, Answers(nodes=nodes))
+    assert [node["own_labels"] for node in found["nodes"]] == [["feature.node.kubernetes.io/pci-15b3.present"], []]

@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import json
-import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import operator_removal
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 KEY = "k8s.v1.cni.cncf.io/networks"
 OPERATOR = "nvidia-network-operator"
+MULTUS = [{"image": "ghcr.io/k8snetworkplumbingwg/multus-cni:v4"}]
 KINDS = {
     "MacvlanNetwork": Resource("/apis/mellanox.com/v1alpha1", "macvlannetworks", False),
     "NicClusterPolicy": Resource("/apis/mellanox.com/v1alpha1", "nicclusterpolicies", False),
+    "HostDeviceNetwork": Resource("/apis/mellanox.com/v1alpha1", "hostdevicenetworks", False),
+    "NicNodePolicy": Resource("/apis/mellanox.com/v1alpha1", "nicnodepolicies", False),
     "IPPool": Resource("/apis/nv-ipam.nvidia.com/v1alpha1", "ippools", True),
     "NetworkAttachmentDefinition": Resource("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
     "DaemonSet": Resource("/apis/apps/v1", "daemonsets", True),
@@ -59,9 +62,10 @@ class Memory(Cluster):
                 self.doom(other)
 
 
-def obj(kind, name, namespace="", owner=None, **more):
+def obj(kind, name, namespace="", owner=None, by="ipu.fabric", **more):
     api = KINDS[kind].prefix.replace("/apis/", "").replace("/api/", "")
-    metadata = {"name": name, "uid": f"{kind}-{name}", **more.pop("metadata", {})}
+    managers = [{"manager": by, "operation": "Apply"}]
+    metadata = {"name": name, "uid": f"{kind}-{name}", "managedFields": managers, **more.pop("metadata", {})}
     if namespace:
         metadata["namespace"] = namespace
     if owner:
@@ -76,27 +80,32 @@ def pod(name, namespace="default", owner=None, labels=None, **annotations):
 SERVED = [
     obj("NicClusterPolicy", "nic-cluster-policy"),
     obj("MacvlanNetwork", "rdma-net"),
-    obj("NetworkAttachmentDefinition", "rdma-net", "default", ("MacvlanNetwork", "rdma-net")),
-    obj("NetworkAttachmentDefinition", "foreign", "jobs"),
+    obj("NetworkAttachmentDefinition", "rdma-net", "default", ("MacvlanNetwork", "rdma-net"), by="network-operator"),
     obj("IPPool", "rdma-net", OPERATOR),
     obj(
         "DaemonSet",
         "kube-multus-ds",
         OPERATOR,
         ("NicClusterPolicy", "nic-cluster-policy"),
-        spec={"selector": {"matchLabels": {"name": "multus"}}},
+        by="network-operator",
+        spec={"selector": {"matchLabels": {"name": "multus"}}, "template": {"spec": {"containers": MULTUS}}},
     ),
     pod("kube-multus-ds-x", OPERATOR, ("DaemonSet", "kube-multus-ds"), {"name": "multus"}),
     pod("operator", OPERATOR),
-    pod("stranger", "jobs", **{KEY: "foreign"}),
 ]
+THEIR_NETWORK = obj("MacvlanNetwork", "theirs", by="kubectl")
+THEIR_NAD = obj("NetworkAttachmentDefinition", "theirs", "jobs", ("MacvlanNetwork", "theirs"), by="network-operator")
+FOREIGN_NAD = obj("NetworkAttachmentDefinition", "foreign", "jobs", by="kubectl")
 
 
 def remove(cluster, monkeypatch, check=False, force=False, timeout=5):
     monkeypatch.setattr(operator_removal, "connect", lambda module: cluster)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    params = {"force": force, "timeout": timeout}
-    return operator_removal.remove_networks(types.SimpleNamespace(params=params, check_mode=check))
+    return operator_removal.remove_networks(Module(force=force, timeout=timeout, check_mode=check))
+
+
+def names(cluster):
+    return {path.rpartition("/")[2] for path in cluster.objects}
 
 
 @pytest.mark.parametrize("lag", [0, 3])
@@ -109,10 +118,62 @@ def test_each_is_gone_before_the_next_goes(monkeypatch, lag):
         f"IPPool {OPERATOR}/rdma-net",
         "NicClusterPolicy nic-cluster-policy",
     ]
-    assert result["attachments"] == ["jobs/foreign"]
-    left = {path.rpartition("/")[2] for path in cluster.objects}
-    assert left == {"foreign", "operator", "stranger"}
+    assert (result["attachments"], result["needed_by"]) == ([], [])
+    assert names(cluster) == {"operator"}
     assert not remove(cluster, monkeypatch)["changed"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "named"),
+    [
+        ([THEIR_NETWORK, THEIR_NAD], ["MacvlanNetwork theirs"]),
+        ([obj("HostDeviceNetwork", "theirs", by="kubectl")], ["HostDeviceNetwork theirs"]),
+        ([obj("IPPool", "theirs", "ipam", by="kubectl")], ["IPPool ipam/theirs"]),
+        ([obj("NicNodePolicy", "theirs", by="kubectl")], ["NicNodePolicy theirs"]),
+        # Its multus is the only one.
+        ([FOREIGN_NAD], ["NetworkAttachmentDefinition jobs/foreign"]),
+    ],
+)
+def test_what_others_have_keeps_the_operator(monkeypatch, theirs, named):
+    cluster = Memory(*SERVED, *theirs, pod("stranger", "jobs", **{KEY: "theirs, foreign"}))
+    result = remove(cluster, monkeypatch)
+    assert cluster.deleted == ["MacvlanNetwork", "IPPool"]
+    assert {each["metadata"]["name"] for each in theirs} <= names(cluster)
+    assert {"nic-cluster-policy", "kube-multus-ds", "stranger"} <= names(cluster)
+    assert result["needed_by"] == named
+    again = remove(cluster, monkeypatch)
+    assert (again["changed"], again["needed_by"]) == (False, named)
+
+
+def test_the_policy_of_others_stays(monkeypatch):
+    theirs = obj("NicClusterPolicy", "nic-cluster-policy", by="helm")
+    cluster = Memory(*SERVED[1:], theirs)
+    result = remove(cluster, monkeypatch)
+    assert cluster.deleted == ["MacvlanNetwork", "IPPool"]
+    assert result["needed_by"] == ["NicClusterPolicy nic-cluster-policy"]
+
+
+def test_networks_with_another_multus_do_not_need_the_operator(monkeypatch):
+    other = obj("DaemonSet", "multus", "kube-system", by="kubectl", spec={"template": {"spec": {"containers": MULTUS}}})
+    cluster = Memory(*SERVED, FOREIGN_NAD, other)
+    result = remove(cluster, monkeypatch)
+    assert (result["attachments"], result["needed_by"]) == (["jobs/foreign"], [])
+    assert names(cluster) == {"operator", "foreign", "multus"}
+
+
+def test_pods_on_other_networks_that_take_from_our_pool_keep_it(monkeypatch):
+    config = {"type": "macvlan", "ipam": {"type": "nv-ipam", "poolName": "rdma-net"}}
+    theirs = obj("NetworkAttachmentDefinition", "theirs", "jobs", by="kubectl", spec={"config": json.dumps(config)})
+    cluster = Memory(*SERVED, theirs, pod("worker", "jobs", **{KEY: "theirs"}))
+    with pytest.raises(FabricError, match="1 pods have an address on them: jobs/worker"):
+        remove(cluster, monkeypatch)
+    assert cluster.deleted == []
+
+
+def test_pods_on_networks_of_others_are_named_apart(monkeypatch):
+    cluster = Memory(*SERVED, THEIR_NETWORK, THEIR_NAD, pod("stranger", "jobs", **{KEY: "theirs"}))
+    result = remove(cluster, monkeypatch, check=True, force=True)
+    assert (result["pods"], result["other_pods"]) == ([], ["jobs/stranger"])
 
 
 def test_check_mode_changes_nothing(monkeypatch):

@@ -99,6 +99,15 @@ def test_a_single_host_is_everything():
     assert "nodeSelector" not in planned["networks"][0]["pool"]
 
 
+def test_a_mode_that_a_reboot_may_set_does_not_stop_the_site(hosts):
+    change(("rdma", "netns_mode"), "exclusive")(hosts, ["w1", "w2"])
+    hosts["w1"]["reboot"] = True
+    planned = plan(hosts)
+    assert errors(planned)["netns-mode"]["hosts"] == ["w2"]
+    (warning,) = [one for one in planned["findings"] if one["check"] == "netns-mode" and one["level"] == "warning"]
+    assert warning["hosts"] == ["w1"]
+
+
 @pytest.mark.parametrize(
     ("check", "where", "value"),
     [

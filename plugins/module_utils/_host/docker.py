@@ -1,0 +1,196 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Docker's default ulimits, in daemon.json or in flags of dockerd, which does not start with a setting in both."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+DAEMON = "/etc/docker/daemon.json"
+UNIT = "docker.service"
+# Flags whose key in daemon.json is neither their name nor its plural.
+KEYS = {
+    "H": "hosts",
+    "D": "debug",
+    "G": "group",
+    "b": "bridge",
+    "g": "data-root",
+    "graph": "data-root",
+    "l": "log-level",
+    "p": "pidfile",
+    "s": "storage-driver",
+    "add-runtime": "runtimes",
+}
+
+
+class Flag(t.NamedTuple):
+    """A flag of dockerd, without its dashes."""
+
+    name: str
+    value: str
+
+
+class Ulimit(t.TypedDict):
+    """A default ulimit in Docker's settings."""
+
+    Name: str
+    Hard: int
+    Soft: int
+
+
+# Docker's settings; whatever else is in them is kept.
+DaemonSettings = t.TypedDict("DaemonSettings", {"default-ulimits": t.Dict[str, Ulimit]}, total=False)
+
+
+# ---- the flags ------------------------------------------------------------------------------------------------------
+
+
+def unit_settings(text: str) -> t.Dict[str, t.List[str]]:
+    """The settings in the files of a unit by name; an empty value takes back those before it, as systemd has it."""
+    found: t.Dict[str, t.List[str]] = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        name, _equals, value = line.strip().partition("=")
+        if name and not name.startswith(("#", ";", "[")):
+            found[name.strip()] = [*found.get(name.strip(), []), value.strip()] if value.strip() else []
+    return found
+
+
+def split_words(text: str) -> t.List[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote without its end
+        return text.split()
+
+
+def environment(settings: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, str]:
+    """The variables that a unit's command line may name."""
+    words = [word for value in settings.get("Environment", ()) for word in split_words(value)]
+    for path in settings.get("EnvironmentFile", ()):
+        lines = [line.strip() for line in read_text(path.lstrip("-")).splitlines()]
+        words += [" ".join(split_words(line)) for line in lines if not line.startswith(("#", ";"))]
+    return {name: value for name, _equals, value in (word.partition("=") for word in words)}
+
+
+def command_words(text: str) -> t.List[str]:
+    """The command line in the files of a unit, its variables put in."""
+    settings = unit_settings(text)
+    variables = environment(settings)
+    words = []
+    for word in split_words((settings.get("ExecStart") or [""])[-1]):
+        named = re.fullmatch(r"\$(?:(\w+)|\{(\w+)\})", word)
+        if named and named[1]:
+            words += split_words(variables.get(named[1], ""))
+        else:
+            words.append(variables.get(named[2], "") if named else word)
+    return words
+
+
+def parse_flags(words: t.Sequence[str]) -> t.List[Flag]:
+    """The flags in a command line. A word that is no flag is the value of the one before it."""
+    found: t.List[Flag] = []
+    for word in words:
+        long, short = re.fullmatch(r"--([\w-]+)(?:=(.*))?", word), re.fullmatch(r"-(\w)=?(.*)", word)
+        if long:
+            found.append(Flag(long[1], long[2] or ""))
+        elif short:
+            found.append(Flag(short[1], short[2]))
+        elif found and not found[-1].value:
+            found[-1] = Flag(found[-1].name, word)
+    return found
+
+
+def read_flags(module: AnsibleModule) -> t.List[Flag]:
+    """The flags with which Docker starts the next time: its unit's files, which systemd may not have read yet."""
+    return parse_flags(command_words(module.run_command(["systemctl", "cat", UNIT])[1]))
+
+
+def keys_of(flag: Flag) -> t.Set[str]:
+    """What the setting of a flag may be called in daemon.json."""
+    name = KEYS.get(flag.name, flag.name)
+    return {name, f"{name}s", re.sub("y$", "ies", name)}
+
+
+def daemon_path(flags: t.Sequence[Flag]) -> str:
+    return next((flag.value for flag in flags if flag.name == "config-file" and flag.value), DAEMON)
+
+
+# ---- daemon.json ----------------------------------------------------------------------------------------------------
+
+
+def parse_daemon(text: str, path: str) -> DaemonSettings:
+    try:
+        settings: DaemonSettings = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise FabricError(
+            "Docker's configuration is not valid JSON.",
+            path,
+            str(error),
+            "Correct the file (often a comma too many), then run again.",
+        ) from error
+    if not isinstance(settings, dict):
+        raise FabricError(
+            "Docker's configuration is not a JSON object.", path, text[:60], "Correct the file, then run again."
+        )
+    return settings
+
+
+def shown_ulimit(value: int) -> str:
+    return f"--default-ulimit memlock={value}:{value}"
+
+
+def check_flags(settings: DaemonSettings, flags: t.Sequence[Flag], path: str) -> None:
+    """Refuse what dockerd would not start with: it may run now, with what it read then."""
+    both = sorted({f"{key} (flag {flag.name})" for flag in flags for key in keys_of(flag) & set(settings)})
+    if both:
+        raise FabricError(
+            "Docker does not start with a setting that is both a flag and in its configuration.",
+            f"{path} and ExecStart of {UNIT}",
+            ", ".join(both),
+            "Remove it from one of them, then run again. Without docker in memlock_units it is left as it is.",
+        )
+
+
+def flag_has_limit(flags: t.Sequence[Flag], value: int) -> bool:
+    """Whether flags set the limit. They set all default ulimits or none: daemon.json may then have no more of them."""
+    ulimits = [flag.value for flag in flags if flag.name == "default-ulimit"]
+    if not ulimits:
+        return False
+    seen = [limit for name, _equals, limit in (text.partition("=") for text in ulimits) if name == "memlock"]
+    soft, _colon, hard = (seen[-1] if seen else "").partition(":")
+    if soft != str(value) or (hard or soft) != str(value):
+        raise FabricError(
+            "Docker's default ulimits are set by flags, which lack the limit of locked memory.",
+            f"ExecStart of {UNIT}",
+            " ".join(f"--default-ulimit {text}" for text in ulimits),
+            f"Give it the flag {shown_ulimit(value)}, or move all default ulimits from its flags to {DAEMON}.",
+        )
+    return True
+
+
+def merge_daemon(text: str, limit: t.Optional[int], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
+    """daemon.json with the default limit in bytes, all else kept; the same text where the limit is set already."""
+    settings = parse_daemon(text, path)
+    check_flags(settings, flags, path)
+    value = -1 if limit is None else limit
+    wanted: Ulimit = {"Name": "memlock", "Hard": value, "Soft": value}
+    ulimits = settings.get("default-ulimits") or {}
+    if flag_has_limit(flags, value) or ulimits.get("memlock") == wanted:
+        return text
+    return json.dumps({**settings, "default-ulimits": {**ulimits, "memlock": wanted}}, indent=2) + "\n"
+
+
+def keeps_containers(module: AnsibleModule) -> bool:
+    """Whether containers go on while Docker restarts: the running daemon has live-restore on."""
+    program = module.get_bin_path("docker")
+    words = ["info", "--format", "{{.LiveRestoreEnabled}}"]
+    return bool(program) and module.run_command([program, *words])[1].strip() == "true"

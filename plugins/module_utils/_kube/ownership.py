@@ -1,0 +1,96 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose an object is: the API server writes down in metadata.managedFields who applied it. A copy is not ours."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, describe
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import RENDER_LABEL, read_releases
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+
+# Kinds by which people use a namespace.
+CONTENT = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "CronJob"),
+    ("batch/v1", "Job"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Secret"),
+    ("v1", "ConfigMap"),
+    ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
+)
+# Annotations of what helm installed. A release of others shows by the Secret or ConfigMap in which helm keeps it.
+RELEASE_NAME, RELEASE_NAMESPACE, HOOK = (
+    f"metadata.annotations.{quoted(key)}"
+    for key in ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace", "helm.sh/hook")
+)
+
+
+def is_ours(obj: t.Optional[Object]) -> bool:
+    """Whether this collection has applied the object."""
+    return bool(query(f"metadata.managedFields[?manager=='{MANAGER}' && operation=='Apply']", obj))
+
+
+def is_only_ours(obj: t.Optional[Object]) -> bool:
+    """Whether this collection has applied the object, and nobody else has written anything but its status."""
+    writers = query("metadata.managedFields[?!subresource].manager", obj) or ()
+    return is_ours(obj) and set(writers) == {MANAGER}
+
+
+def own_labels(obj: Object) -> t.List[str]:
+    """The labels that this collection has set on an object of others, such as a node."""
+    entries = query(f"metadata.managedFields[?manager=='{MANAGER}'].fieldsV1", obj) or ()
+    found = [query('"f:metadata"."f:labels"', fields) or {} for fields in entries]
+    return sorted({key[2:] for labels in found for key in labels if key.startswith("f:")})
+
+
+def release_is_ours(cluster: Cluster, workload: Object) -> bool:
+    """Whether this collection has installed or upgraded the helm release that a workload is of."""
+    name, namespace = query(RELEASE_NAME, workload), query(RELEASE_NAMESPACE, workload)
+    if not name:
+        return False
+    releases = read_releases(cluster, name, namespace or workload["metadata"]["namespace"])
+    return any(release.ours for release in releases)
+
+
+def comes_and_goes(obj: Object) -> bool:
+    """Whether an object in a namespace is ours, or goes by itself with something else, or with the namespace."""
+    metadata = obj["metadata"]
+    return bool(
+        is_ours(obj)
+        or metadata.get("ownerReferences")
+        or metadata.get("deletionTimestamp")
+        or metadata["name"] == "kube-root-ca.crt"
+        or obj.get("type") == "kubernetes.io/service-account-token"
+        or RENDER_LABEL in (metadata.get("labels") or {})
+        or query(RELEASE_NAME, obj)
+        or query(HOOK, obj)
+    )
+
+
+def found_in(cluster: Cluster, namespace: str) -> t.Optional[Object]:
+    """Something in a namespace that somebody else has put there."""
+    for api_version, kind in CONTENT:
+        resource = cluster.resource(api_version, kind)
+        for item in cluster.items(resource.path(namespace=namespace)) if resource else ():
+            if not comes_and_goes(item):
+                return {**item, "kind": kind}
+    return None
+
+
+def why_kept(cluster: Cluster, obj: Object) -> str:
+    """Why an object of the cluster is not this collection's to remove; empty if it is."""
+    if not is_ours(obj):
+        return "this collection did not apply it"
+    if obj["kind"] != "Namespace":
+        return ""
+    if not is_only_ours(obj):
+        return "somebody else has written to it as well"
+    left = found_in(cluster, obj["metadata"]["name"])
+    return f"somebody else's {describe(left)} is in it" if left else ""

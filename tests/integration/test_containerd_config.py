@@ -1,0 +1,66 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What containerd itself makes of its main file, our drop-in and those of others."""
+
+from __future__ import annotations
+
+import subprocess
+import typing as t
+from pathlib import Path
+
+import tomllib
+from ansible_collections.ipu.fabric.plugins.filter.to_toml import to_toml
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.containerd import IMAGES, RUNTIME, containerd_config
+
+PAUSE = "registry.site:5000/pause:3.10.1"
+TOOLKIT = """version = {version}
+# By the GPU toolkit, into the main file as its older releases do.
+[plugins."{cri}".containerd]
+default_runtime_name = "nvidia"
+[plugins."{cri}".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+[plugins."{cri}".containerd.runtimes.nvidia.options]
+BinaryName = "/usr/bin/nvidia-container-runtime"
+"""
+OTHER = f"""version = 3
+[plugins."{RUNTIME}"]
+max_container_log_line_size = 1000
+"""
+
+
+def dump(binaries: Path, folder: Path, main: str, settings: t.Dict[str, t.Any], other: str = "") -> t.Dict[str, t.Any]:
+    """The settings with which containerd would run, from files that lie here instead of in /etc."""
+    files = containerd_config(main, "2.4.0", PAUSE, settings=settings)
+    (folder / "conf.d").mkdir()
+    (folder / "config.toml").write_text(files["main"].replace("/etc/containerd", str(folder)))
+    (folder / "conf.d/10-kubernetes.toml").write_text(to_toml(files["drop_in"]))
+    (folder / "conf.d/20-site.toml").write_text(other)
+    command = [binaries / "containerd", "--config", folder / "config.toml", "config", "dump"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return tomllib.loads(done.stdout)
+
+
+def test_settings_of_others_go_along_with_ours(binaries: Path, tmp_path: Path) -> None:
+    settings = {"plugins": {RUNTIME: {"stats_collect_period": "10m"}}}
+    seen = dump(binaries, tmp_path, TOOLKIT.format(version=3, cri=RUNTIME), settings, OTHER)["plugins"]
+    runtime = seen[RUNTIME]
+    assert runtime["containerd"]["default_runtime_name"] == "nvidia"
+    assert sorted(runtime["containerd"]["runtimes"]) == ["nvidia", "runc"]
+    assert runtime["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
+    assert (runtime["stats_collect_period"], runtime["max_container_log_line_size"]) == ("10m", 1000)
+    assert seen[IMAGES]["pinned_images"]["sandbox"] == PAUSE
+    assert seen[IMAGES]["registry"]["config_path"] == "/etc/containerd/certs.d"
+
+
+def test_a_main_file_of_version_2(binaries: Path, tmp_path: Path) -> None:
+    seen = dump(binaries, tmp_path, TOOLKIT.format(version=2, cri="io.containerd.grpc.v1.cri"), {})["plugins"]
+    assert sorted(seen[RUNTIME]["containerd"]["runtimes"]) == ["nvidia", "runc"]
+    assert seen[RUNTIME]["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
+    assert seen[IMAGES]["pinned_images"]["sandbox"] == PAUSE
+
+
+def test_the_main_file_of_the_package(binaries: Path, tmp_path: Path) -> None:
+    seen = dump(binaries, tmp_path, 'disabled_plugins = ["cri"]\n', {})
+    assert seen["disabled_plugins"] == []
+    assert seen["plugins"][IMAGES]["pinned_images"]["sandbox"] == PAUSE

@@ -1,0 +1,137 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Docker's default ulimits: in daemon.json, unless its flags set them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import docker
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+
+ULIMIT = {"Name": "memlock", "Hard": -1, "Soft": -1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit", "expected"),
+    [
+        ({}, None, {"default-ulimits": {"memlock": ULIMIT}}),
+        (
+            {"log-driver": "json-file", "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}}},
+            None,
+            {
+                "log-driver": "json-file",
+                "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}, "memlock": ULIMIT},
+            },
+        ),
+        (
+            {"default-ulimits": {"memlock": ULIMIT}},
+            65536,
+            {"default-ulimits": {"memlock": {"Name": "memlock", "Hard": 65536, "Soft": 65536}}},
+        ),
+    ],
+)
+def test_merge_daemon(settings, limit, expected):
+    assert json.loads(docker.merge_daemon(json.dumps(settings), limit)) == expected
+
+
+def test_merge_daemon_keeps_the_text_that_says_so_already():
+    text = '{ "default-ulimits" : {"memlock": {"Hard": -1, "Name": "memlock", "Soft": -1}},\n\n"x": 1}'
+    assert docker.merge_daemon(text, None) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [('{"storage-driver": "overlay2",\n}', "not valid JSON"), ("[1]", "not a JSON object")],
+)
+def test_merge_daemon_refuses(text, what):
+    with pytest.raises(FabricError, match=what) as caught:
+        docker.merge_daemon(text, None)
+    assert caught.value.where == "/etc/docker/daemon.json"
+
+
+FLAG = "--default-ulimit memlock=-1:-1"
+UNIT = """# /usr/lib/systemd/system/docker.service
+[Service]
+EnvironmentFile=-{environment}
+Environment=OTHER=1 "OPTIONS=--debug -G docker"
+ExecStart=/usr/bin/dockerd -H fd:// \\
+  --containerd=/run/containerd/containerd.sock {more}
+"""
+
+
+def flags_of(text):
+    return docker.read_flags(Module((0, text, "")))
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("", []),
+        ("--default-ulimit memlock=-1:-1", [("default-ulimit", "memlock=-1:-1")]),
+        ("--default-ulimit=nofile=1:2 --live-restore", [("default-ulimit", "nofile=1:2"), ("live-restore", "")]),
+        ("$OPTIONS $NONE", [("debug", ""), ("G", "docker")]),
+        ("--label ${OTHER}", [("label", "1")]),
+        ("$DOCKER_OPTS", [("default-ulimit", "memlock=-1")]),
+        # A drop-in that starts anew.
+        ("\n# x.conf\n[Service]\nExecStart=\nExecStart=/usr/bin/dockerd -Dlinfo", None),
+        ("--label 'half", [("label", "'half")]),
+    ],
+)
+def test_flags(tmp_path, more, found):
+    (tmp_path / "docker").write_text('# options\nDOCKER_OPTS="--default-ulimit memlock=-1"\n')
+    seen = [tuple(flag) for flag in flags_of(UNIT.format(environment=tmp_path / "docker", more=more))]
+    first = [("H", "fd://"), ("containerd", "/run/containerd/containerd.sock")]
+    assert seen == ([("D", "linfo")] if found is None else first + found)
+
+
+def test_a_unit_without_a_command():
+    assert flags_of("") == []
+
+
+def test_the_limit_of_a_flag_is_not_set_again():
+    """As the vendor's guide has it: dockerd does not start with it in both places."""
+    flags = docker.parse_flags(FLAG.split())
+    text = '{"log-driver": "journald"}'
+    assert docker.merge_daemon(text, None, flags) == text
+    assert docker.merge_daemon("", None, flags) == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "limit", "seen"),
+    [
+        ("--default-ulimit nofile=1024", None, "nofile=1024"),
+        ("--default-ulimit memlock=65536", None, "memlock=65536"),
+        ("--default-ulimit memlock=1:65536", 65536, "memlock=1:65536"),
+        (FLAG, 65536, "memlock=-1:-1"),
+    ],
+)
+def test_other_ulimits_in_flags_are_refused(flags, limit, seen):
+    with pytest.raises(FabricError, match="lack the limit of locked memory") as caught:
+        docker.merge_daemon("{}", limit, docker.parse_flags(flags.split()))
+    assert seen in caught.value.seen
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags", "seen"),
+    [
+        ({"default-ulimits": {}}, FLAG, "default-ulimits (flag default-ulimit)"),
+        ({"hosts": []}, "-H fd://", "hosts (flag H)"),
+        ({"insecure-registries": []}, "--insecure-registry=x", "insecure-registries (flag insecure-registry)"),
+        ({"runtimes": {}}, "--add-runtime x=/x", "runtimes (flag add-runtime)"),
+        ({"live-restore": True}, "--live-restore", "live-restore (flag live-restore)"),
+    ],
+)
+def test_a_setting_in_both_places_is_refused(settings, flags, seen):
+    with pytest.raises(FabricError, match="both a flag and in its configuration") as caught:
+        docker.merge_daemon(json.dumps(settings), None, docker.parse_flags(flags.split()))
+    assert caught.value.seen == seen
+
+
+@pytest.mark.parametrize(("output", "keeps"), [("true\n", True), ("false\n", False), ("", False)])
+def test_live_restore(output, keeps):
+    assert docker.keeps_containers(Module((0, output, ""))) == keeps
+    assert not docker.keeps_containers(Module((0, output, ""), programs=False))

@@ -1,0 +1,118 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the role kubernetes configures containerd beside what others have set, and when it restarts it."""
+
+from __future__ import annotations
+
+import base64
+import typing as t
+from pathlib import Path
+
+import tomllib
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Call, Data, Outcome, play
+
+PLANES, WORKERS = ["cp1", "cp2", "cp3"], ["w1", "w2"]
+GROUPS = {"kube_control_plane": PLANES, "kube_node": WORKERS}
+TOOLKIT = """
+version = 3
+[plugins."io.containerd.cri.v1.runtime".containerd]
+default_runtime_name = "nvidia"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia] # by the GPU toolkit
+runtime_type = "io.containerd.runc.v2"
+"""
+
+
+class Hosts(Answers):
+    def kubernetes_node_info(self, args: Data) -> Data:
+        node = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "seen": ""}
+        more = {"kubelet": "1.35.4", "taints": [], "images": ["registry.k8s.io/pause:3.10.1"], "kubeconfig_sha256": ""}
+        return {"node": {**node, **more, "membership": "none" if self.host in self.state["bare"] else "member"}}
+
+    def slurp(self, args: Data) -> Data:
+        if self.state["main"]:
+            return {"content": self.state["main"]}
+        return {"failed": True, "msg": f"file not found: {args['src']}"}
+
+    def apt_packages(self, args: Data) -> Data:
+        return {"versions": {"containerd.io": self.state["version"]}}
+
+    def systemd_units(self, args: Data) -> Data:
+        restart = {unit["name"]: unit.get("restart", "stale") for unit in args["units"]}["containerd"]
+        stale = self.host in self.state["stale"]
+        now = restart == "always" or (restart == "stale" and stale)
+        left = ["containerd"] if restart == "never" and stale else []
+        failed = restart == "always" and self.host in self.state["broken"]
+        return {"failed": failed, "msg": "broken", "stale": left, "changed": now, "seconds": 0.3 * now}
+
+
+def prepare(
+    folder: Path,
+    *options: str,
+    main: str = "",
+    version: str = "2.2.1-1",
+    stale: t.Sequence[str] = (),
+    broken: t.Sequence[str] = (),
+    bare: t.Sequence[str] = (),
+    groups: t.Mapping[str, t.Sequence[str]] = GROUPS,
+    **variables: t.Any,
+) -> Outcome:
+    tasks = [
+        {"import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": name}} for name in ("node_info", "prepare")
+    ]
+    state = {"main": base64.b64encode(main.encode()).decode(), "version": version, "stale": list(stale)}
+    state |= {"broken": list(broken), "bare": list(bare)}
+    content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+    return play(folder, content, Hosts, groups, *options, state=state, **variables)
+
+
+def restarts(outcome: Outcome) -> t.List[Call]:
+    return [
+        call
+        for call in outcome.of("systemd_units")
+        if any(unit["name"] == "containerd" and unit.get("restart") != "never" for unit in call.args["units"])
+    ]
+
+
+def files(outcome: Outcome) -> t.Dict[str, Data]:
+    """The TOML files of the first host by their path."""
+    first = outcome.of("systemd_units")[0]
+    return {
+        each["path"]: tomllib.loads(each["content"]) for each in first.args["files"] if each["path"].endswith(".toml")
+    }
+
+
+def test_what_others_have_set_stays(tmp_path: Path) -> None:
+    settings = {"plugins": {"io.containerd.cri.v1.runtime": {"stats_collect_period": "10m"}}}
+    result = prepare(
+        tmp_path, main=TOOLKIT, groups={"kube_control_plane": ["cp1"]}, kubernetes_containerd_config=settings
+    )
+    assert result.code == 0, result.text
+    written = files(result)
+    main = {**tomllib.loads(TOOLKIT), "imports": ["/etc/containerd/conf.d/*.toml"]}
+    assert written["/etc/containerd/config.toml"] == main
+    own = written["/etc/containerd/conf.d/10-kubernetes.toml"]
+    assert own["plugins"]["io.containerd.cri.v1.runtime"]["stats_collect_period"] == "10m"
+    assert own["plugins"]["io.containerd.cri.v1.images"]["pinned_images"] == {"sandbox": "registry.k8s.io/pause:3.10.1"}
+
+
+def test_a_bare_host(tmp_path: Path) -> None:
+    result = prepare(tmp_path, "--check", groups={"kube_control_plane": ["cp1"]}, bare=["cp1"])
+    assert result.code == 0, result.text
+    assert files(result)["/etc/containerd/config.toml"] == {"version": 3, "imports": ["/etc/containerd/conf.d/*.toml"]}
+
+
+def test_control_planes_restart_one_after_another(tmp_path: Path) -> None:
+    result = prepare(tmp_path, stale=["cp1", "cp2", "w1"], bare=["w2"])
+    assert result.code == 0, result.text
+    planes = [call for call in restarts(result) if call.host in PLANES]
+    assert [call.host for call in planes] == ["cp1", "cp2"]
+    assert planes[0].end <= planes[1].start
+    # A host that is no node yet has nothing to lose.
+    assert sorted(call.host for call in restarts(result) if call.host in WORKERS) == ["w1", "w2"]
+
+
+def test_a_control_plane_that_fails_is_the_last_to_restart(tmp_path: Path) -> None:
+    result = prepare(tmp_path, stale=[*PLANES, *WORKERS], broken=["cp2"])
+    assert result.code != 0
+    assert [call.host for call in restarts(result)] == ["cp1", "cp2"]

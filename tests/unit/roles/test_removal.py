@@ -1,0 +1,234 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What roles with state=absent and the playbook reset remove, and what they leave to others."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Data, Outcome, play
+
+GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
+OPERATOR = {"namespace": "nvidia-network-operator", "name": "network-operator", "version": "26.4.1"}
+OURS = {**OPERATOR, "release": "network-operator"}
+THEIRS = {**OPERATOR, "namespace": "gpu-team", "release": "fabric"}
+OUR_NAME = "nvidia-network-operator/network-operator"
+WHEREABOUTS = "kube-system/whereabouts-whereabouts-chart"
+LABEL = "feature.node.kubernetes.io/pci-15b3.present"
+CLUSTER: Data = {
+    "present": True, "version": "1.35.4", "nodes": [], "nfd": [], "multus": [], "api_groups": [], "nv_ipam": [],
+    "whereabouts": [], "whereabouts_networks": [], "network_operators": [], "own": [], "policy_ipam": "",
+    "policy_in_chart": False,
+}  # fmt: skip
+IPU: Data = {"operators": [], "own": [], "vipu_controllers": [], "labelled": [], "tracker": False, "jobs": []}
+
+
+class Cluster(Answers):
+    def network_operator_info(self, args: Data) -> Data:
+        return dict(self.state["cluster"])
+
+    def ipu_operator_info(self, args: Data) -> Data:
+        return dict(self.state["ipu"])
+
+    def network_operator(self, args: Data) -> Data:
+        nothing = {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": []}
+        return {**nothing, **self.state["found"]}
+
+    def kube_apply(self, args: Data) -> Data:
+        # After the first removal everything is gone.
+        self.state["cluster"]["network_operators"] = []
+        return {"objects": self.state["applied"], "kept": []}
+
+    def k8s_info(self, args: Data) -> Data:
+        return {"resources": self.state["resources"]}
+
+    def unowned_files(self, args: Data) -> Data:
+        return {"removed": []}
+
+
+def run(
+    folder: Path,
+    what: t.Union[str, t.List[Data]],
+    *options: str,
+    found: Data | None = None,
+    ipu: Data | None = None,
+    variables: Data | None = None,
+    applied: t.Sequence[str] = (),
+    resources: t.Sequence[Data] = (),
+    **cluster: t.Any,
+) -> Outcome:
+    state: Data = {"found": found or {}, "ipu": {**IPU, **(ipu or {})}, "cluster": {**CLUSTER, **cluster}}
+    state |= {"applied": list(applied), "resources": list(resources)}
+    return play(folder, what, Cluster, GROUPS, *options, state=state, **(variables or {}))
+
+
+def role(name: str, **variables: t.Any) -> t.List[Data]:
+    task = {"import_role": {"name": f"ipu.fabric.{name}"}, "run_once": True, "delegate_to": "localhost"}
+    return [{"hosts": "all", "gather_facts": False, "tasks": [{**task, "vars": variables}]}]
+
+
+NETWORK_OPERATOR = role("network_operator", network_operator_state="absent")
+RESET = "ipu.fabric.reset"
+ASKED = {"fabric_reset": "fabric", "helm_binary": "/bin/true", "fabric_ipu": False}
+CHANGING = ("network_operator", "helm_release", "kube_apply", "node_labels", "ipujob", "unowned_files")
+
+
+def changing(outcome: Outcome) -> t.List[str]:
+    """The modules that changed something, in their order."""
+    return [call.module for call in outcome.of(*CHANGING) if not call.check]
+
+
+def objects(outcome: Outcome) -> t.Dict[str, t.List[str]]:
+    """Names that kube_apply was to remove, by kind. All of them only if they are ours."""
+    found: t.Dict[str, t.List[str]] = {}
+    for call in outcome.of("kube_apply"):
+        assert call.args["only_ours"]
+        for each in call.args["objects"]:
+            found.setdefault(each["kind"], []).append(each["metadata"]["name"])
+    return found
+
+
+@pytest.mark.parametrize("operator", [THEIRS, OURS])
+def test_an_operator_of_others_stops_the_removal(tmp_path: Path, operator: Data) -> None:
+    result = run(tmp_path, NETWORK_OPERATOR, network_operators=[operator])
+    assert result.code != 0
+    assert f"{operator['namespace']}/network-operator (release {operator['release']})" in result.text
+    assert changing(result) == []
+
+
+def test_a_second_operator_stops_the_removal(tmp_path: Path) -> None:
+    result = run(tmp_path, NETWORK_OPERATOR, network_operators=[OURS, THEIRS], own=[OUR_NAME])
+    assert result.code != 0
+    assert OUR_NAME not in result.text
+    assert changing(result) == []
+
+
+def test_what_others_need_stays(tmp_path: Path) -> None:
+    found = {"needed_by": ["MacvlanNetwork theirs"]}
+    result = run(tmp_path, NETWORK_OPERATOR, found=found, network_operators=[OURS], own=[OUR_NAME])
+    assert result.code == 0
+    assert changing(result) == ["network_operator"]
+
+
+def test_the_removal_takes_what_is_ours(tmp_path: Path) -> None:
+    nodes = [{"name": "w1", "own_labels": [LABEL]}, {"name": "w2", "own_labels": []}]
+    more = {"nodes": nodes, "nv_ipam": ["dpf/nv-ipam-node"], "network_operators": [OURS], "own": [OUR_NAME]}
+    result = run(tmp_path, NETWORK_OPERATOR, **more)
+    assert result.code == 0
+    assert changing(result) == ["network_operator", "helm_release", "kube_apply", "node_labels"]
+    gone = objects(result)
+    assert "macvlannetworks.mellanox.com" in gone["CustomResourceDefinition"]
+    assert "ippools.nv-ipam.nvidia.com" not in gone["CustomResourceDefinition"]
+    assert gone["Namespace"] == ["nvidia-network-operator"]
+    (labels,) = result.of("node_labels")
+    assert [(each["name"], LABEL in each["labels"]) for each in labels.args["nodes"]] == [("w1", True), ("w2", False)]
+
+
+def test_a_change_of_the_ipam_waits_for_the_pods_of_others(tmp_path: Path) -> None:
+    # Others' networks would lose their IPAM.
+    content = role("network_operator")
+    content[0]["tasks"][0]["import_role"]["tasks_from"] = "ipam"
+    content[0]["tasks"].insert(0, {"ipu.fabric.network_operator_info": {}, "register": "__network_operator_cluster"})
+    result = run(tmp_path, content, found={"other_pods": ["jobs/stranger"]}, policy_ipam="whereabouts")
+    assert result.code != 0
+    assert "jobs/stranger" in result.text
+
+
+@pytest.mark.parametrize(
+    ("cluster", "ipu", "named"),
+    [
+        ({"network_operators": [THEIRS]}, {}, "gpu-team/network-operator"),
+        (
+            {},
+            {"operators": [{**OPERATOR, "namespace": "ipu-operator", "release": "ipu-operator"}]},
+            "ipu-operator/network-operator",
+        ),
+    ],
+)
+def test_reset_leaves_all_as_it_was_with_an_operator_of_others(
+    tmp_path: Path, cluster: Data, ipu: Data, named: str
+) -> None:
+    result = run(tmp_path, RESET, variables={**ASKED, "fabric_ipu": True}, ipu=ipu, **cluster)
+    assert result.code != 0
+    assert named in result.text
+    assert changing(result) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "cluster", "releases"),
+    [
+        # The operator serves others: hosts keep its files.
+        ({"needed_by": ["IPPool dpf/theirs"]}, {"own": [OUR_NAME], "network_operators": [OURS]}, ["whereabouts"]),
+        # Somebody else's whereabouts under the name that ours would have.
+        ({}, {"whereabouts": [WHEREABOUTS]}, ["network-operator"]),
+        ({}, {"whereabouts": [WHEREABOUTS], "own": [WHEREABOUTS]}, ["network-operator", "whereabouts"]),
+        (
+            {},
+            {"whereabouts": [WHEREABOUTS], "own": [WHEREABOUTS], "whereabouts_networks": ["jobs/theirs"]},
+            ["network-operator"],
+        ),
+    ],
+)
+def test_reset_uninstalls_what_nobody_else_needs(
+    tmp_path: Path, found: Data, cluster: Data, releases: t.List[str]
+) -> None:
+    result = run(tmp_path, RESET, variables=ASKED, found=found, **cluster)
+    assert result.code == 0
+    assert [call.args["name"] for call in result.of("helm_release")] == releases
+    files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
+    assert ("/opt/cni/bin/multus" in files) == ("network-operator" in releases)
+    assert ("/opt/cni/bin/whereabouts" in files) == ("whereabouts" in releases)
+
+
+def test_whereabouts_that_others_need_is_not_removed(tmp_path: Path) -> None:
+    content = role("whereabouts", whereabouts_state="absent")
+    result = run(tmp_path, content, whereabouts_networks=["jobs/theirs"])
+    assert result.code != 0
+    assert "jobs/theirs" in result.text
+    assert changing(result) == []
+
+
+def test_definitions_of_whereabouts_go_only_if_they_are_ours(tmp_path: Path) -> None:
+    result = run(tmp_path, role("whereabouts", whereabouts_state="absent"))
+    assert result.code == 0
+    assert "ippools.whereabouts.cni.cncf.io" in objects(result)["CustomResourceDefinition"]
+
+
+MPIJOBS = "CustomResourceDefinition mpijobs.kubeflow.org"
+DEFINITION = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+JOB = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"namespace": "jobs", "name": "train"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "applied", "asked", "code", "removed"),
+    [
+        ((), [MPIJOBS], False, 2, []),
+        (("--check",), [MPIJOBS], False, 2, []),
+        ((), [MPIJOBS], True, 0, [["MPIJob"], ["CustomResourceDefinition"]]),
+        # Not ours: neither are its jobs.
+        ((), [], True, 0, [["CustomResourceDefinition"]]),
+    ],
+)
+def test_mpijobs_are_deleted_only_when_told(
+    tmp_path: Path, options: t.Sequence[str], applied: t.List[str], asked: bool, code: int, removed: t.List[t.List[str]]
+) -> None:
+    manifest = tmp_path / "mpi-operator.yaml"
+    manifest.write_text(yaml.safe_dump({**DEFINITION, "metadata": {"name": "mpijobs.kubeflow.org"}}))
+    variables = {
+        "mpi_operator_state": "absent",
+        "mpi_operator_manifest_url": str(manifest),
+        "mpi_operator_manifest_sha256": "",
+    }
+    if asked:
+        variables["mpi_operator_delete_jobs"] = True
+    content = role("mpi_operator", **variables)
+    result = run(tmp_path, content, *options, applied=applied, resources=[JOB])
+    assert result.code == code
+    assert ("jobs/train" in result.text) == (code != 0)
+    calls = [call for call in result.of("kube_apply") if not call.check]
+    assert [sorted({each["kind"] for each in call.args["objects"]}) for call in calls] == removed
+    assert all(call.args["only_ours"] for call in calls if call.args["objects"] != [JOB])
