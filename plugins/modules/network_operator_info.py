@@ -49,8 +49,8 @@ ca:
   sample: 0123456789abcdef
 nodes:
   description:
-    - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), the kubelet's C(version), and C(own_labels),
-      the labels that this collection has set.
+    - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), the C(version) of the kubelet, and
+      C(own_labels), the labels that this collection has set.
   returned: success
   type: list
   elements: dict
