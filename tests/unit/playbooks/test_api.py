@@ -20,12 +20,17 @@ WRITERS = {
 }
 
 
+def no(*names):
+    return dict.fromkeys(names, ())
+
+
 def answers(ca=OURS):
     hosts = site.site()
     for seen in hosts.values():
         seen["host"]["kubelet"].update(server="10.88.0.11:6443", cluster=OURS)
     operator = {
-        **dict.fromkeys(("nodes", "nfd", "multus", "whereabouts", "api_groups", "network_operators"), ()),
+        **no("nodes", "nfd", "multus", "nv_ipam", "api_groups", "network_operators", "own"),
+        **no("whereabouts", "whereabouts_networks"),
         "present": True,
         "version": "1.35.4",
         "ca": ca,
@@ -37,9 +42,9 @@ def answers(ca=OURS):
         "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
         "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
         "network_operator_info": {"*": operator},
-        "network_operator": {"*": {"objects": [], "pods": [], "attachments": []}},
-        "ipu_operator_info": {"*": {"operators": [], "jobs": [], "tracker": False, "crd": False, "labels": {}}},
-        "kube_apply": {"*": {"updated": []}},
+        "network_operator": {"*": no("objects", "pods", "other_pods", "attachments", "needed_by")},
+        "ipu_operator_info": {"*": {"tracker": False, "crd": False, "labels": {}, **no("operators", "own", "jobs")}},
+        "kube_apply": {"*": {"updated": [], "objects": [], "kept": []}},
         "fabric_probe": {"*": {"probe": {"probed": False, "reason": "check mode"}}},
         "unowned_files": {"*": {"removed": []}},
     }

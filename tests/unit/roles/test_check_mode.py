@@ -20,7 +20,8 @@ NODE = {
     "taints": [],
 }  # fmt: skip
 SITE = {
-    "kubeconfig": "{{ folder }}/admin.conf", "manage_kubernetes": True, "api_host": "localhost", "require_rdma": False,
+    "kubeconfig": "{{ folder }}/admin.conf", "api_kubeconfig": "{{ folder }}/admin.conf", "manage_kubernetes": True,
+    "api_host": "localhost", "require_rdma": False,
     "mirror": {"apt": {}, "registry": "", "calico": {}},
 }  # fmt: skip
 PLAN = {
@@ -41,7 +42,7 @@ PLAYS = [
         "gather_facts": False,
         "tasks": [
             {"ansible.builtin.import_role": {"name": "ipu.fabric.helm"}, "delegate_to": "localhost"},
-            {"ipu.fabric.helm_release": {"name": "x", "kubeconfig": "{{ fabric_site.kubeconfig }}"}},
+            {"ipu.fabric.helm_release": {"name": "x", "kubeconfig": "{{ fabric_site.api_kubeconfig }}"}},
             {"ansible.builtin.fail": {"msg": "broken"}, "when": "broken | default(false)"},
         ],
         "vars": {"helm_directory": "{{ folder }}/bin"},
@@ -55,7 +56,8 @@ def check(tmp_path: Path) -> t.Callable[..., Ran]:
     ground = Playground(tmp_path)
     ground.answer(
         kubernetes_node_info=[({}, {"node": NODE})],
-        memlock=[({}, {"stale": [], "units": []})],
+        memlock=[({}, {"restartable": [], "stale": [], "units": []})],
+        systemd_units=[({}, {"stale": []})],
         apt_packages=[({}, {"versions": {"containerd.io": "2.2.1"}})],
     )
 

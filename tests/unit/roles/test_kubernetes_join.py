@@ -49,6 +49,7 @@ def join(tmp_path):
                 for names in GROUPS.values()
                 for name in names
             ],
+            systemd_units=[({}, {"stale": []})],
             apt_packages=[({}, {"versions": {"containerd.io": "2.2.1"}})],
             kubeadm=[
                 ({"command": "token"}, {"changed": True, "discovery": DISCOVERY}),

@@ -14,6 +14,7 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER, RENDER_LABEL
 
 NOW = datetime.datetime(2026, 11, 22, 12, 0, 0, tzinfo=datetime.timezone.utc)
 TIMEOUT = 300
@@ -29,7 +30,8 @@ def revision(number, status, age, values=None):
     }
     packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(body).encode()))).decode()
     stored = (NOW - datetime.timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"metadata": {"name": f"v{number}", "creationTimestamp": stored}, "data": {"release": packed}}
+    metadata = {"name": f"v{number}", "creationTimestamp": stored, "labels": {RENDER_LABEL: NO_RENDER}}
+    return {"metadata": metadata, "data": {"release": packed}}
 
 
 class World:

@@ -25,7 +25,7 @@ def secret(revision, status, values=None, labels=None):
 
 def test_decode_release():
     release = helm.decode_release(secret(3, "deployed", {"a": 1}, {helm.RENDER_LABEL: "x"}))
-    assert release == helm.Release("", "", 3, "deployed", "little", "1.0.0", {"a": 1}, "x", "v3", True)
+    assert release == helm.Release("", "", 3, "deployed", "little", "1.0.0", {"a": 1}, "x", "v3", "", True)
     foreign = helm.decode_release(secret(1, "deployed"))
     assert (foreign.render, foreign.ours) == (helm.NO_RENDER, False)
 
