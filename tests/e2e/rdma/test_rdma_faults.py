@@ -15,8 +15,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 
+import pytest
 from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL
 from ansible_collections.ipu.fabric.tests.e2e.rdma.conftest import WORKERS, Fabric
+
+fault = pytest.mark.fault
 
 PLUGIN = "-n nvidia-network-operator {} pod -l app=rdma-shared-dp --field-selector spec.nodeName={}"
 INSIDE = "ip netns exec soft-roce"  # where the NIC's RDMA device is
@@ -46,6 +49,21 @@ def allocatable(fabric: Fabric, node: str) -> int:
     return max((int(count) for name, count in found.items() if name.startswith("rdma/")), default=0)
 
 
+def boot_id(fabric: Fabric, node: str) -> str:
+    return fabric.bed.kubectl(f"get node {node}")["status"]["nodeInfo"]["bootID"]
+
+
+def wait_for_reboot(fabric: Fabric, node: str, before: str) -> None:
+    """Until the kubelet of the new boot has reported the node, and its pods are back."""
+    deadline = time.monotonic() + 600
+    while boot_id(fabric, node) == before:
+        assert time.monotonic() < deadline, f"{node}: its kubelet has not reported since the reboot"
+        time.sleep(5)
+    fabric.bed.on("cp1", f"{KUBECTL} wait --for condition=Ready --timeout 300s node {node}")
+    for place in ("kube-flannel", "nvidia-network-operator", "ipu-operator"):
+        fabric.bed.on("cp1", f"{KUBECTL} -n {place} wait --for condition=Ready --timeout 600s pod --all")
+
+
 def wait_for_resource(fabric: Fabric, node: str, there: bool) -> None:
     deadline = time.monotonic() + 300
     while (allocatable(fabric, node) > 0) != there:
@@ -53,6 +71,11 @@ def wait_for_resource(fabric: Fabric, node: str, there: bool) -> None:
         time.sleep(5)
 
 
+@fault(
+    "the RDMA link is down",
+    "the RDMA NIC has no RDMA device",
+    "ib_umad or rdma_ucm is not loaded, the resource counts 0",
+)
 def test_plan_names_what_hosts_lack(proved: Fabric) -> None:
     one, other = WORKERS
     with (
@@ -74,6 +97,11 @@ nft add chain netdev fault in '{ type filter hook ingress device ens8 priority 0
 nft add rule netdev fault in udp dport 4791 drop"""
 
 
+@fault(
+    "locked memory is limited for uid 1000, whatever IPC_LOCK says",
+    "locked memory is limited for root",
+    "a path is slow: PFC, ECN, or a port at half its speed",
+)
 def test_limits_and_a_slow_path(proved: Fabric) -> None:
     one, other = WORKERS
     with (
@@ -87,10 +115,11 @@ def test_limits_and_a_slow_path(proved: Fabric) -> None:
         assert ("memlock_root", other) not in failed
 
 
+@fault("UDP 4791 is blocked between two nodes", "a switch port's MTU is below the master's")
 def test_a_path_that_rdma_and_large_packets_do_not_pass(proved: Fabric) -> None:
-    """As a firewall on the way, and a switch port that was left at 1400 bytes."""
-    one, other = WORKERS
-    port = ["ip", "link", "set", f"ipu{proved.bed.number}-{one}-f", "mtu"]
+    """As a firewall on the way, and a switch port that was left at 1400 bytes: it splits replies."""
+    _one, other = WORKERS
+    port = ["ip", "link", "set", f"ipu{proved.bed.number}-{other}-f", "mtu"]
     with changed(proved, other, BLOCKED, "nft delete table netdev fault"):
         subprocess.run([*port, "1400"], check=True)
         try:
@@ -102,6 +131,7 @@ def test_a_path_that_rdma_and_large_packets_do_not_pass(proved: Fabric) -> None:
         assert not failed & {"ping", "rdma_link", "gid", "rdma_files"}
 
 
+@fault("the device plugin selects no NIC, the resource counts 0", "the container has no RDMA device files")
 def test_what_the_device_plugin_needs(proved: Fabric) -> None:
     """Its configuration selects no NIC, and on the second node a module of what it selects is missing as well."""
     one, other = WORKERS
@@ -116,6 +146,7 @@ def test_what_the_device_plugin_needs(proved: Fabric) -> None:
         for node in WORKERS:
             wait_for_resource(proved, node, there=False)
         assert proved.prove().code != 0
+        assert {("rdma_files", one), ("rdma_files", other)} <= proved.failed()
         seen = {check["node"]: check["seen"] for check in proved.checks() if check["check"] == "rdma_resource"}
         assert "the device plugin does not select it" in seen[one]
         assert "the module ib_umad is not loaded" in seen[other]
@@ -127,7 +158,9 @@ def test_proved_again_after_restarts_and_a_reboot(proved: Fabric) -> None:
     one, other = WORKERS
     restart_plugin(proved, one)
     proved.bed.on(one, "systemctl restart containerd kubelet")
+    before = boot_id(proved, other)
     proved.bed.reboot(other)
+    wait_for_reboot(proved, other, before)
     for node in WORKERS:
         wait_for_resource(proved, node, there=True)
     assert proved.prove().code == 0
