@@ -27,7 +27,7 @@ def test_plan_of_one_host_is_of_the_whole_inventory(finished: Bed, host: str) ->
 
 
 @pytest.mark.parametrize(
-    ("variables", "check"),
+    ("wrong", "check"),
     [
         pytest.param(
             {"fabric_cni": "flannel"},
@@ -51,11 +51,9 @@ def test_plan_of_one_host_is_of_the_whole_inventory(finished: Bed, host: str) ->
         ),
     ],
 )
-def test_what_no_role_can_change_is_refused(
-    finished: Bed, tmp_path: Path, variables: dict[str, Any], check: str
-) -> None:
+def test_what_no_role_can_change_is_refused(finished: Bed, tmp_path: Path, wrong: dict[str, Any], check: str) -> None:
     before = finished.state()
-    result = finished.play("site", fabric_artifacts_dir=str(tmp_path), **variables)
+    result = finished.play("site", fabric_artifacts_dir=str(tmp_path), **wrong)
     assert result.code != 0
     findings = json.loads((tmp_path / "plan.json").read_text())["findings"]
     assert [finding["check"] for finding in findings if finding["level"] == "error"] == [check]

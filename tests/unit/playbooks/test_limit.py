@@ -50,3 +50,20 @@ def test_the_plan_of_one_host_covers_the_others(tmp_path):
     [error] = [one for one in plan["findings"] if one["check"] == "unobserved"]
     assert error["hosts"] == ["w2"]
     assert "Connection timed out" in error["seen"]
+
+
+def test_each_host_outside_is_asked_for_the_route_to_its_own_controller(tmp_path):
+    hosts = site.site()
+    controllers = {
+        "w1": {**hosts["w1"]["vipu"], "address": "10.5.0.20"},
+        "w2": {**hosts["w1"]["vipu"], "address": "10.5.0.21"},
+    }
+    answers = {
+        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
+        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
+        "vipu_info": controllers,
+    }
+    groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
+    run = play(tmp_path, "ipu.fabric.plan", groups, answers, "--limit", "cp1", fabric_probe_ports=False)
+    assert run.where("rdma_info", routes_to=["10.5.0.20"]) == ["w1"], run.text
+    assert run.where("rdma_info", routes_to=["10.5.0.21"]) == ["w2"]
