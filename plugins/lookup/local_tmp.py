@@ -5,11 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from ansible import constants
-from ansible.plugins.lookup import LookupBase
-
 DOCUMENTATION = r"""
 name: local_tmp
 short_description: Return the directory on the controller that Ansible removes when the run ends
@@ -40,6 +35,11 @@ _raw:
   type: list
   elements: str
 """
+
+import typing as t
+
+from ansible import constants
+from ansible.plugins.lookup import LookupBase
 
 
 class LookupModule(LookupBase):

@@ -61,10 +61,10 @@ def check(tmp_path: Path) -> t.Callable[..., Ran]:
         apt_packages=[({}, {"versions": {"containerd.io": "2.2.1"}})],
     )
 
-    def run(*arguments: str, plays: t.Any = PLAYS, **variables: t.Any) -> Ran:
+    def run(*arguments: str, plays: t.Any = None, **variables: t.Any) -> Ran:
         folder = str(tmp_path / "second")
         settings = {"folder": folder, "_kubernetes_admin_kubeconfig": str(tmp_path / "etc"), **variables}
-        return ground.play(plays, *arguments, groups={"kube_control_plane": ["cp1"]}, **settings)
+        return ground.play(plays or PLAYS, *arguments, groups={"kube_control_plane": ["cp1"]}, **settings)
 
     return run
 

@@ -54,7 +54,7 @@ def prepare(
     stale: t.Sequence[str] = (),
     broken: t.Sequence[str] = (),
     bare: t.Sequence[str] = (),
-    groups: t.Mapping[str, t.Sequence[str]] = GROUPS,
+    groups: t.Optional[t.Mapping[str, t.Sequence[str]]] = None,
     **variables: t.Any,
 ) -> Outcome:
     tasks = [
@@ -63,7 +63,7 @@ def prepare(
     state = {"main": base64.b64encode(main.encode()).decode(), "version": version, "stale": list(stale)}
     state |= {"broken": list(broken), "bare": list(bare)}
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
-    return play(folder, content, Hosts, groups, *options, state=state, **variables)
+    return play(folder, content, Hosts, groups or GROUPS, *options, state=state, **variables)
 
 
 def restarts(outcome: Outcome) -> t.List[Call]:
