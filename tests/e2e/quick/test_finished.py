@@ -61,7 +61,7 @@ def test_what_no_role_can_change_is_refused(finished: Bed, tmp_path: Path, wrong
 
 
 def test_check_mode_from_another_folder(finished: Bed, tmp_path: Path) -> None:
-    """Without a kubeconfig, a plan or helm there: the cluster is read all the same, and nothing of it is kept."""
+    """The folder has no kubeconfig, plan or helm. The cluster is still read, and nothing of it is kept."""
     result = finished.play("site", "--check", fabric_artifacts_dir=str(tmp_path))
     assert (result.code, result.changed()) == (0, {})
     assert "check mode takes everything as missing" not in result.text
