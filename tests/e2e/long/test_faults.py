@@ -274,11 +274,15 @@ def test_a_renamed_network(finished: Bed, heal: contextlib.ExitStack) -> None:
     named(found, "pool_overlap", "left over", network="renamed")
 
 
-@fault("MTU above the master's")
+@fault("multus has no pod on a control-plane node", "MTU above the master's")
 def test_taints_that_multus_does_not_tolerate_and_an_mtu_above_the_masters(
     finished: Bed, heal: contextlib.ExitStack
 ) -> None:
     heal.callback(wait_until, "multus is back on cp1", lambda: set(multus_pods(finished)) == {"cp1", "w1"})
+    # The testbed's control plane runs pods, so it has no taint.
+    taint = f"{KUBECTL} taint node cp1 node-role.kubernetes.io/control-plane:NoSchedule"
+    heal.callback(finished.on, "cp1", f"{taint}-")
+    finished.on("cp1", taint)
     change(finished, heal, "nicclusterpolicy nic-cluster-policy", "/spec/tolerations", [])
     wait_until("multus is gone from cp1", lambda: set(multus_pods(finished)) == {"w1"})
     finished.on("cp1", f"{KUBECTL} -n {OPERATOR} rollout status ds/kube-multus-ds --timeout 180s")
@@ -292,12 +296,15 @@ def test_taints_that_multus_does_not_tolerate_and_an_mtu_above_the_masters(
     named(found, "pod", "MTU", node="w1")
 
 
+@fault("a pod starts while multus restarts, and lacks its network")
 def test_pods_that_start_while_multus_is_away(finished: Bed, heal: contextlib.ExitStack) -> None:
     """Multus takes its configuration away when it stops. This is the moment before it is back."""
     # Nobody gives back the address of a sandbox that ends without multus; the stand-in of nv-ipam never tidies up.
     heal.callback(finished.on, "w1", "rm -f /var/lib/cni/nv-ipam/store")
     run_pods(finished, heal, pod("w1", "trainer"))
-    heal.callback(finished.on, "w1", "mv /root/00-multus.conf /etc/cni/net.d/00-multus.conf")
+    # Written, not moved: containerd does not look at a file that is only moved into the directory.
+    back = "cat /root/00-multus.conf > /etc/cni/net.d/00-multus.conf && rm /root/00-multus.conf"
+    heal.callback(finished.on, "w1", back)
     finished.on("w1", "mv /etc/cni/net.d/00-multus.conf /root/00-multus.conf")
     time.sleep(6)  # containerd reads the directory again when it changes
     before = address_of(finished, "trainer")
