@@ -13,6 +13,8 @@ import subprocess
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
+
 # Where system programs live that a user's PATH may lack.
 SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 GRACE = 5.0  # seconds that a program whose time is up has to tidy up
@@ -33,6 +35,11 @@ def find_program(name: str) -> str:
 
 def _text(data: t.Optional[bytes]) -> str:
     return (data or b"").decode("utf-8", "replace")
+
+
+def _ended(rc: t.Optional[int], out: t.Optional[bytes], err: t.Optional[bytes]) -> Done:
+    """What a program prints is parsed, its errors are shown."""
+    return Done(rc, _text(out), printable(_text(err)))
 
 
 def run_program(
@@ -61,7 +68,7 @@ def run_program(
         return Done(126, "", str(error))
     try:
         out, err = process.communicate(data.encode() or None, timeout=timeout)
-        return Done(process.returncode, _text(out), _text(err))
+        return _ended(process.returncode, out, err)
     except subprocess.TimeoutExpired as expired:
         return _kill(process, expired)
 
@@ -90,7 +97,7 @@ def _kill(process: subprocess.Popen[bytes], expired: subprocess.TimeoutExpired) 
         os.killpg(process.pid, signal.SIGKILL)
     try:
         out, err = process.communicate(timeout=1)
-        return Done(None, _text(out), _text(err))
+        return _ended(None, out, err)
     except subprocess.TimeoutExpired:
         # A child that left the session still holds the pipes: take what came so far.
-        return Done(None, _text(expired.stdout), _text(expired.stderr))
+        return _ended(None, expired.stdout, expired.stderr)

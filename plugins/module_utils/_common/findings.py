@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Finding, Level
 
 # Checks that a site may allow by name: their errors then count as warnings.
@@ -103,6 +104,7 @@ class Findings:
     def _add(self, level: Level, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         if check not in CHECKS:
             raise ValueError(f"{check} is not a known check")
+        what, seen, next_step = map(printable, (what, seen, next_step))
         finding: Finding = {"level": level, "check": check, "hosts": [], "what": what, "seen": seen, "next": next_step}
         known = self._findings.setdefault((level, check, what, seen, next_step), finding)
         known["hosts"].extend(host for host in hosts if host not in known["hosts"])

@@ -9,6 +9,7 @@ import importlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 
 
 class FabricError(Exception):
@@ -19,8 +20,8 @@ class FabricError(Exception):
     """
 
     def __init__(self, what: str, where: str, seen: str, next_step: str) -> None:
-        self.what, self.where, self.seen, self.next_step = what, where, seen, next_step
-        super().__init__(f"{what} Where: {where}. Seen: {seen}. Next: {next_step}")
+        self.what, self.where, self.seen, self.next_step = map(printable, (what, where, seen, next_step))
+        super().__init__(f"{self.what} Where: {self.where}. Seen: {self.seen}. Next: {self.next_step}")
 
     def as_dict(self) -> t.Dict[str, str]:
         return {"what": self.what, "where": self.where, "seen": self.seen, "next_step": self.next_step}

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import typing as t
+
+# What a terminal obeys instead of showing.
+CONTROL_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, the cursor
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # its title, the clipboard
+    r"|\x1b[ -/]*[0-~]"  # its other modes
+)
+
+
+def printable(text: str) -> str:
+    """What hosts and pods say, without what would control a terminal or what XML cannot hold."""
+    return "".join(c for c in CONTROL_SEQUENCE.sub("", text) if c in "\t\n\u00a0" or c.isprintable())
 
 
 def shorten_list(names: t.Iterable[str], most: int, separator: str = ", ") -> str:

@@ -9,6 +9,7 @@ import ipaddress
 import itertools
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import address_fault, planned_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import macvlan_part
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
@@ -83,7 +84,12 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
-    return [accept(check, expect.allow_unproven) for check in checks]
+    return [accept(cleaned(check), expect.allow_unproven) for check in checks]
+
+
+def cleaned(check: Check) -> Check:
+    """Terminals and browsers show it, and pods decide what is in it."""
+    return check._replace(seen=printable(check.seen), expected=printable(check.expected), next=printable(check.next))
 
 
 def accept(check: Check, allowed: t.Sequence[str]) -> Check:

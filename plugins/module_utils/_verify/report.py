@@ -11,6 +11,7 @@ import textwrap
 import typing as t
 import xml.etree.ElementTree as ET
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head, Missing
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import matrix
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
@@ -203,8 +204,3 @@ def junit_case(check: Check) -> ET.Element:
         note = "accepted unproven: " if check.status == ACCEPTED else ""
         ET.SubElement(case, "skipped", {"message": printable(note + check.seen)})
     return case
-
-
-def printable(text: str) -> str:
-    """Without the control characters that XML cannot hold."""
-    return "".join(c for c in text if c in "\t\n" or c.isprintable())
