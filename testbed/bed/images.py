@@ -56,7 +56,8 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
         elif name == "coredns":
             images.append(Image(reference, {"coredns": bin_dir / "coredns"}, ["/coredns"]))
         elif name == "etcd":
-            images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in ("etcd", "etcdctl")}))
+            tools = ("etcd", "etcdctl", "etcdutl")
+            images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in tools}))
         else:
             base = "tools" if name == "kube-proxy" else "scratch"
             images.append(Image(reference, {f"usr/local/bin/{name}": bin_dir / name}, base=base))
