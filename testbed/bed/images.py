@@ -68,6 +68,22 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
     return images
 
 
+def next_images(next_dir: Path, bin_dir: Path, pause: Path) -> list[Image]:
+    """What the next release's kubeadm asks for. etcd and CoreDNS are those of the first release, by other tags."""
+    release = f"v{programs.KUBERNETES_NEXT}"
+    wanted = output(next_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
+    others = {image.repository: image for image in kubernetes_images(bin_dir, pause)}
+    images = []
+    for reference in wanted.split():
+        other = others[Image(reference, {}).repository]
+        files = {
+            place: next_dir / path.name if (next_dir / path.name).exists() else path
+            for place, path in other.files.items()
+        }
+        images.append(Image(reference, files, other.entrypoint, other.base))
+    return images
+
+
 def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
     """flannel's two images; their init containers use `cp`, so both stand on the tools tree."""
     daemon, name = {"opt/bin/flanneld": flannel / "flannel"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"

@@ -169,7 +169,8 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
             "A node can't be drained without a loss.",
             f"node {name}",
             "; ".join(f"pod {pod}: {why}" for pod, why in lost.items()),
-            "End these pods, or have them deleted too with force (drain_force). The node was left as it was.",
+            "End these pods, or have them deleted too: drain_force, for ipu.fabric.upgrade upgrade_drain_force,"
+            " for reboots rdma_host_drain_force. The node was left as it was.",
         )
     foreign = is_cordoned(node) and not mark_of(node)
     before = view(node, [pod_name(pod) for pod in pods])

@@ -58,18 +58,26 @@ def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> 
     return {"components": components, "configuration": kubelet.lstrip("v")}
 
 
+def compare(module: AnsibleModule) -> t.Tuple[NodeRelease, NodeRelease]:
+    """The node as it is, and as it is wanted."""
+    params = module.params
+    before = read_release(module, params["node_name"] or host_name(), params["control_plane"])
+    components = dict.fromkeys(before["components"], params["version"])
+    return before, {"components": components, "configuration": params["version"]}
+
+
 def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
     """Body of the command `upgrade`."""
     params = module.params
-    version, first = params["version"], params["first"]
-    before = read_release(module, params["node_name"] or host_name(), params["control_plane"])
-    after: NodeRelease = {"components": dict.fromkeys(before["components"], version), "configuration": version}
-    if before != after and not module.check_mode:
-        with hold_lock(params["lock_timeout"]) as lock, config_file(params["documents"]) as config:
-            kubeadm = Kubeadm(module, lock)
-            kubeadm.validate(config)
-            if first:
-                kubeadm.run("upgrade", "apply", f"v{version}", "--yes", f"--config={config}", next_step=NEXT_STEP)
-            else:
-                kubeadm.run("upgrade", "node", f"--config={config}", next_step=NEXT_STEP)
+    if module.check_mode:
+        return outcome(*compare(module))
+    command = ["apply", f"v{params['version']}", "--yes"] if params["first"] else ["node"]
+    # A kubeadm that outlived its run is waited for.
+    with hold_lock(params["lock_timeout"]) as lock:
+        before, after = compare(module)
+        if before != after:
+            with config_file(params["documents"]) as config:
+                kubeadm = Kubeadm(module, lock)
+                kubeadm.validate(config)
+                kubeadm.run("upgrade", *command, f"--config={config}", next_step=NEXT_STEP)
     return outcome(before, after)

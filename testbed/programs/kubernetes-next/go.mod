@@ -1,4 +1,5 @@
-// Kubernetes' own programs in the release after the testbed's, for upgrades. It requires its libraries as v0.0.0, so each is replaced by its release.
+// The release of Kubernetes after the testbed's, for upgrades. It requires its libraries as v0.0.0, so each is replaced
+// by its release.
 module ipu.fabric/programs/kubernetes-next
 
 go 1.26.0
