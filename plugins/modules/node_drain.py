@@ -117,7 +117,6 @@ def main() -> None:
         spec,
         lambda module: (drain_node if module.params["state"] == "drained" else uncordon_nodes)(module),
         libraries=("jmespath",),
-        required_if=[("state", "drained", ["name"])],
     )
 
 

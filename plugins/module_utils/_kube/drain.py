@@ -157,8 +157,8 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
             return outcome({}, {}, foreign=False, pods=[], blocked=[])
         raise FabricError(
             "A node was to be drained.",
-            f"node {name}",
-            "the cluster has no such node",
+            f"node {name}" if name else "option name (drain_node)",
+            "the cluster has no such node" if name else "no name",
             "Give the name that kubectl get nodes shows, and check which cluster the kubeconfig leads to.",
         )
     drain = Drain(cluster, name, params["wait"], module.check_mode)

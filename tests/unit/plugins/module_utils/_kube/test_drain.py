@@ -169,6 +169,11 @@ def test_check_mode_says_what_blocks(monkeypatch):
     assert "jobs/web" in checked.warnings[0]
 
 
+def test_no_name(monkeypatch):
+    with pytest.raises(FabricError, match="no name"):
+        drain.drain_node(module(Memory(), monkeypatch, name=""))
+
+
 def test_no_such_node(monkeypatch):
     with pytest.raises(FabricError, match="no such node"):
         drain.drain_node(module(Memory(), monkeypatch, name="w9"))
