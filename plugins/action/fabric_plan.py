@@ -16,7 +16,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache
+from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
@@ -87,6 +88,12 @@ def make_plan(settings: Settings, observations: Observations, check_mode: bool) 
     return {**kept, "plan": plan, "text": as_text(plan)}
 
 
+def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+    planned = upgrade.plan_upgrade(observations, cluster, options["kubernetes_version"].lstrip("v"), options["allow"])
+    errors = [finding for finding in planned["findings"] if finding["level"] == "error"]
+    return {"changed": False, "upgrade": planned, "text": upgrade.upgrade_text(planned), "errors": len(errors)}
+
+
 class ActionModule(ControllerAction):
     """See the module of the same name."""
 
@@ -100,6 +107,8 @@ class ActionModule(ControllerAction):
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
                 check_cluster(observations, cluster)
             return {"changed": False}
+        if scope == "upgrade":
+            return make_upgrade(observations, cluster, options)
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]), kubeconfig=kubeconfig)
         if scope == "ports":

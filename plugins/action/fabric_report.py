@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import report
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import narrow, report
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, counts, outcome, summary
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import read_limit
@@ -47,7 +47,9 @@ class ActionModule(ControllerAction):
         for name in ("rdma_bandwidth", "rdma_latency"):
             read_limit(name, options[name])
         expect = Expect(**{name: options[name] for name in Expect._fields})
-        checks = check_fabric(plan, probe, expect)
+        nodes, before = options["nodes"], options["before"]
+        checks = narrow.about_nodes(check_fabric(narrow.narrow_plan(plan, nodes), probe, expect), nodes)
+        worse = narrow.regressions(checks, before) if before and probe["probed"] else []
         head = Head(
             time=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=probe.get("seconds", 0),
@@ -61,6 +63,7 @@ class ActionModule(ControllerAction):
         return {
             "changed": False,
             "checks": [report.as_dict(check) for check in checks],
+            "regressions": [report.as_dict(check) for check in worse],
             "outcome": outcome(checks),
             "failed_checks": counts(checks)[FAILED],
             "unproven": [entry._asdict() for entry in report.missing(checks)],

@@ -42,13 +42,15 @@ options:
       - V(preflight) checks hosts and their NICs only, and writes no files.
       - V(ports) only says which ports each host has to reach of the others.
       - V(cluster) fails if O(cluster) is another one than that of O(hosts).
+      - V(upgrade) says which nodes of O(cluster) an upgrade to O(kubernetes_version) takes, in which turns, and what
+        forbids it.
     type: str
-    choices: [plan, preflight, ports, cluster]
+    choices: [plan, preflight, ports, cluster, upgrade]
     default: plan
   cluster:
     description:
-      - The cluster that a kubeconfig leads to, for O(scope=cluster). V(kubeconfig) is where that is, V(ca) and V(nodes)
-        are those of M(ipu.fabric.network_operator_info).
+      - The cluster that a kubeconfig leads to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is where that
+        is, V(ca), V(version) and V(nodes) are those of M(ipu.fabric.network_operator_info).
       - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
     type: dict
     default: {}
@@ -85,6 +87,12 @@ options:
     description: Kubernetes release.
     type: str
     default: 1.35.4
+  upgrade:
+    description:
+      - Whether the plan is that of an upgrade. It is then no error that the cluster runs another release than
+        O(kubernetes_version).
+    type: bool
+    default: false
   cni:
     description: The pod network, V(calico), V(flannel) or V(none).
     type: str
@@ -245,12 +253,19 @@ ports:
   description: For each host its targets, as M(ipu.fabric.port_probe) takes them. Hosts without any are left out.
   returned: with O(scope=ports)
   type: dict
+upgrade:
+  description:
+    - V(control_planes) and V(workers) that are due, in their turns, V(done), the V(versions) and V(nodes) of all by
+      inventory name, and V(findings).
+    - V(begun) says that a control plane is done, V(marked) which of V(done) an interrupted upgrade has left cordoned.
+  returned: with O(scope=upgrade)
+  type: dict
 text:
   description: The plan for a terminal.
-  returned: with O(scope=plan) or O(scope=preflight)
+  returned: with O(scope=plan), O(scope=preflight) or O(scope=upgrade)
   type: str
 errors:
   description: Number of findings that are errors.
-  returned: with O(scope=plan) or O(scope=preflight)
+  returned: with O(scope=plan), O(scope=preflight) or O(scope=upgrade)
   type: int
 """

@@ -58,6 +58,13 @@ options:
     description: Seconds that a ping or an RDMA test between two pods may take.
     type: int
     default: 30
+  nodes:
+    description:
+      - Only probe these nodes, and on each network their neighbours, which they need for another end.
+      - Empty probes all.
+    type: list
+    elements: str
+    default: []
   max_pairs:
     description:
       - Up to this many pairs of nodes, all are tried on each network; beyond it, a ring and its diameters.
@@ -153,6 +160,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.probe import probe
 
@@ -162,7 +170,8 @@ def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
         reason = "check mode creates no pods, and proof needs them"
         return {"changed": False, "probe": {"probed": False, "reason": reason}}
     options = Options(**{name: module.params[name] for name in Options._fields})
-    return {"changed": False, "probe": probe(connect(module), module.params["plan"], options)}
+    plan = narrow_plan(module.params["plan"], module.params["nodes"])
+    return {"changed": False, "probe": probe(connect(module), plan, options)}
 
 
 def main() -> None:
@@ -173,6 +182,7 @@ def main() -> None:
         rdma_image={"type": "str", "default": "nvcr.io/nvidia/doca/doca:3.3.0-full-rt-host"},
         timeout={"type": "int", "default": 300},
         command_timeout={"type": "int", "default": 30},
+        nodes={"type": "list", "elements": "str", "default": []},
         max_pairs={"type": "int", "default": 100},
         forks={"type": "int", "default": 32},
         ipu={"type": "bool", "default": True},

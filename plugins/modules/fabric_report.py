@@ -78,6 +78,17 @@ options:
     description: The partition that M(ipu.fabric.fabric_probe) used for C(gc-hosttraffictest), if any.
     type: str
     default: ""
+  nodes:
+    description:
+      - The nodes that M(ipu.fabric.fabric_probe) probed, if not all. Only their checks count, and those of the cluster.
+    type: list
+    elements: str
+    default: []
+  before:
+    description: RV(checks) of a report before. RV(regressions) compares with it.
+    type: list
+    elements: dict
+    default: []
   allow_unproven:
     description: Names of checks that the site accepts unproven. They count as V(accepted).
     type: list
@@ -141,6 +152,13 @@ checks:
       network: rdma-net
       expected: "9000"
       seen: "9000"
+regressions:
+  description:
+    - With O(before), checks that passed then and do not pass now, and failures of what was not checked then.
+    - What had failed, or was unproven, is no regression.
+  returned: success
+  type: list
+  elements: dict
 outcome:
   description:
     - V(failed) when a check failed, else V(unproven) when one is unproven, else V(proved). In check mode V(not run).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubeadm
-short_description: Initialise a cluster, join hosts to it, create join tokens
+short_description: Initialise a cluster, join hosts to it, upgrade them, create join tokens
 version_added: 0.1.0
 description:
   - Runs C(kubeadm init) or C(kubeadm join), once. A host that is a member is never changed.
@@ -32,11 +32,13 @@ options:
   command:
     description:
       - V(init) makes the host the first control plane, V(join) joins it to a cluster.
+      - V(upgrade) takes the pods of a control plane, and the configuration of the node's kubelet, to O(version), by the
+        C(kubeadm) of that version. The kubelet itself is for its package. A node whose kubelet runs O(version) is done.
       - V(images) only pulls O(images) with containerd's C(ctr), so that a later V(init) or V(join) finds them.
       - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
         With O(state=absent) it deletes the token of O(discovery).
     type: str
-    choices: [init, join, images, token]
+    choices: [init, join, upgrade, images, token]
     required: true
   node_name:
     description: Name of the node. Empty is the host name in lower case.
@@ -97,8 +99,14 @@ options:
     type: bool
     default: false
   version:
-    description: Kubernetes version of the cluster, for O(command=token).
+    description: Kubernetes version of the cluster, for O(command=token), or to upgrade to, for O(command=upgrade).
     type: str
+  first:
+    description:
+      - Whether O(command=upgrade) upgrades the cluster too, which is for the first of its control planes
+        (C(kubeadm upgrade apply)). The others, and workers, follow (C(kubeadm upgrade node)).
+    type: bool
+    default: false
   lock_timeout:
     description: Seconds to wait for another kubeadm.
     type: int
@@ -137,6 +145,16 @@ EXAMPLES = r"""
       - apiVersion: kubeadm.k8s.io/v1beta4
         kind: JoinConfiguration
     discovery: "{{ result.discovery }}"
+
+- name: Upgrade the first control plane
+  ipu.fabric.kubeadm:
+    command: upgrade
+    control_plane: true
+    first: true
+    version: 1.36.3
+    documents:
+      - apiVersion: kubeadm.k8s.io/v1beta4
+        kind: UpgradeConfiguration
 
 - name: Delete the token when the workers have joined
   ipu.fabric.kubeadm:
@@ -178,10 +196,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import 
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import manage_token
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import upgrade_host
 
 COMMANDS = {
     "init": lambda module: Init(module).apply(),
     "join": lambda module: Join(module).apply(),
+    "upgrade": upgrade_host,
     "images": pull_images,
     "token": manage_token,
 }
@@ -196,7 +216,7 @@ DISCOVERY_OPTIONS = {
 def main() -> None:
     run_module(
         {
-            "command": {"type": "str", "choices": ["init", "join", "images", "token"], "required": True},
+            "command": {"type": "str", "choices": ["init", "join", "upgrade", "images", "token"], "required": True},
             "node_name": {"type": "str", "default": ""},
             "control_plane": {"type": "bool", "default": False},
             "documents": {"type": "list", "elements": "dict", "default": []},
@@ -206,12 +226,14 @@ def main() -> None:
             "ttl": {"type": "str", "default": "30m0s"},
             "certificates": {"type": "bool", "default": False},
             "version": {"type": "str"},
+            "first": {"type": "bool", "default": False},
             "lock_timeout": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 1800},
         },
         lambda module: COMMANDS[module.params["command"]](module),
         required_if=[
             ("command", "join", ["discovery"]),
+            ("command", "upgrade", ["version"]),
             ("command", "token", ["version", "discovery"], True),
             ("state", "absent", ["discovery"]),
         ],

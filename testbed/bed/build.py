@@ -57,9 +57,9 @@ def requirements() -> None:
     need(NEEDED)
 
 
-def _www(target: Path, bin_dir: Path, debian: Path, calico_files: Path) -> None:
+def _www(target: Path, bin_dir: Path, debian: Path, calico_files: Path, next_dir: Path | None) -> None:
     """What the mirror serves over HTTP: apt repositories, charts, manifests, helm."""
-    packages.repositories(target / "apt", bin_dir, debian / "runc.deb")
+    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", next_dir)
     for chart in sorted((programs.STANDINS / "charts").glob("*")):
         repository = target / "charts" / chart.name.rpartition("-")[0]
         repository.mkdir(parents=True, exist_ok=True)
@@ -85,10 +85,12 @@ def _registry(
     calico_files: Path,
     standins: Path,
     trees: dict[str, list[Path]],
+    next_dir: Path | None,
 ) -> None:
     """The images that the mirror serves."""
     wanted = [
         *images.kubernetes_images(bin_dir, groups["pause"]),
+        *(images.next_images(next_dir, bin_dir, groups["pause"]) if next_dir else []),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
         *images.calico_images(groups["calico"], calico_files, groups["cni"], standins),
         *images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"]),
@@ -96,8 +98,8 @@ def _registry(
     images.fill(target, bin_dir / "registry", wanted, trees)
 
 
-def build() -> Parts:
-    """Build what is missing. Safe to run side by side and to kill."""
+def build(next_release: bool = False) -> Parts:
+    """Build what is missing, and on demand the next release of Kubernetes. Safe to run side by side and to kill."""
     requirements()
     with ThreadPoolExecutor(3) as pool:
         # They wait for the network mostly, so they fit beside the compiler.
@@ -109,11 +111,13 @@ def build() -> Parts:
         standins, calico_files = programs.standins(), programs.calico_files()
         debian, mpi, calico, rdma = debian_trees.result()
     bin_dir = programs.binaries(groups)
+    next_dir = programs.group(programs.NEXT) if next_release else None
+    more = [next_dir.name] if next_dir else []
     served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
         "www",
-        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, calico_files.name, *served),
-        lambda target: _www(target, bin_dir, debian, calico_files),
+        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, calico_files.name, *served, *more),
+        lambda target: _www(target, bin_dir, debian, calico_files, next_dir),
     )
     contents = (groups[name] for name in ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp"))
     made_of = (bin_dir, *contents, standins, calico_files, debian, mpi, calico, rdma)
@@ -126,8 +130,8 @@ def build() -> Parts:
     }
     registry = stored(
         "registry",
-        digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json"),
-        lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers),
+        digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json", *more),
+        lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers, next_dir),
     )
     parts = Parts(bin_dir, standins, debian, mpi, rdma, calico, calico_files, registry, www)
     for name in ("tools", "host"):

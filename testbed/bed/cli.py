@@ -32,6 +32,10 @@ def _parser() -> argparse.ArgumentParser:
         "control-planes", help="1, or 3 behind a load balancer; replaces all hosts with fresh ones"
     )
     planes.add_argument("count", type=int, choices=(1, 3))
+    releases = commands.add_parser(
+        "kubernetes", help="1, or 2 releases of Kubernetes in the mirror; the second one is built for it"
+    )
+    releases.add_argument("count", type=int, choices=(1, 2))
     more = commands.add_parser("workers", help="worker nodes with RDMA, virtual machines: 1 or 2; 0 ends them")
     more.add_argument("count", type=int, choices=range(len(hosts.WORKERS) + 1))
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
@@ -59,13 +63,15 @@ def _build(arguments: argparse.Namespace) -> None:
 def _start(arguments: argparse.Namespace) -> None:
     testbed = hosts.testbed()
     with lock("store", shared=True):  # until the testbed has written down what it uses
-        parts = build()
+        if arguments.command == "kubernetes":
+            testbed.set_kubernetes_releases(arguments.count)
+        parts = build(testbed.has_next_release)
         if arguments.command == "control-planes":
             testbed.set_control_planes(arguments.count)
         if arguments.command == "workers":
             workers.down(testbed, *list(hosts.WORKERS)[arguments.count :])
             testbed.set_workers(arguments.count)
-        if arguments.command in ("up", "workers"):
+        if arguments.command in ("up", "workers", "kubernetes"):
             testbed.up(parts)
         else:
             named = getattr(arguments, "hosts", [])
@@ -105,6 +111,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "up": _start,
     "reset": _start,
     "control-planes": _start,
+    "kubernetes": _start,
     "workers": _start,
     "down": _down,
     "status": _status,

@@ -100,6 +100,11 @@ class Testbed:
         return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 else ""
 
     @property
+    def has_next_release(self) -> bool:
+        """Whether the mirror has the next release of Kubernetes too."""
+        return (self.state / "kubernetes-next").exists()
+
+    @property
     def rails(self) -> int:
         kept = self.state / "rails"
         return int(kept.read_text()) if kept.exists() else 1
@@ -343,6 +348,13 @@ class Testbed:
             self.state.mkdir(parents=True, exist_ok=True)
             kept = self.state / "control-planes"
             kept.write_text(f"{count}\n") if count > 1 else kept.unlink(missing_ok=True)
+
+    def set_kubernetes_releases(self, count: int) -> None:
+        """One release of Kubernetes in the mirror, or two."""
+        with lock(f"testbed-{self.number}"):
+            self.state.mkdir(parents=True, exist_ok=True)
+            kept = self.state / "kubernetes-next"
+            kept.touch() if count > 1 else kept.unlink(missing_ok=True)
 
     def set_workers(self, count: int) -> None:
         self.state.mkdir(parents=True, exist_ok=True)

@@ -56,7 +56,8 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
         elif name == "coredns":
             images.append(Image(reference, {"coredns": bin_dir / "coredns"}, ["/coredns"]))
         elif name == "etcd":
-            images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in ("etcd", "etcdctl")}))
+            tools = ("etcd", "etcdctl", "etcdutl")
+            images.append(Image(reference, {f"usr/local/bin/{tool}": bin_dir / tool for tool in tools}))
         else:
             base = "tools" if name == "kube-proxy" else "scratch"
             images.append(Image(reference, {f"usr/local/bin/{name}": bin_dir / name}, base=base))
@@ -64,6 +65,22 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
     for other in (image.reference for image in images if "/coredns:" in image.reference or "/etcd:" in image.reference):
         if other.rpartition("/")[2] not in built:
             raise ProblemError(f"kubeadm wants {other}, programs/ builds {', '.join(built)}: change the go.mod there")
+    return images
+
+
+def next_images(next_dir: Path, bin_dir: Path, pause: Path) -> list[Image]:
+    """What the next release's kubeadm asks for. etcd and CoreDNS are those of the first release, by other tags."""
+    release = f"v{programs.KUBERNETES_NEXT}"
+    wanted = output(next_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
+    others = {image.repository: image for image in kubernetes_images(bin_dir, pause)}
+    images = []
+    for reference in wanted.split():
+        other = others[Image(reference, {}).repository]
+        files = {
+            place: next_dir / path.name if (next_dir / path.name).exists() else path
+            for place, path in other.files.items()
+        }
+        images.append(Image(reference, files, other.entrypoint, other.base))
     return images
 
 

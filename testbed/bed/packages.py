@@ -111,8 +111,8 @@ def _package(target: Path, name: str, version: str, files: Contents, depends: st
         run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, archive)
 
 
-def _kubernetes(target: Path, bin_dir: Path) -> None:
-    release, units = f"{programs.KUBERNETES}-1.1", "usr/lib/systemd/system"
+def _kubernetes(target: Path, bin_dir: Path, version: str) -> None:
+    release, units = f"{version}-1.1", "usr/lib/systemd/system"
     kubelet: Contents = {"usr/bin/kubelet": bin_dir / "kubelet", f"{units}/kubelet.service": KUBELET_UNIT}
     needs = "iptables (>= 1.4.21), kubernetes-cni (>= 1.2.0), iproute2, mount, util-linux"
     _package(target, "kubelet", release, kubelet, depends=needs)
@@ -122,10 +122,13 @@ def _kubernetes(target: Path, bin_dir: Path) -> None:
     }
     _package(target, "kubeadm", release, kubeadm, depends="cri-tools (>= 1.30.0)")
     _package(target, "kubectl", release, {"usr/bin/kubectl": bin_dir / "kubectl"})
+    minor = version.rpartition(".")[0]
+    _package(target, "cri-tools", f"{minor}.0-1.1", {"usr/bin/crictl": CRICTL})
+
+
+def _cni(target: Path) -> None:
     plugins = {f"opt/cni/bin/{plugin.name}": plugin for plugin in programs.group("cni").iterdir()}
     _package(target, "kubernetes-cni", f"{programs.CNI}-1.1", plugins)
-    minor = programs.KUBERNETES.rpartition(".")[0]
-    _package(target, "cri-tools", f"{minor}.0-1.1", {"usr/bin/crictl": CRICTL})
 
 
 def _containerd(target: Path, bin_dir: Path, runc: Path) -> None:
@@ -150,16 +153,20 @@ def _sign(directory: Path, home: str, *release_options: str) -> None:
     run(*gpg, "--output", directory / "Release.gpg", "--armor", "--detach-sign", directory / "Release")
 
 
-def repositories(target: Path, bin_dir: Path, runc: Path) -> None:
+def repositories(target: Path, bin_dir: Path, runc: Path, next_dir: Path | None) -> None:
     """Fill target/kubernetes (suite `/`) and target/containerd (dists/bookworm/stable), with their key files.
 
-    The signing key is thrown away when the last signature is made."""
+    `next_dir` has the programs of the next release of Kubernetes, for a repository with both. The signing key is thrown
+    away when the last signature is made."""
     flat, pool = target / "kubernetes", target / "containerd"
     pooled = pool / "dists/bookworm/pool/stable/amd64"
     index = pool / "dists/bookworm/stable/binary-amd64"
     for directory in (flat, pooled, index):
         directory.mkdir(parents=True)
-    _kubernetes(flat, bin_dir)
+    _kubernetes(flat, bin_dir, programs.KUBERNETES)
+    if next_dir:
+        _kubernetes(flat, next_dir, programs.KUBERNETES_NEXT)
+    _cni(flat)
     _containerd(pooled, bin_dir, runc)
     (flat / "Packages").write_text(output("apt-ftparchive", "packages", ".", cwd=flat) + "\n")
     (index / "Packages").write_text(output("apt-ftparchive", "packages", "dists/bookworm/pool", cwd=pool) + "\n")

@@ -30,6 +30,9 @@ def version(group: str, module: str) -> str:
 
 
 KUBERNETES = version("kubernetes", "k8s.io/kubernetes")
+# The release after it, for upgrades. It is built on demand.
+NEXT = "kubernetes-next"
+KUBERNETES_NEXT = version(NEXT, "k8s.io/kubernetes")
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
 CNI = version("cni", "github.com/containernetworking/plugins")
 ETCD = version("etcd", "go.etcd.io/etcd/server/v3")
@@ -41,15 +44,22 @@ CALICO = "3.31.0"  # its module has no versions: go.mod pins the release's commi
 CALICO_FILES = ("manifests/operator-crds.yaml", "manifests/tigera-operator.yaml", "node/filesystem")
 
 
+def _kubernetes_stamps(release: str) -> dict[str, str]:
+    place = "k8s.io/component-base/version"
+    major, minor, _patch = release.split(".")
+    return {
+        f"{place}.gitVersion": f"v{release}",
+        f"{place}.gitMajor": major,
+        f"{place}.gitMinor": minor,
+        f"{place}.gitTreeState": "clean",
+    }
+
+
 def _link_flags(group: str) -> str:
     """Releases are stamped in by the linker."""
     stamps = {
-        "kubernetes": {
-            "k8s.io/component-base/version.gitVersion": f"v{KUBERNETES}",
-            "k8s.io/component-base/version.gitMajor": KUBERNETES.split(".")[0],
-            "k8s.io/component-base/version.gitMinor": KUBERNETES.split(".")[1],
-            "k8s.io/component-base/version.gitTreeState": "clean",
-        },
+        "kubernetes": _kubernetes_stamps(KUBERNETES),
+        NEXT: _kubernetes_stamps(KUBERNETES_NEXT),
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
         "flannel": {"github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}"},
         "helm": {"helm.sh/helm/v3/internal/version.version": f"v{HELM}"},

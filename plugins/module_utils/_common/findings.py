@@ -52,6 +52,8 @@ ALLOWABLE: t.Dict[str, str] = {
     "unique-mac": "no two hosts have the same MAC",
     "unique-machine-id": "no two hosts have the same machine-id",
     "unobserved": "every host could be observed",
+    "upgrade-nodes": "every node of the cluster that is upgraded is in the inventory",
+    "upgrade-ready": "every node is Ready before an upgrade",
     "vipu": "every IPU host knows its V-IPU controller",
 }
 # Without these there is no plan, or it can't be applied: allowing them would not help.
@@ -75,6 +77,8 @@ REQUIRED: t.Dict[str, str] = {
     "spiderpool-version": "Spiderpool's release is known",
     "stack": "the stack that makes the fabric networks is one that the roles know",
     "subnet": "the network has addresses for its pods",
+    "upgrade-skew": "kubelets are not newer than the API server, nor more than three minor releases older",
+    "upgrade-step": "an upgrade goes one minor release up",
     "vipu-address": "pods can reach the V-IPU controller's address",
 }
 CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}

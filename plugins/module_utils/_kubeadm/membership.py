@@ -53,11 +53,24 @@ class NodeSpec(t.TypedDict, total=False):
     taints: t.List[Taint]
 
 
+class NodeSystemInfo(t.TypedDict, total=False):
+    """The part of a node's own report that is read."""
+
+    kubeletVersion: str  # of the kubelet that runs
+
+
+class NodeStatus(t.TypedDict, total=False):
+    """The part of a node's status that is read."""
+
+    nodeInfo: NodeSystemInfo
+
+
 class Node(t.TypedDict, total=False):
     """What the API says of this host; empty when it knows no such node."""
 
     metadata: NodeMetadata
     spec: NodeSpec
+    status: NodeStatus
 
 
 class Membership(t.TypedDict):

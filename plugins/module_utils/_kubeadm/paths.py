@@ -8,6 +8,7 @@ from __future__ import annotations
 KUBERNETES = "/etc/kubernetes"
 ADMIN = f"{KUBERNETES}/admin.conf"
 KUBELET = f"{KUBERNETES}/kubelet.conf"
+MANIFESTS = f"{KUBERNETES}/manifests"
 # Any of these shows that a host is, was or was about to become a node.
 TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{KUBERNETES}/manifests/kube-apiserver.yaml")
 # Without these, no host of the cluster is believed any more.

@@ -26,6 +26,7 @@ class Settings:
     allow: t.Sequence[str]  # names of checks
     manage_kubernetes: bool
     kubernetes_version: str
+    upgrade: bool  # the cluster that is there may run an older one
     cni: str
     calico_version: str
     pod_cidr: str  # one CIDR, or one of each family with a comma between

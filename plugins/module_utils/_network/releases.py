@@ -28,6 +28,8 @@ CALICOS = {
     "3.32.0": "1.42.0",
     "3.32.1": "1.42.3",
 }
+# The newest Kubernetes that its makers test each line of Calico with. Newer ones may work.
+_CALICO_KUBERNETES: t.Dict[Version, Version] = {(3, 31): (1, 35), (3, 32): (1, 36)}
 # What its operator runs on Linux for the Installation of the role kubernetes.
 _CALICO_IMAGES = ("node", "cni", "typha", "kube-controllers", "pod2daemon-flexvol", "csi", "node-driver-registrar")
 # flannel's release, and that of its CNI plugin, as in the defaults of the role kubernetes.
@@ -295,9 +297,24 @@ def _check_cni_and_stack(request: ReleaseRequest, findings: Findings) -> None:
         findings.error("cni", [], "There is no such pod network.", seen, step)
     if request.cni == "calico":
         _check_known("Calico", "calico-version", request.calico, tuple(CALICOS), findings)
+        _check_calico_range(request, findings)
     if request.stack not in STACKS:
         seen, step = f"fabric_stack is '{request.stack}'", f"Use {' or '.join(STACKS)}."
         findings.error("stack", [], "There is no such stack for fabric networks.", seen, step)
+
+
+def _check_calico_range(request: ReleaseRequest, findings: Findings) -> None:
+    kubernetes, line = parse(request.kubernetes)[:2], parse(request.calico)[:2]
+    newest = _CALICO_KUBERNETES.get(line, kubernetes)
+    if request.managed and kubernetes > newest:
+        fit = [show(other) for other, tested in _CALICO_KUBERNETES.items() if kubernetes <= tested]
+        findings.warning(
+            "calico-version",
+            [],
+            f"Calico {show(line)} is not tested with Kubernetes {show(kubernetes)} by its makers.",
+            f"the newest that they test it with is {show(newest)}",
+            f"Take a release of Calico {fit[0]} first." if fit else "Look for a newer Calico, or test it yourself.",
+        )
 
 
 def _check_ipu_operator(request: ReleaseRequest, findings: Findings) -> None:

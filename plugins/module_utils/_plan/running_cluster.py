@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
@@ -75,7 +76,8 @@ def check_running(
         return
     _check_kubeconfig(settings, running, findings)
     if settings.manage_kubernetes:
-        _check_version(settings, hosts, running, findings)
+        if not settings.upgrade:  # its plan compares versions
+            _check_version(settings, hosts, running, findings)
         _check_pod_network(settings, running, findings)
         _check_cidr("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"], running, findings)
         _check_cidr("fabric_service_cidr", settings.service_cidr, running.facts["service_cidr"], running, findings)
@@ -88,10 +90,12 @@ def _check_version(settings: Settings, hosts: Hosts, running: Running, findings:
         findings.error(
             "cluster-version",
             [running.host],
-            "The cluster runs another Kubernetes, and no role upgrades it.",
+            "The cluster runs another Kubernetes, and site does not upgrade it.",
             f"fabric_kubernetes_version is {settings.kubernetes_version}; "
             f"the API server of {running.host} runs {version}",
-            f"Set fabric_kubernetes_version to {version}, or upgrade the cluster with kubeadm first.",
+            f"Run ipu.fabric.upgrade, or set fabric_kubernetes_version to {version}."
+            if parse(settings.kubernetes_version) > parse(version)
+            else f"Set fabric_kubernetes_version to {version}. No role goes back to an older one.",
         )
     for name, host in hosts.items():
         if not host.facts or host.observation.get("recalled") or not host.facts["kubelet"]["server"]:
@@ -101,9 +105,9 @@ def _check_version(settings: Settings, hosts: Hosts, running: Running, findings:
             findings.error(
                 "node-version",
                 [name],
-                "A node runs another Kubernetes than its cluster, and no role upgrades it.",
+                "A node runs another Kubernetes than its cluster, and site does not upgrade it.",
                 f"kubelet {kubelet or 'not found'}; the cluster runs {version}",
-                "Upgrade the node with kubeadm.",
+                "Run ipu.fabric.upgrade. It takes every node to fabric_kubernetes_version.",
             )
 
 

@@ -244,6 +244,32 @@ def test_workers_pull_the_newest_release_of_each_image(monkeypatch: pytest.Monke
     assert operators == ["nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"]
 
 
+def test_images_of_the_next_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its own programs; etcd and CoreDNS are those that are there, by the tags that its kubeadm asks for."""
+    monkeypatch.setattr(images, "output", lambda *_: "registry.k8s.io/kube-proxy:v1.36.3\nregistry.k8s.io/etcd:3.6.8-0")
+    old = {"kube-proxy": "v1.35.4", "etcd": "3.6.6-0"}
+    made = [
+        images.Image(f"registry.k8s.io/{name}:{tag}", {f"bin/{name}": tmp_path / "old" / name}, base=f"base of {name}")
+        for name, tag in old.items()
+    ]
+    monkeypatch.setattr(images, "kubernetes_images", lambda *_: made)
+    newer = tmp_path / "next"
+    newer.mkdir()
+    (newer / "kube-proxy").touch()
+    proxy, etcd = images.next_images(newer, tmp_path / "old", Path())
+    assert (proxy.reference, proxy.files, proxy.base) == (
+        "registry.k8s.io/kube-proxy:v1.36.3",
+        {"bin/kube-proxy": newer / "kube-proxy"},
+        "base of kube-proxy",
+    )
+    assert (etcd.reference, etcd.files) == ("registry.k8s.io/etcd:3.6.8-0", {"bin/etcd": tmp_path / "old" / "etcd"})
+
+
+def test_the_next_kubernetes_is_the_next_minor_release() -> None:
+    now, later = (release.split(".") for release in (programs.KUBERNETES, programs.KUBERNETES_NEXT))
+    assert int(later[1]) == int(now[1]) + 1
+
+
 @pytest.mark.parametrize(
     ("console", "fault"),
     [

@@ -141,7 +141,13 @@ def test_limits_are_auto_or_numbers(run: t.Callable[..., t.Any], option: str, te
 
 
 def test_every_expectation_of_a_site_is_an_option() -> None:
-    assert set(Expect._fields) == set(fabric_report.ActionModule.spec) - {"plan", "probe", "artifacts_dir"}
+    assert set(Expect._fields) == set(fabric_report.ActionModule.spec) - {
+        "plan",
+        "probe",
+        "artifacts_dir",
+        "nodes",
+        "before",
+    }
 
 
 def test_defaults_of_options_are_those_of_the_checks() -> None:

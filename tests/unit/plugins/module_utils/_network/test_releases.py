@@ -117,6 +117,23 @@ def test_each_release_of_calico_has_its_own_operator():
     assert {image.rpartition(":")[2] for image in images[1:]} == {"v3.31.0"}
 
 
+@pytest.mark.parametrize(
+    ("kubernetes", "calico", "step"),
+    [
+        ("1.35.4", "3.31.0", None),
+        ("1.36.3", "3.32.1", None),
+        ("1.36.3", "3.31.7", "Take a release of Calico 3.32 first."),
+        ("1.37.0", "3.32.1", "Look for a newer Calico, or test it yourself."),
+    ],
+)
+def test_a_kubernetes_that_calico_is_not_tested_with(kubernetes, calico, step):
+    findings = Findings(["kubernetes-range"])
+    request = release_table.ReleaseRequest(kubernetes, "26.4.1", "1.2.0", "auto", "calico", True, calico=calico)
+    release_table.choose_releases(request, findings)
+    found = [each for each in findings.as_list() if each["check"] == "calico-version"]
+    assert [(each["level"], each["next"]) for each in found] == ([("warning", step)] if step else [])
+
+
 def test_other_ipams_need_no_whereabouts():
     releases = resolve()[0]
     assert (releases["whereabouts"], releases["whereabouts_standalone"]) == ("", False)

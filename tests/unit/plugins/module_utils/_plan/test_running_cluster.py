@@ -103,7 +103,11 @@ def test_another_release():
     finding = reported["cluster-version"]
     assert finding["hosts"] == ["cp1"]
     assert finding["seen"] == "fabric_kubernetes_version is 1.35.5; the API server of cp1 runs 1.35.4"
-    assert finding["next"].startswith("Set fabric_kubernetes_version to 1.35.4")
+    assert finding["next"] == "Run ipu.fabric.upgrade, or set fabric_kubernetes_version to 1.35.4."
+    older = errors(plan(finished(), kubernetes_version="1.35.3"))["cluster-version"]
+    assert older["next"].startswith("Set fabric_kubernetes_version to 1.35.4. No role goes back")
+    # Its own plan compares versions.
+    assert errors(plan(finished(), kubernetes_version="1.35.5", upgrade=True)) == {}
 
 
 def test_nodes_of_another_release():

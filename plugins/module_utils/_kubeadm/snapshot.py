@@ -1,0 +1,143 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Snapshots of etcd: taken, and proved to be whole."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import etcd_api
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+DIGEST = hashlib.sha256().digest_size  # etcd ends a snapshot with the SHA-256 of what comes before
+PAGE = 512  # a database is a multiple of this: one with a digest behind it is not
+BLOCK = 1 << 20
+
+
+class Snapshot(t.TypedDict):
+    """A snapshot that is whole."""
+
+    path: str
+    bytes: int
+    sha256: str  # of the whole file, as sha256sum prints it
+
+
+class Member(t.TypedDict):
+    """A member of the cluster that a snapshot is of."""
+
+    name: str  # empty while it has not started
+    id: str  # as etcdctl prints it
+    peer_urls: t.List[str]
+
+
+def describe_member(member: etcd_api.Member) -> Member:
+    return {
+        "name": member.get("name", ""),
+        "id": f"{int(member['ID']):x}",
+        "peer_urls": sorted(member.get("peerURLs") or []),
+    }
+
+
+def broken(path: str, seen: str) -> FabricError:
+    return FabricError(
+        "The snapshot of etcd is not whole.",
+        f"{path} on {host_name()}",
+        seen,
+        "Take another one, from another control plane if it happens again; to restore, take another backup.",
+    )
+
+
+def check_snapshot(path: str) -> Snapshot:
+    """Prove by its own digest that a snapshot is whole."""
+    size = os.path.getsize(path)
+    if size <= DIGEST or size % PAGE != DIGEST:
+        raise broken(path, f"{size} bytes, where a database and a digest of {DIGEST} bytes should be")
+    body, whole, left = hashlib.sha256(), hashlib.sha256(), size - DIGEST
+    with open(path, "rb") as file:
+        while left:
+            block = file.read(min(BLOCK, left))
+            if not block:
+                raise broken(path, "it became shorter while it was read")
+            body.update(block)
+            whole.update(block)
+            left -= len(block)
+        digest = file.read(DIGEST)
+        whole.update(digest)
+    if digest != body.digest():
+        raise broken(path, f"its digest is {digest.hex()}, its data have {body.hexdigest()}")
+    return {"path": path, "bytes": size, "sha256": whole.hexdigest()}
+
+
+def check_destination(path: str, size: int) -> None:
+    """Refuse before anything is written."""
+    directory = os.path.dirname(path)
+    seen = ""
+    if not os.path.isabs(path) or os.path.normpath(path) != path:
+        seen = "not an absolute path in its shortest form"
+    elif os.path.lexists(path):
+        seen = "there is a file of that name"
+    elif not os.path.isdir(directory):
+        seen = f"there is no directory {directory}"
+    else:
+        free = os.statvfs(directory)
+        if free.f_bavail * free.f_frsize < size:
+            seen = f"{free.f_bavail * free.f_frsize} bytes are free there, and etcd has {size}"
+    if seen:
+        raise FabricError(
+            "The snapshot of etcd needs a new file, and room for it.",
+            f"{path} on {host_name()}",
+            seen,
+            "Name another path. Nothing was written.",
+        )
+
+
+def receive(path: str, timeout: int) -> None:
+    """Write a snapshot as it comes. Root alone reads it: all secrets of the cluster are in it."""
+    give_up = time.monotonic() + timeout
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        for part in etcd_api.stream("/v3/maintenance/snapshot"):
+            if time.monotonic() > give_up:
+                raise etcd_api.failed(f"the snapshot did not end within {timeout} s")
+            file.write(base64.b64decode(part.get("blob", "")))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def take_snapshot(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.etcd_snapshot)."""
+    path: str = module.params["path"]
+    status = etcd_api.ask("/v3/maintenance/status")
+    # Also without a majority: a snapshot can then be all that is left.
+    members = etcd_api.ask("/v3/cluster/member/list", {"linearizable": False})["members"]
+    check_destination(path, int(status["dbSize"]))
+    facts = {
+        "path": path,
+        "etcd_version": status["version"],
+        "cluster_id": f"{int(status['header']['cluster_id']):x}",
+        "revision": int(status["header"]["revision"]),
+        "members": sorted((describe_member(member) for member in members), key=lambda member: member["name"]),
+    }
+    if module.check_mode:
+        return outcome({}, facts, bytes=int(status["dbSize"]) + DIGEST, sha256="", **facts)
+    part = f"{path}.part"
+    try:
+        if os.path.lexists(part):  # of a run that was killed
+            os.remove(part)
+        receive(part, module.params["timeout"])
+        snapshot = check_snapshot(part)
+        os.rename(part, path)
+    finally:
+        if os.path.lexists(part):
+            os.remove(part)
+    facts.update(snapshot, path=path)
+    return outcome({}, facts, **facts)

@@ -1,0 +1,83 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kubeadm upgrade: the control plane's own pods, and the kubelet's configuration. kubeadm repeats it without harm.
+
+The kubelet is restarted in its new release after that. So a node whose kubelet runs the release is done, and one whose
+kubelet does not is not, wherever a run was interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import find_node, host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm, config_file
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NEXT_STEP = "Fix what kubeadm reports (crictl ps and journalctl -u kubelet say more). Then run again: it goes on here."
+
+
+class NodeRelease(t.TypedDict):
+    """What of a node kubeadm upgrade changes."""
+
+    components: t.Dict[str, str]  # release of each static pod; empty on workers
+    configuration: str  # release that the kubelet's configuration is of
+
+
+def image_release(manifest: str) -> str:
+    """The tag of the first image in a manifest, without v."""
+    match = re.search(r"^\s*(?:- )?image: *\S+?:v?([^\s:/@]+)(?:@\S+)?\s*$", manifest, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> NodeRelease:
+    lookup = find_node(module, node_name)
+    if not lookup.node:
+        raise FabricError(
+            "Only a node of a cluster can be upgraded.",
+            host_name(),
+            lookup.error or "the cluster knows no such node",
+            "Run ipu.fabric.site to have it join, or start its API server.",
+        )
+    kubelet = lookup.node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", "")
+    components = {}
+    if control_plane:
+        components = {
+            name: image_release(read_text(os.path.join(paths.MANIFESTS, f"{name}.yaml"))) for name in COMPONENTS
+        }
+    return {"components": components, "configuration": kubelet.lstrip("v")}
+
+
+def compare(module: AnsibleModule) -> t.Tuple[NodeRelease, NodeRelease]:
+    """The node as it is, and as it is wanted."""
+    params = module.params
+    before = read_release(module, params["node_name"] or host_name(), params["control_plane"])
+    components = dict.fromkeys(before["components"], params["version"])
+    return before, {"components": components, "configuration": params["version"]}
+
+
+def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
+    """Body of the command `upgrade`."""
+    params = module.params
+    if module.check_mode:
+        return outcome(*compare(module))
+    command = ["apply", f"v{params['version']}", "--yes"] if params["first"] else ["node"]
+    # A kubeadm that outlived its run is waited for.
+    with hold_lock(params["lock_timeout"]) as lock:
+        before, after = compare(module)
+        if before != after:
+            with config_file(params["documents"]) as config:
+                kubeadm = Kubeadm(module, lock)
+                kubeadm.validate(config)
+                kubeadm.run("upgrade", *command, f"--config={config}", next_step=NEXT_STEP)
+    return outcome(before, after)

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of an upgrade: which nodes of the cluster are due, in which order, and what forbids it."""
+
+from __future__ import annotations
+
+import textwrap
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster, SeenNode, Upgrade
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse, show
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, place_hosts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import NAMES, ROWS, WIDTH, finding_lines, table
+
+# How many minor releases a kubelet may be behind the API server. It is never ahead of it.
+KUBELET_SKEW = 3
+# The label of the role drain: a node that an interrupted upgrade has left is not expected to be well.
+MARK = "ipu.fabric/cordoned"
+
+
+def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, allow: t.Sequence[str]) -> Upgrade:
+    """From the cluster's nodes as the API has them to `wanted`."""
+    findings = Findings(allow)
+    hosts, nodes = place_hosts(observations), {node["name"]: node for node in cluster["nodes"]}
+    servers = _api_versions(hosts, cluster)
+    members = {name: nodes[host.node] for name, host in hosts.items() if host.node in nodes}
+    _check_step(wanted, servers, findings)
+    _check_nodes(hosts, nodes, findings)
+    _check_ready(members, findings)
+    _check_skew(members, wanted, findings)
+    due = [name for name, node in members.items() if node["version"] != wanted]
+    planes = [name for name in due if "control_plane" in hosts[name].roles]
+    done = [name for name, node in members.items() if name not in due]
+    begun = any("control_plane" in hosts[name].roles for name in done)
+    return {
+        "to": wanted,
+        "servers": sorted(servers, key=parse),
+        # What an interrupted run was at comes first.
+        "control_planes": sorted(planes, key=lambda name: not _is_marked(members[name])),
+        "workers": sorted([name for name in due if name not in planes], key=lambda name: not _is_marked(members[name])),
+        "done": done,
+        "begun": begun,
+        "marked": [name for name in done if _is_marked(members[name])],
+        "versions": {name: node["version"] for name, node in members.items()},
+        "nodes": {name: node["name"] for name, node in members.items()},
+        "findings": findings.as_list(),
+    }
+
+
+def _api_versions(hosts: Hosts, cluster: SeenCluster) -> t.Set[str]:
+    seen = {host.facts["cluster"]["version"] for host in hosts.values() if host.facts}
+    return {version for version in [*seen, cluster["version"]] if version}
+
+
+def _is_marked(node: SeenNode) -> bool:
+    return MARK in node["own_labels"]
+
+
+def _check_step(wanted: str, servers: t.Set[str], findings: Findings) -> None:
+    """One minor release at a time, and never back."""
+    if not parse(wanted):
+        return  # a finding of the plan itself
+    if not servers:
+        findings.error(
+            "upgrade-step",
+            [],
+            "There is no cluster to upgrade.",
+            "no API server says its version",
+            "Run ipu.fabric.site to make one; if there is one, start its API server.",
+        )
+        return
+    oldest, newest, target = (parse(version) for version in (min(servers, key=parse), max(servers, key=parse), wanted))
+    seen = f"fabric_kubernetes_version is {wanted}; the API servers run {', '.join(sorted(servers, key=parse))}"
+    if target < newest:
+        findings.error(
+            "upgrade-step",
+            [],
+            "A cluster does not go back to an older Kubernetes.",
+            seen,
+            f"Set fabric_kubernetes_version to {show(newest)} or later.",
+        )
+    elif target[0] != oldest[0] or target[1] > oldest[1] + 1:
+        findings.error(
+            "upgrade-step",
+            [],
+            "Kubernetes is upgraded by one minor release at a time.",
+            seen,
+            f"Upgrade to a release of {oldest[0]}.{oldest[1] + 1} first: set fabric_kubernetes_version to that.",
+        )
+
+
+def _check_nodes(hosts: Hosts, nodes: t.Mapping[str, SeenNode], findings: Findings) -> None:
+    """Nodes without a host would stay as they are, hosts without a node are for `site`."""
+    known = {host.node for host in hosts.values()}
+    strangers = [name for name in nodes if name not in known]
+    if strangers:
+        findings.error(
+            "upgrade-nodes",
+            [],
+            "Every node of the cluster is in the inventory: others would stay at their release.",
+            f"not in it: {shorten_list(strangers, NAMES)}",
+            "Add these hosts to the inventory, or remove these nodes from the cluster.",
+        )
+    missing = [name for name, host in hosts.items() if host.node not in nodes]
+    if missing and nodes:
+        findings.warning(
+            "upgrade-nodes",
+            missing,
+            "A host of the inventory is no node of the cluster.",
+            "the cluster has no node of its name",
+            "It is left as it is. Run ipu.fabric.site to have it join, after the upgrade.",
+        )
+
+
+def _check_ready(members: t.Mapping[str, SeenNode], findings: Findings) -> None:
+    ill = [name for name, node in members.items() if not node["ready"] and not _is_marked(node)]
+    if ill:
+        findings.error(
+            "upgrade-ready",
+            ill,
+            "Every node is Ready before an upgrade: one that is not can't show whether it was harmed.",
+            "the node is not Ready",
+            "See kubectl describe node, journalctl -u kubelet there, and kubeadm certs check-expiration.",
+        )
+
+
+def _check_skew(members: t.Mapping[str, SeenNode], wanted: str, findings: Findings) -> None:
+    target = parse(wanted)
+    for name, node in members.items():
+        version = parse(node["version"])
+        if not version or not target:
+            continue  # a finding of the plan itself, or a kubelet that has not reported yet
+        if version > target:
+            findings.error(
+                "upgrade-skew",
+                [name],
+                "A kubelet is never newer than its API server.",
+                f"the kubelet runs {node['version']}, fabric_kubernetes_version is {wanted}",
+                f"Set fabric_kubernetes_version to {node['version']}.",
+            )
+        elif version[:2] < (target[0], target[1] - KUBELET_SKEW):
+            findings.error(
+                "upgrade-skew",
+                [name],
+                f"A kubelet is at most {KUBELET_SKEW} minor releases older than its API server.",
+                f"the kubelet runs {node['version']}, fabric_kubernetes_version is {wanted}",
+                f"Upgrade this node to {target[0]}.{target[1] - KUBELET_SKEW} or later first.",
+            )
+
+
+def upgrade_text(upgrade: Upgrade) -> str:
+    """The upgrade for a terminal: every node in its turn, from and to, and the findings."""
+    turns = [*((name, "control plane") for name in upgrade["control_planes"])]
+    turns += [*((name, "worker") for name in upgrade["workers"]), *((name, "done") for name in upgrade["done"])]
+    rows = [[name, upgrade["versions"][name], upgrade["to"], turn] for name, turn in turns]
+    due = len(upgrade["control_planes"]) + len(upgrade["workers"])
+    lines = [f"Upgrade to Kubernetes {upgrade['to']}: {due} of {len(rows)} nodes", ""]
+    lines += table(["host", "from", "to", "turn"], rows[:ROWS])
+    if len(rows) > ROWS:
+        lines.append(f"... and {len(rows) - ROWS} more hosts")
+    for finding in upgrade["findings"]:
+        lines.append("")
+        for line in finding_lines(finding):
+            lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The proof of some nodes, and how it compares with one before. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, PASSED, UNPROVEN
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import node_of
+
+Key = t.Tuple[str, str, t.Tuple[str, ...], str, str]
+
+
+def neighbours(names: t.Sequence[str], chosen: t.Set[str]) -> t.Set[str]:
+    """Of hosts on a network those beside the chosen ones, as in the ring of pairs; a path needs another end."""
+    ordered, found = sorted(names), set()
+    for place, name in enumerate(ordered):
+        if name in chosen:
+            found |= {ordered[place - 1], ordered[(place + 1) % len(ordered)]}
+    return found - chosen
+
+
+def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
+    """The plan of these nodes and of their neighbours on each network. All of it if no node is named."""
+    if not nodes:
+        return plan
+    chosen = {host for host, facts in plan["hosts"].items() if facts["node"] in nodes}
+    unknown = sorted(set(nodes) - {plan["hosts"][host]["node"] for host in chosen})
+    if unknown:
+        raise FabricError(
+            "Only nodes of the plan can be proved.",
+            "option nodes (verify_nodes)",
+            f"the plan has no node {', '.join(unknown)}",
+            "Give the names that kubectl get nodes shows, of hosts in the inventory.",
+        )
+    kept = set(chosen)
+    for network in plan["networks"]:
+        kept |= neighbours([host for host, facts in plan["hosts"].items() if network["name"] in facts["links"]], chosen)
+    networks = [
+        {**network, "hosts": [host for host in network["hosts"] if host in kept]} for network in plan["networks"]
+    ]
+    hosts = {host: facts for host, facts in plan["hosts"].items() if host in kept}
+    return t.cast(Plan, {**plan, "hosts": hosts, "networks": networks})
+
+
+def about_nodes(checks: t.Sequence[Check], nodes: t.Sequence[str]) -> t.List[Check]:
+    """The checks of these nodes, of pairs with one of them, and of the cluster. All if no node is named."""
+
+    def concerns(check: Check) -> bool:
+        named = {node_of(key) for key in (check.node, *check.pair) if key}
+        return not named or bool(named & set(nodes))
+
+    return [check for check in checks if not nodes or concerns(check)]
+
+
+def key_of(check: t.Mapping[str, t.Any]) -> Key:
+    """What was checked, in what a report says of a check."""
+    pair = tuple(check.get("pair") or ())
+    return check["check"], check.get("node") or "", pair, check.get("network") or "", check.get("subject") or ""
+
+
+def regressions(checks: t.Sequence[Check], before: t.Sequence[t.Mapping[str, t.Any]]) -> t.List[Check]:
+    """Checks that passed before and do not pass now, and failures of what was not checked before.
+
+    What failed before, or was unproven, is no regression.
+    """
+    statuses = {key_of(check): check["status"] for check in before}
+
+    def is_worse(check: Check) -> bool:
+        was = statuses.get(key_of(check._asdict()))
+        return (check.status == FAILED and was in (None, PASSED)) or (check.status == UNPROVEN and was == PASSED)
+
+    return [check for check in checks if is_worse(check)]

@@ -1,0 +1,199 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook upgrade on hosts that are only names: who is upgraded when, and what ends it."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Data, Outcome, play
+
+OLD, NEW = "1.35.4", "1.36.3"
+GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1", "w2", "w3"]}
+NAMES = ["cp1", "cp2", "w1", "w2", "w3"]
+
+
+class Cluster(Answers):
+    """Nodes with the release of their kubelets. `broken` fail kubeadm, `worse` the proof once they are upgraded."""
+
+    def fabric_plan(self, args: Data) -> Data:
+        nodes = self.state["nodes"]
+        if args.get("scope") == "cluster":
+            return {}
+        if args.get("scope") == "upgrade":
+            wanted = args["kubernetes_version"]
+            due = [name for name in nodes if nodes[name]["version"] != wanted]
+            upgrade = {
+                "control_planes": [name for name in due if name.startswith("cp")],
+                "workers": [name for name in due if name.startswith("w")],
+                "done": [name for name in nodes if name not in due],
+                "begun": any(name.startswith("cp") for name in nodes if name not in due),
+                "marked": [name for name in nodes if nodes[name]["marked"] and name not in due],
+                "nodes": {name: name for name in nodes},
+            }
+            return {"upgrade": upgrade, "text": "turns", "errors": 0}
+        hosts = {name: {"node": name, "address": "", "links": {}} for name in nodes}
+        plan = {"hosts": hosts, "releases": {"kubernetes": args["kubernetes_version"]}, "cluster": {}, "networks": []}
+        return {"plan": plan, "text": "plan", "errors": 0}
+
+    def delegated_module(self, args: Data) -> Data:
+        return {"hosts": {name: {} for name in args["hosts"]}}
+
+    def network_operator_info(self, args: Data) -> Data:
+        nodes = [{"name": name, **node} for name, node in self.state["nodes"].items()]
+        return {"present": True, "ca": "", "version": "1.35.4", "nodes": nodes}
+
+    def kubernetes_node_info(self, args: Data) -> Data:
+        node = {"name": self.host, "address": "", "distribution": "debian", "release": "bookworm"}
+        return {"node": {**node, "membership": "member", "images": ["registry.k8s.io/pause:3.10.1"]}}
+
+    def apt_packages(self, args: Data) -> Data:
+        return {"changed": True, "versions": {"containerd.io": "2.2.1"}}
+
+    def kubeadm(self, args: Data) -> Data:
+        if self.host in self.state["broken"]:
+            return {"failed": True, "msg": "kubeadm upgrade node failed"}
+        return {"changed": True}
+
+    def systemd_units(self, args: Data) -> Data:
+        if args["units"][-1].get("restart") == "always" and not self.check:
+            self.state["nodes"][self.host]["version"] = "1.36.3"
+        return {"stale": [], "changed": True}
+
+    def node_drain(self, args: Data) -> Data:
+        drained, name = args.get("state") != "uncordoned", args["name"]
+        if drained and name in self.state["blocked"]:
+            return {"failed": True, "msg": "pod jobs/train: The disruption budget train needs 1 healthy pods"}
+        if not self.check:
+            self.state["nodes"][name]["marked"] = drained
+        return {"changed": True}
+
+    def fabric_probe(self, args: Data) -> Data:
+        return {"probe": {"probed": True, "nodes": args["nodes"]}}
+
+    def fabric_report(self, args: Data) -> Data:
+        proved = args["nodes"] or list(self.state["nodes"])
+        ill = [name for name in proved if name in self.state["worse"]]
+        ill = [name for name in ill if self.state["nodes"][name]["version"] == "1.36.3"]
+        checks = [{"check": "ping", "status": "failed" if name in ill else "passed", "node": name} for name in proved]
+        worse = [
+            {**c, "network": "", "subject": "", "pair": [], "expected": "", "seen": "", "next": ""} for c in checks
+        ]
+        worse = [check for check in worse if check["status"] == "failed" and args["before"]]
+        return {"checks": checks, "regressions": worse, "table": "", "summary": "proved", "outcome": "proved"}
+
+    def etcd_snapshot(self, args: Data) -> Data:
+        return {"changed": True, "path": args["path"]}
+
+
+def upgrade(folder: Path, *options: str, state: t.Optional[Data] = None, **given: t.Any) -> Outcome:
+    nodes = {name: {"version": OLD, "marked": False} for name in NAMES}
+    state = {"nodes": nodes, "broken": [], "blocked": [], "worse": [], **(state or {})}
+    variables: Data = {
+        "fabric_artifacts_dir": str(folder / "artifacts"),
+        "fabric_kubernetes_version": NEW,
+        "fabric_ipu": False,
+        "fabric_probe_ports": False,
+        "upgrade_snapshot_dir": str(folder / "snapshots"),
+        "ansible_become": False,
+        "_upgrade_pause": 0,
+    }
+    (folder / "artifacts").mkdir(exist_ok=True)
+    return play(folder, "ipu.fabric.upgrade", Cluster, GROUPS, *options, state=state, **{**variables, **given})
+
+
+def steps(outcome: Outcome) -> t.List[str]:
+    found = []
+    for call in outcome.of("node_drain", "kubeadm", "fabric_probe", "etcd_snapshot"):
+        if call.module == "node_drain":
+            found.append(f"{call.args.get('state', 'drained')} {call.args['name']}")
+        elif call.module == "fabric_probe":
+            found.append(" ".join(["prove", *(call.args["nodes"] or ["all"])]))
+        elif call.module == "kubeadm":
+            found.append(f"{'apply' if call.args['first'] else 'node'} {call.host}")
+        else:
+            found.append(f"snapshot {call.host}")
+    return found
+
+
+def one(name: str, command: str = "node") -> t.List[str]:
+    return [f"drained {name}", f"{command} {name}", f"uncordoned {name}", f"prove {name}"]
+
+
+def versions(outcome: Outcome) -> t.Dict[str, str]:
+    return {name: node["version"] for name, node in outcome.state["nodes"].items()}
+
+
+def test_one_after_another_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    result = upgrade(tmp_path)
+    assert result.code == 0, result.text
+    workers = [step for name in ("w1", "w2", "w3") for step in one(name)]
+    assert steps(result) == ["prove all", "snapshot cp1", *one("cp1", "apply"), *one("cp2"), *workers]
+    assert set(versions(result).values()) == {NEW}
+    assert not any(node["marked"] for node in result.state["nodes"].values())
+    again = upgrade(tmp_path, state=result.state)
+    assert again.code == 0, again.text
+    assert steps(again) == []
+    assert "changed=0" in again.text
+    assert "changed=1" not in again.text
+
+
+@pytest.mark.parametrize("failure", ["blocked", "worse"])
+def test_the_first_failure_ends_it_and_the_next_run_goes_on(tmp_path: Path, failure: str) -> None:
+    result = upgrade(tmp_path, state={failure: ["w1"]})
+    assert result.code != 0
+    assert not [step for step in steps(result) if step.endswith((" w2", " w3"))]
+    assert not any(node["marked"] for node in result.state["nodes"].values()), "uncordoned whatever happens"
+    said = {"blocked": "disruption budget train", "worse": "worse than before on w1"}
+    assert said[failure] in " ".join(result.text.split())
+    if failure == "worse":  # it is on the release, and nothing goes on while it is worse
+        still = upgrade(tmp_path, state=result.state)
+        assert still.code != 0
+        assert steps(still) == ["prove cp1 cp2 w1"] * 2
+    healed = upgrade(tmp_path, state={**result.state, failure: []})
+    assert healed.code == 0, healed.text
+    rest = [] if failure == "worse" else one("w1")
+    done = "prove cp1 cp2" + (" w1" if failure == "worse" else "")
+    assert steps(healed) == [done, *rest, *one("w2"), *one("w3")]
+    assert set(versions(healed).values()) == {NEW}
+
+
+def test_a_batch_of_which_one_fails(tmp_path: Path) -> None:
+    """The others of the batch are finished and proved; the next batch does not begin."""
+    result = upgrade(tmp_path, state={"broken": ["w1"]}, fabric_upgrade_batch=2)
+    assert result.code != 0
+    assert versions(result) == {"cp1": NEW, "cp2": NEW, "w1": OLD, "w2": NEW, "w3": OLD}
+    assert [step for step in steps(result) if step.startswith("prove")][1:] == ["prove cp1", "prove cp2", "prove w2"]
+    assert "kubeadm upgrade node failed" in result.text
+    assert "w3 was not upgraded: w1 failed before it" in " ".join(result.text.split())
+
+
+def test_a_control_plane_that_fails_spares_the_rest(tmp_path: Path) -> None:
+    result = upgrade(tmp_path, state={"broken": ["cp1"]})
+    assert result.code != 0
+    assert set(versions(result).values()) == {OLD}
+    assert steps(result)[2:] == one("cp1", "apply")[:3]
+
+
+def test_a_node_left_out_ends_it_red(tmp_path: Path) -> None:
+    result = upgrade(tmp_path, "--limit", "!w3")
+    assert result.code != 0
+    assert "Seen: w3 1.35.4." in " ".join(result.text.split())
+    refused = upgrade(tmp_path, "--limit", "w3")
+    assert refused.code != 0
+    assert "--limit leaves out cp1, cp2" in " ".join(refused.text.split())
+
+
+def test_check_mode_touches_nothing(tmp_path: Path) -> None:
+    result = upgrade(tmp_path, "--check")
+    assert result.code == 0, result.text
+    assert set(versions(result).values()) == {OLD}
+    assert all(call.check for call in result.calls if call.module in ("kubeadm", "node_drain", "apt_packages"))
+    assert [step for step in steps(result) if step.startswith(("prove", "snapshot"))] == []
+    assert [step for step in steps(result) if step.startswith(("apply", "node"))] == [
+        "apply cp1",
+        *(f"node {name}" for name in NAMES[1:]),
+    ]

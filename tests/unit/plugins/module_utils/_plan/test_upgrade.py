@@ -1,0 +1,130 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes an upgrade takes, in which turns, and what forbids it."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import MARK, plan_upgrade, upgrade_text
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, running, site
+
+
+def planes(*versions):
+    """A site whose hosts are control planes too, as many as there are versions of API servers."""
+    hosts = site()
+    for name, version in zip(hosts, versions):
+        hosts[name]["groups"] = ["kube_control_plane"]
+        hosts[name]["host"]["cluster"] = running(version=version)
+    return hosts
+
+
+def node(name, version="1.35.4", ready=True, marked=False):
+    return {"name": name, "ready": ready, "version": version, "own_labels": [MARK] if marked else []}
+
+
+def nodes(hosts, **changed):
+    names = {name: hosts[name]["host"]["hostname"].lower() for name in hosts}
+    return [{**node(names[name]), **changed.get(name, {})} for name in hosts]
+
+
+def upgrade(hosts, wanted="1.36.3", seen=None, allow=(), version="1.35.4"):
+    cluster = {"version": version, "nodes": nodes(hosts) if seen is None else seen}
+    return plan_upgrade(hosts, cluster, wanted, allow)
+
+
+def test_control_planes_then_workers():
+    hosts = planes("1.35.4", "1.35.4")
+    cp1, cp2, *workers = hosts
+    planned = upgrade(hosts)
+    assert planned["findings"] == []
+    assert (planned["control_planes"], planned["workers"], planned["done"]) == ([cp1, cp2], workers, [])
+    assert not planned["begun"]
+    text = upgrade_text(planned)
+    assert f"Upgrade to Kubernetes 1.36.3: {len(hosts)} of {len(hosts)} nodes" in text
+    assert "1.35.4" in text
+
+
+def test_an_interrupted_one_goes_on():
+    """With what it was at before all others; that node need not be well."""
+    hosts = planes("1.36.3", "1.35.4")
+    cp1, cp2, *workers = hosts
+    new = {"version": "1.36.3"}
+    seen = nodes(hosts, **{cp1: {**new, "own_labels": [MARK]}, workers[-1]: {"own_labels": [MARK], "ready": False}})
+    planned = upgrade(hosts, seen=seen)
+    assert planned["findings"] == []
+    assert (planned["done"], planned["marked"], planned["begun"]) == ([cp1], [cp1], True)
+    assert planned["control_planes"] == [cp2]
+    assert planned["workers"] == [workers[-1], *workers[:-1]]
+
+
+def test_a_finished_one_has_nothing_to_do():
+    hosts = planes("1.36.3")
+    planned = upgrade(hosts, seen=nodes(hosts, **{name: {"version": "1.36.3"} for name in hosts}), version="1.36.3")
+    assert planned["control_planes"] == planned["workers"] == planned["findings"] == []
+    assert planned["done"] == list(hosts)
+
+
+@pytest.mark.parametrize(
+    ("servers", "wanted", "said"),
+    [
+        (["1.35.4"], "1.36.0", None),
+        (["1.35.4"], "1.35.9", None),
+        (["1.35.4"], "1.35.4", None),
+        (["1.35.4", "1.36.0"], "1.36.0", None),
+        (["1.35.4"], "1.37.0", "Upgrade to a release of 1.36 first"),
+        (["1.35.4", "1.36.0"], "1.37.0", "Upgrade to a release of 1.36 first"),
+        (["1.35.4"], "1.34.9", "Set fabric_kubernetes_version to 1.35.4 or later"),
+        (["1.35.4"], "1.35.3", "Set fabric_kubernetes_version to 1.35.4 or later"),
+        (["1.35.4", "1.36.1"], "1.36.0", "Set fabric_kubernetes_version to 1.36.1 or later"),
+        (["1.9.0"], "1.10.0", None),
+    ],
+)
+def test_one_minor_release_at_a_time(servers, wanted, said):
+    hosts = planes(*servers)
+    seen = nodes(hosts, **{name: {"version": servers[0]} for name in hosts})
+    found = errors(upgrade(hosts, wanted, seen=seen, version=servers[0]))
+    assert set(found) & {"upgrade-step"} == ({"upgrade-step"} if said else set())
+    if said:
+        assert found["upgrade-step"]["next"].startswith(said)
+        assert all(server in found["upgrade-step"]["seen"] for server in servers)
+
+
+def test_without_a_cluster():
+    found = errors(upgrade(site(), seen=[], version=""))
+    assert found["upgrade-step"]["what"] == "There is no cluster to upgrade."
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "said"),
+    [
+        ("1.33.0", None),
+        ("1.32.9", "Upgrade this node to 1.33 or later first."),
+        ("1.36.4", "Set fabric_kubernetes_version to 1.36.4."),
+        ("", None),
+    ],
+)
+def test_kubelets_are_not_too_far_from_the_api_server(kubelet, said):
+    hosts = planes("1.35.4")
+    last = list(hosts)[-1]
+    found = errors(upgrade(hosts, seen=nodes(hosts, **{last: {"version": kubelet}})))
+    assert set(found) == ({"upgrade-skew"} if said else set())
+    if said:
+        assert (found["upgrade-skew"]["hosts"], found["upgrade-skew"]["next"]) == ([last], said)
+
+
+def test_nodes_are_ready():
+    hosts = planes("1.35.4")
+    last = list(hosts)[-1]
+    seen = nodes(hosts, **{last: {"ready": False}})
+    assert errors(upgrade(hosts, seen=seen))["upgrade-ready"]["hosts"] == [last]
+    assert errors(upgrade(hosts, seen=seen, allow=["upgrade-ready"])) == {}
+
+
+def test_nodes_are_in_the_inventory():
+    hosts = planes("1.35.4")
+    found = errors(upgrade(hosts, seen=[*nodes(hosts), node("stranger")]))
+    assert "stranger" in found["upgrade-nodes"]["seen"]
+    missing = upgrade(hosts, seen=nodes(hosts)[:-1])
+    assert errors(missing) == {}
+    assert errors(missing, "warning")["upgrade-nodes"]["hosts"] == [list(hosts)[-1]]
