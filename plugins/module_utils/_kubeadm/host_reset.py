@@ -1,0 +1,476 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes a host out of Kubernetes, with what kubeadm reset leaves, and on demand all that this collection has installed.
+
+What is there is read, and each step removes what was found: a run that was killed is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host import package_record, rdma_desired
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import network_traces, paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SECONDS = 120
+CTR = ("ctr", "--namespace", "k8s.io")
+SOCKET = "/run/containerd/containerd.sock"
+NETNS = "/run/netns"
+PACKAGES = ("kubelet", "kubeadm", "kubectl", "kubernetes-cni", "containerd.io")
+# That kubeadm has something to undo.
+TRACES = (
+    *paths.TRACES,
+    f"{paths.KUBERNETES}/pki/ca.crt",
+    f"{paths.KUBERNETES}/manifests/etcd.yaml",
+    "/var/lib/kubelet/config.yaml",
+)
+# What goes with everything in it. The directories themselves may be where a disk is mounted.
+CONTENTS = ("/var/lib/kubelet", "/var/lib/etcd")
+# Of the pod networks and of the CNI plugins that pods bring to a host. What a package owns goes with the package.
+UNOWNED = (
+    "/etc/cni/net.d/00-multus.conf",
+    "/etc/cni/net.d/10-calico.conflist",
+    "/etc/cni/net.d/10-flannel.conflist",
+    "/etc/cni/net.d/calico-kubeconfig",
+    "/etc/cni/net.d/multus.d",
+    "/etc/cni/net.d/nv-ipam.d",
+    "/etc/cni/net.d/whereabouts.d",
+    "/opt/cni/bin/calico",
+    "/opt/cni/bin/calico-ipam",
+    "/opt/cni/bin/flannel",
+    "/opt/cni/bin/install",
+    "/opt/cni/bin/multus",
+    "/opt/cni/bin/nv-ipam",
+    "/opt/cni/bin/passthru",
+    "/opt/cni/bin/whereabouts",
+    "/var/lib/cni/flannel",
+    "/var/lib/cni/multus",
+    "/var/lib/cni/nv-ipam",
+    "/var/lib/cni/networks/cbr0",
+    "/var/lib/cni/networks/k8s-pod-network",
+)
+STATE = ("/var/lib/calico", "/var/log/calico", "/var/log/containers", "/var/log/pods", "/run/calico", "/run/flannel")
+# As the roles kubernetes, memlock and rdma_host write them.
+CRICTL = ("/etc/crictl.yaml", f"runtime-endpoint: unix://{SOCKET}\n")
+OUR_FILES = (
+    "/etc/containerd/certs.d/_default/hosts.toml",
+    "/etc/containerd/conf.d/10-kubernetes.toml",
+    "/etc/modules-load.d/kubernetes.conf",
+    "/etc/sysctl.d/99-z-kubernetes.conf",
+    "/etc/systemd/system/containerd.service.d/10-kubernetes.conf",
+    "/etc/systemd/system/*.service.d/50-memlock.conf",
+    "/etc/systemd/network/00-fabric-*.link",
+    rdma_desired.MODULES_FILE,
+    rdma_desired.NETNS_FILE,
+    rdma_desired.QOS_FILE,
+)
+REPOSITORIES = ("containerd", "kubernetes")
+OWN_DIRECTORY = os.path.dirname(paths.MARKER)
+# Directories that packages and roles leave empty. One with something in it stays.
+EMPTY = (
+    "/etc/containerd/certs.d/_default",
+    "/etc/containerd/certs.d",
+    "/etc/containerd/conf.d",
+    "/etc/kubernetes/manifests",
+    "/etc/kubernetes/pki",
+    "/etc/kubernetes/tmp",
+    "/etc/kubernetes",
+    "/etc/cni/net.d",
+    "/etc/cni",
+    "/opt/cni/bin",
+    "/opt/cni",
+    "/etc/systemd/system/*.service.d",
+)
+SAVERS = (
+    # A backend that nobody uses is not asked: that would load its kernel modules.
+    ("iptables-legacy", "/proc/net/ip_tables_names"),
+    ("ip6tables-legacy", "/proc/net/ip6_tables_names"),
+    ("iptables-nft", ""),
+    ("ip6tables-nft", ""),
+)
+
+
+class ClusterMark(t.TypedDict):
+    """The cluster that this host is in, by its own files. All empty on a host of none."""
+
+    name: str  # what kubeadm calls it; its endpoint where that is kubeadm's default
+    server: str  # host:port of the API server
+    ca: str  # digest
+
+
+Found = t.Dict[str, t.List[str]]  # what is to go, by kind
+
+
+class Packages(t.NamedTuple):
+    """Packages that go, and why others of ours stay."""
+
+    removed: t.List[str]
+    released: t.List[str]  # that are taken off hold
+    kept: t.List[str]
+    unrecorded: t.List[str]  # that somebody else has installed, as far as is known
+
+
+# ---- pure ----------------------------------------------------------------------------------------------------------
+
+
+def cluster_name(kubeconfig: str) -> str:
+    """What a kubeconfig of kubeadm calls its cluster. All clusters have its default, so the endpoint tells them apart."""
+    match = re.search(r"^- cluster:\n(?: {4}.*\n)* {2}name: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
+    name = match.group(1) if match else ""
+    return name if name not in ("", "kubernetes", "default-cluster") else parse_server(kubeconfig)
+
+
+def would_remove(simulated: str) -> t.Set[str]:
+    """The packages that apt would remove."""
+    return set(re.findall(r"^Remv (\S+)", simulated, re.MULTILINE))
+
+
+def choose_packages(
+    installed: t.Collection[str], pinned: t.Mapping[str, str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
+) -> t.Tuple[t.List[str], t.List[str]]:
+    """Of our packages those that go, and those that stay with the reason. Nothing of others goes with them."""
+    kept = [f"{name} ({reason})" for name, reason in sorted(pinned.items()) if name in installed]
+    chosen = sorted(set(installed) - set(pinned))
+    while chosen:
+        needed = {name: simulate([name]) - set(chosen) for name in chosen} if simulate(chosen) - set(chosen) else {}
+        blocked = {name: others for name, others in needed.items() if others}
+        if not blocked:
+            break
+        kept += [f"{name} (needed by {', '.join(sorted(others))})" for name, others in sorted(blocked.items())]
+        chosen = [name for name in chosen if name not in blocked]
+    return chosen, kept
+
+
+def without_empty(found: Found) -> Found:
+    return {kind: names for kind, names in found.items() if names}
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_mark() -> ClusterMark:
+    config = read_text(paths.ADMIN) or read_text(paths.KUBELET)
+    return {
+        "name": cluster_name(config),
+        "server": parse_server(config),
+        "ca": ca_digest(read_text(f"{paths.KUBERNETES}/pki/ca.crt")),
+    }
+
+
+def printed(*argv: str) -> str:
+    """What a program prints that is there; empty without it."""
+    if not find_program(argv[0]):
+        return ""
+    done = run_program(argv, SECONDS)
+    if done.rc == 0:
+        return done.out
+    raise FabricError(
+        "Could not read what there is to remove.",
+        " ".join(argv),
+        done.err.strip()[-300:] or f"no end within {SECONDS} s",
+        "Try the command on the host. Then run again: nothing is lost.",
+    )
+
+
+def json_of(*argv: str) -> t.Any:
+    return json.loads(printed(*argv) or "[]")
+
+
+def containerd_answers() -> bool:
+    return bool(find_program("ctr")) and run_program(["ctr", "version"], SECONDS).rc == 0
+
+
+def list_containers(namespace: str) -> t.List[str]:
+    return printed("ctr", "--namespace", namespace, "containers", "list", "--quiet").split()
+
+
+def rule_programs() -> t.List[str]:
+    """The iptables of every backend that this host has."""
+    names = [name for name, used in SAVERS if find_program(f"{name}-save") and (not used or read_text(used).strip())]
+    return names or [name for name in ("iptables", "ip6tables") if find_program(f"{name}-save")]
+
+
+def read_rules() -> t.Dict[str, network_traces.OwnRules]:
+    return {name: network_traces.own_rules(printed(f"{name}-save")) for name in rule_programs()}
+
+
+def read_network(rules: t.Mapping[str, network_traces.OwnRules]) -> Found:
+    links = network_traces.own_links(json_of("ip", "-j", "-d", "link", "show"))
+    served: t.List[str] = []
+    if "kube-ipvs0" in links and find_program("ipvsadm"):
+        shown = json_of("ip", "-j", "addr", "show", "dev", "kube-ipvs0")
+        addresses = [each["local"] for link in shown for each in link.get("addr_info", [])]
+        served = [
+            " ".join(words)
+            for words in network_traces.own_virtual_servers(printed("ipvsadm", "--save", "-n"), addresses)
+        ]
+    return {
+        "network_namespaces": network_traces.own_namespaces(os.listdir(NETNS) if os.path.isdir(NETNS) else []),
+        "rules": [f"{name}: {each}" for name, own in rules.items() for each in (*own.chains, *own.rules)],
+        "nft_tables": network_traces.own_tables(printed("nft", "list", "tables")),
+        "ip_sets": network_traces.own_ip_sets(printed("ipset", "list", "-name")),
+        "virtual_servers": served,
+        "routes": [
+            f"{option} {route}"
+            for option in ("-4", "-6")
+            for route in network_traces.own_routes(
+                json_of("ip", "-j", option, "route", "show", "proto", network_traces.FELIX)
+            )
+        ],
+        "links": links,
+    }
+
+
+def present(patterns: t.Iterable[str]) -> t.List[str]:
+    return [path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern] if os.path.lexists(path)]
+
+
+def unowned(candidates: t.Sequence[str]) -> t.List[str]:
+    there = present(candidates)
+    owners = find_owners(there) if there else {}
+    return [path for path in there if path not in owners]
+
+
+def own_sources() -> t.List[str]:
+    """apt sources that we wrote, with their keyrings."""
+    found: t.List[str] = []
+    for name in REPOSITORIES:
+        path = f"{SOURCES}/{name}.sources"
+        text = read_text(path)
+        keyrings = [keyring for keyring in listed_keyrings(text) if keyring.startswith(f"{KEYRINGS}/{name}")]
+        found += [path, *keyrings] if keyrings else []
+    return present(found)
+
+
+def own_files() -> t.List[str]:
+    crictl = [CRICTL[0]] if read_text(CRICTL[0]) == CRICTL[1] else []
+    return [*present(OUR_FILES), *crictl, *own_sources()]
+
+
+def other_users() -> t.List[str]:
+    """Namespaces of containerd in which others, such as Docker, have containers."""
+    names = printed("ctr", "namespaces", "list", "--quiet").split()
+    return [name for name in names if name != "k8s.io" and list_containers(name)]
+
+
+def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
+    record, status = package_record.read_record(), apt.status()
+    ours = [name for name in record["installed"] if status.get(name, {"state": ""})["state"] == "installed"]
+    pinned = {"containerd.io": f"containers in {', '.join(others)}"} if others else {}
+
+    def simulate(names: t.Sequence[str]) -> t.Set[str]:
+        options = ("remove", "--simulate", "--allow-change-held-packages")
+        return would_remove(apt.get(*options, *names, what="Could not resolve which packages go."))
+
+    removed, kept = choose_packages(ours, pinned, simulate)
+    held = [name for name in record["held"] if status.get(name, {"selection": ""})["selection"] == "hold"]
+    strangers = [
+        f"{name} (this collection has no record of installing it)"
+        for name in PACKAGES
+        if name not in record["installed"] and status.get(name, {"state": ""})["state"] == "installed"
+    ]
+    return Packages(removed, [name for name in held if name not in removed], kept, strangers)
+
+
+# ---- removing ------------------------------------------------------------------------------------------------------
+
+
+def execute(*argv: str, data: str = "") -> Done:
+    done = run_program(argv, SECONDS, data=data)
+    if done.rc == 0:
+        return done
+    raise FabricError(
+        "Could not remove all that Kubernetes left on this host.",
+        f"{' '.join(argv)} on {host_name()}",
+        (done.err or done.out).strip()[-300:] or f"no end within {SECONDS} s",
+        "Fix what it reports, then run again: it goes on from here.",
+    )
+
+
+def clear(path: str) -> None:
+    """Remove what is in a directory, but not the directory."""
+    try:
+        for name in os.listdir(path):
+            remove_path(os.path.join(path, name))
+    except OSError as error:
+        raise FabricError(
+            "Could not remove data of Kubernetes.",
+            str(error.filename or path),
+            str(error.strerror or error),
+            "See what holds it (findmnt, fuser), end that, then run again.",
+        ) from error
+
+
+def remove_containers() -> None:
+    """Those that kubeadm reset could not remove, as with a CNI plugin whose API is gone."""
+    for name in list_containers("k8s.io"):
+        for words in (("tasks", "kill", "--all", "--signal", "SIGKILL"), ("tasks", "delete", "--force")):
+            run_program([*CTR, *words, name], SECONDS)  # it may have no task: the last command shows
+        execute(*CTR, "containers", "delete", name)
+
+
+def remove_network(found: Found, rules: t.Mapping[str, network_traces.OwnRules]) -> None:
+    for name in found["network_namespaces"]:
+        execute("ip", "netns", "delete", name)
+    for program, own in rules.items():
+        if own.restore:
+            execute(f"{program}-restore", "--noflush", "--wait", data=own.restore)
+    for table in found["nft_tables"]:
+        execute("nft", "delete", "table", *table.split())
+    for service in found["virtual_servers"]:
+        protocol, address = service.split()
+        execute("ipvsadm", "--delete-service", protocol, address)
+    for name in found["ip_sets"]:
+        execute("ipset", "destroy", name)
+    for route in found["routes"]:
+        family, destination = route.split()
+        execute("ip", family, "route", "delete", "blackhole", destination, "proto", network_traces.FELIX)
+    remove_links(found["links"])
+
+
+def remove_links(names: t.Sequence[str]) -> None:
+    """A veth goes with its other end, so it may be gone by now."""
+    for name in names:
+        if os.path.isdir(f"/sys/class/net/{name}"):
+            done = run_program(["ip", "link", "delete", name], SECONDS)
+            if done.rc != 0 and os.path.isdir(f"/sys/class/net/{name}"):
+                execute("ip", "link", "delete", name)
+
+
+class HostReset:
+    """One host: what there is to remove, and its removal."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.all: bool = module.params["installed"]
+        self.apt = Apt(module.params["lock_timeout"], module.params["timeout"])
+        self.mark = read_mark()
+        self.rules = read_rules()
+        self.packages = Packages([], [], [], [])
+        self.found = self.read()
+
+    def read(self) -> Found:
+        containers, others = [], []
+        if containerd_answers():
+            names = list_containers("k8s.io")
+            containers = [f"{len(names)} containers"] if names else []
+            others = other_users()
+        if self.all:
+            self.packages = read_packages(self.apt, others)
+        data = [*CONTENTS, *(["/var/lib/containerd"] if "containerd.io" in self.packages.removed else [])]
+        return {
+            "kubernetes": [path for path in TRACES if os.path.exists(path)],
+            "containers": containers,
+            **read_network(self.rules),
+            "data": [path for path in data if os.path.isdir(path) and os.listdir(path)],
+            "files": [*unowned(UNOWNED), *present(STATE), *(own_files() if self.all else [])],
+            "packages": self.packages.removed,
+            "holds": self.packages.released,
+            "own": self.own_state(),
+        }
+
+    def own_state(self) -> t.List[str]:
+        """Ours about this host. The record of packages stays as long as one of them."""
+        there = present([f"{OWN_DIRECTORY}/*"] if self.all else [paths.MARKER])
+        return [path for path in there if not (path == package_record.PATH and self.packages.kept)]
+
+    def check_cluster(self) -> None:
+        wanted = self.module.params["ca"]
+        if wanted and self.mark["ca"] and wanted != self.mark["ca"]:
+            raise FabricError(
+                "Only a host of the cluster that was named is reset.",
+                host_name(),
+                f"it trusts the CA {self.mark['ca']} of {self.mark['server'] or 'another cluster'}, not {wanted}",
+                "Correct the address of this host in the inventory. Nothing was changed on it.",
+            )
+
+    def leave(self, lock: t.IO[str]) -> None:
+        """kubeadm reset. Members of etcd are removed by others, or go all together."""
+        if not self.found["kubernetes"]:
+            return
+        if not find_program("kubeadm"):
+            raise FabricError(
+                "kubeadm has to undo what it has done.",
+                host_name(),
+                f"no kubeadm, and {', '.join(self.found['kubernetes'])}",
+                "Install the package kubeadm of this cluster's version, then run again.",
+            )
+        if not os.path.exists(SOCKET):
+            run_program(["systemctl", "start", "containerd"], SECONDS)  # without it kubeadm says what is missing
+        socket = [f"--cri-socket=unix://{SOCKET}"] if os.path.exists(SOCKET) else []
+        Kubeadm(self.module, lock).run(
+            "reset",
+            "--force",
+            "--skip-phases=remove-etcd-member",
+            *socket,
+            next_step="Fix what kubeadm reports, then run again: it goes on from here.",
+        )
+
+    def remove_packages(self) -> None:
+        if not self.packages.removed:
+            return
+        going = {"kubelet": "kubelet", "containerd": "containerd.io"}
+        units = [unit for unit, package in going.items() if package in self.packages.removed]
+        if units and os.path.isdir("/run/systemd/system"):
+            execute("systemctl", "disable", "--now", *units)
+        # Not purged: their settings may be somebody's.
+        command = ("remove", "--allow-change-held-packages", *self.packages.removed)
+        self.apt.get(*command, what="Could not remove packages.")
+
+    def remove_files(self) -> None:
+        if rdma_desired.QOS_FILE in self.found["files"]:
+            execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
+        for path in self.found["files"]:
+            remove_path(path)
+        for path in present(EMPTY):
+            if os.path.isdir(path) and not os.listdir(path) and not os.path.ismount(path):
+                os.rmdir(path)
+        if any(path.startswith("/etc/systemd/system/") for path in self.found["files"]):
+            execute("systemctl", "daemon-reload")
+
+    def apply(self) -> None:
+        with hold_lock(self.module.params["lock_timeout"]) as lock:
+            self.leave(lock)
+            if containerd_answers():
+                remove_containers()
+            # Links and rules of pods have gone with their containers.
+            self.rules = read_rules()
+            remove_network(read_network(self.rules), self.rules)
+            self.remove_packages()
+            if self.packages.released:
+                self.apt.release(self.packages.released)
+            for path in self.found["data"]:
+                clear(path)
+            self.remove_files()
+            # The record of packages is the last to go.
+            for path in sorted(self.found["own"], key=lambda path: path == package_record.PATH):
+                remove_path(path)
+            if os.path.isdir(OWN_DIRECTORY) and not os.listdir(OWN_DIRECTORY):
+                os.rmdir(OWN_DIRECTORY)
+
+
+def reset_host(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.host_reset)."""
+    host = HostReset(module)
+    host.check_cluster()
+    before = without_empty(host.found)
+    if before and not module.check_mode:
+        host.apply()
+    return outcome(before, {}, cluster=host.mark, removed=before, kept=[*host.packages.kept, *host.packages.unrecorded])
