@@ -39,8 +39,15 @@ PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
 BUSY = (429, 502, 503, 504)
-# What a webhook says, or a Service behind the API server that has no pod: the server itself works.
-FINAL = ("webhook", "no endpoints available for service", "no service port", "error trying to reach service")
+# What a webhook says, or a Service behind the API server that has no pod: the server itself works. An eviction that a
+# budget forbids has the status of a busy server too.
+FINAL = (
+    "webhook",
+    "no endpoints available for service",
+    "no service port",
+    "error trying to reach service",
+    "disruption budget",
+)
 # What the server keeps for itself; two objects that differ only here are the same to us.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 

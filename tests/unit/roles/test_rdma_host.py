@@ -27,33 +27,28 @@ class Hosts(Answers):
         return {"changed": True, "seconds": 0.3}
 
     def k8s_info(self, args: Data) -> Data:
-        if args["kind"] == "Pod":
-            return {"resources": self.state["pods"].get(args["field_selectors"][0].partition("=")[2], [])}
         nodes = self.state["nodes"]
-        named = [args["name"]] if args.get("name") else [name for name in nodes if nodes[name]["marked"]]
-        return {"resources": [self.seen(name, nodes[name]) for name in named if name in nodes]}
+        return {"resources": [self.seen(name, nodes[name]) for name in [args["name"]] if name in nodes]}
 
     def seen(self, name: str, node: Data) -> Data:
-        labels = {"ipu.fabric/cordoned": "rdma_host"} if node["marked"] else {}
         conditions = [{"type": "Ready", "status": "True"}]
         return {
-            "metadata": {"name": name, "labels": labels},
-            "spec": {"unschedulable": True} if node["cordoned"] else {},
+            "metadata": {"name": name},
             "status": {"nodeInfo": {"bootID": str(node["boot"])}, "conditions": conditions},
         }
 
-    def k8s_drain(self, args: Data) -> Data:
-        if self.check:
-            return {"skipped": True}
-        self.state["nodes"][args["name"]]["cordoned"] = args["state"] != "uncordon"
-        if args["state"] == "drain" and args["name"] in self.state["blocked"]:
-            return {"failed": True, "msg": "Failed to delete pod jobs/train due to: disruption budget"}
-        return {"changed": True}
-
-    def node_labels(self, args: Data) -> Data:
-        for node in [] if self.check else args["nodes"]:
-            self.state["nodes"][node["name"]]["marked"] = node["labels"]["ipu.fabric/cordoned"] is not None
-        return {}
+    def node_drain(self, args: Data) -> Data:
+        nodes = self.state["nodes"]
+        drained = args.get("state") != "uncordoned"
+        named = [args["name"]] if args["name"] else [name for name in nodes if nodes[name]["marked"]]
+        for name in [] if self.check else named:
+            if drained and not nodes[name]["cordoned"]:
+                nodes[name].update(cordoned=True, marked=True)
+            if not drained and nodes[name]["marked"]:
+                nodes[name].update(cordoned=False, marked=False)
+        if drained and args["name"] in self.state["blocked"]:
+            return {"failed": True, "msg": "A node could not be drained. Seen: pod jobs/train: budget train"}
+        return {"changed": True, "nodes": named}
 
 
 def node(cordoned: bool = False, marked: bool = False) -> Data:
@@ -67,11 +62,9 @@ def run(
     nodes: t.Mapping[str, Data],
     blocked: t.Sequence[str] = (),
     dead: t.Sequence[str] = (),
-    pods: Data | None = None,
     reboot: bool = True,
 ) -> Outcome:
     state: Data = {"due": list(due), "nodes": dict(nodes), "blocked": list(blocked), "dead": list(dead)}
-    state["pods"] = pods or {}
     tasks = [{"import_role": {"name": "ipu.fabric.rdma_host"}}]
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
     variables = {"rdma_host_reboot": reboot, "rdma_host_drain_timeout": 1}
@@ -80,12 +73,12 @@ def run(
 
 def steps(outcome: Outcome) -> t.List[str]:
     """What happened to nodes and hosts, in that order."""
-    found = []
-    for call in outcome.of("k8s_drain", "reboot"):
-        found.append(
-            f"{call.args['state']} {call.args['name']}" if call.module == "k8s_drain" else f"reboot {call.host}"
-        )
-    return found
+    return [
+        f"{call.args.get('state', 'drained')} {call.args['name'] or 'all'}"
+        if call.module == "node_drain"
+        else f"reboot {call.host}"
+        for call in outcome.of("node_drain", "reboot")
+    ]
 
 
 def test_nodes_are_drained_and_rebooted_one_after_another(tmp_path: Path) -> None:
@@ -93,11 +86,11 @@ def test_nodes_are_drained_and_rebooted_one_after_another(tmp_path: Path) -> Non
     result = run(tmp_path, due=["cp1", "cp2", "w1", "w2"], nodes=nodes)
     assert result.code == 0, result.text
     assert [step for step in steps(result) if not step.endswith(" w2")] == [
-        *("drain cp1", "reboot cp1", "uncordon cp1", "drain cp2", "reboot cp2", "uncordon cp2"),
-        # Somebody else has cordoned it.
-        *("drain w1", "reboot w1"),
-        # An interrupted run has left it so.
-        "uncordon w3",
+        *("drained cp1", "reboot cp1", "uncordoned cp1", "drained cp2", "reboot cp2", "uncordoned cp2"),
+        # Somebody else has cordoned it, and it stays so.
+        *("drained w1", "reboot w1", "uncordoned w1"),
+        # What an interrupted run has left so.
+        "uncordoned all",
     ]
     assert {name for name, each in result.state["nodes"].items() if each["cordoned"]} == {"w1"}
     assert not any(each["marked"] for each in result.state["nodes"].values())
@@ -107,37 +100,28 @@ def test_nodes_are_drained_and_rebooted_one_after_another(tmp_path: Path) -> Non
     calls = [
         (call.module, call.host if call.module == "rdma_host" else call.args["name"])
         for call in result.calls
-        if call.module == "rdma_host" or (call.module == "k8s_drain" and call.args["state"] == "uncordon")
+        if call.module == "rdma_host" or (call.module == "node_drain" and "state" in call.args)
     ]
-    assert calls.index(("k8s_drain", "cp1")) > len(calls) - 1 - calls[::-1].index(("rdma_host", "cp1"))
+    assert calls.index(("node_drain", "cp1")) > len(calls) - 1 - calls[::-1].index(("rdma_host", "cp1"))
     # What its API server needs is there before the next one goes.
     assert [call.host for call in result.of("uri")] == ["cp1", "cp2"]
 
 
 def test_a_node_that_can_not_be_drained_ends_it(tmp_path: Path) -> None:
-    pod = {"metadata": {"namespace": "jobs", "name": "slow", "deletionTimestamp": "now"}}
     nodes = {"cp1": node(), "cp2": node()}
-    result = run(tmp_path, due=["cp1", "cp2"], nodes=nodes, blocked=["cp1"], pods={"cp1": [pod]})
+    result = run(tmp_path, due=["cp1", "cp2"], nodes=nodes, blocked=["cp1"])
     assert result.code != 0
-    assert set(steps(result)) == {"drain cp1", "uncordon cp1"}
-    for text in ("disruption budget", "jobs/slow", "cp1 failed before it"):
+    assert steps(result)[:2] == ["drained cp1", "uncordoned cp1"]
+    assert not result.of("reboot")
+    for text in ("pod jobs/train: budget train", "cp1 failed before it"):
         assert text in result.text
     assert not any(each["cordoned"] or each["marked"] for each in result.state["nodes"].values())
-
-
-def test_pods_that_do_not_go_block_the_reboot(tmp_path: Path) -> None:
-    static = {"metadata": {"namespace": "kube-system", "name": "etcd-cp1", "ownerReferences": [{"kind": "Node"}]}}
-    slow = {"metadata": {"namespace": "jobs", "name": "slow", "ownerReferences": [{"kind": "IPUJob"}]}}
-    result = run(tmp_path, due=["cp1"], nodes={"cp1": node()}, pods={"cp1": [static, slow]})
-    assert result.code != 0
-    assert steps(result) == ["drain cp1", "uncordon cp1"]
-    assert "Pods on it: jobs/slow." in result.text
 
 
 def test_a_host_that_does_not_come_back_is_uncordoned_and_the_last(tmp_path: Path) -> None:
     result = run(tmp_path, due=["cp1", "w1"], nodes={"cp1": node(), "w1": node()}, dead=["cp1"])
     assert result.code != 0
-    assert steps(result) == ["drain cp1", "reboot cp1", "uncordon cp1"]
+    assert steps(result) == ["drained cp1", "reboot cp1", "uncordoned cp1"]
     assert "Timed out waiting" in result.text
 
 
