@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which packages this collection has installed or put on hold: only those does it ever take away.
 
-apt can't tell: a package of our repository may have been there before. Written before apt installs, so that a run that was
-killed meanwhile has it, too.
+apt can't tell: a package of our repository may have been there before. Written before apt installs, so that a run that
+was killed meanwhile has it, too.
 """
 
 from __future__ import annotations

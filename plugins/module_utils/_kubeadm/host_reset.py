@@ -107,6 +107,18 @@ SAVERS = (
 )
 
 
+class InterfaceAddress(t.TypedDict):
+    """An address in the JSON of `ip -j addr`."""
+
+    local: str
+
+
+class LinkAddresses(t.TypedDict, total=False):
+    """A device in the JSON of `ip -j addr`."""
+
+    addr_info: t.List[InterfaceAddress]
+
+
 class ClusterMark(t.TypedDict):
     """The cluster that this host is in, by its own files. All empty on a host of none."""
 
@@ -131,7 +143,7 @@ class Packages(t.NamedTuple):
 
 
 def cluster_name(kubeconfig: str) -> str:
-    """What a kubeconfig of kubeadm calls its cluster. All clusters have its default, so the endpoint tells them apart."""
+    """What a kubeconfig of kubeadm calls its cluster; its endpoint where that is the default, which all have."""
     match = re.search(r"^- cluster:\n(?: {4}.*\n)* {2}name: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
     name = match.group(1) if match else ""
     return name if name not in ("", "kubernetes", "default-cluster") else parse_server(kubeconfig)
@@ -189,8 +201,20 @@ def printed(*argv: str) -> str:
     )
 
 
-def json_of(*argv: str) -> t.Any:
-    return json.loads(printed(*argv) or "[]")
+def list_links() -> t.List[network_traces.Link]:
+    found: t.List[network_traces.Link] = json.loads(printed("ip", "-j", "-d", "link", "show") or "[]")
+    return found
+
+
+def list_routes(family: str) -> t.List[network_traces.Route]:
+    argv = ("ip", "-j", family, "route", "show", "proto", network_traces.FELIX)
+    found: t.List[network_traces.Route] = json.loads(printed(*argv) or "[]")
+    return found
+
+
+def list_addresses(link: str) -> t.List[str]:
+    shown: t.List[LinkAddresses] = json.loads(printed("ip", "-j", "addr", "show", "dev", link) or "[]")
+    return [each["local"] for one in shown for each in one.get("addr_info", [])]
 
 
 def containerd_answers() -> bool:
@@ -212,27 +236,19 @@ def read_rules() -> t.Dict[str, network_traces.OwnRules]:
 
 
 def read_network(rules: t.Mapping[str, network_traces.OwnRules]) -> Found:
-    links = network_traces.own_links(json_of("ip", "-j", "-d", "link", "show"))
-    served: t.List[str] = []
+    links = network_traces.own_links(list_links())
+    served: t.List[t.List[str]] = []
     if "kube-ipvs0" in links and find_program("ipvsadm"):
-        shown = json_of("ip", "-j", "addr", "show", "dev", "kube-ipvs0")
-        addresses = [each["local"] for link in shown for each in link.get("addr_info", [])]
-        served = [
-            " ".join(words)
-            for words in network_traces.own_virtual_servers(printed("ipvsadm", "--save", "-n"), addresses)
-        ]
+        saved, addresses = printed("ipvsadm", "--save", "-n"), list_addresses("kube-ipvs0")
+        served = network_traces.own_virtual_servers(saved, addresses)
     return {
         "network_namespaces": network_traces.own_namespaces(os.listdir(NETNS) if os.path.isdir(NETNS) else []),
         "rules": [f"{name}: {each}" for name, own in rules.items() for each in (*own.chains, *own.rules)],
         "nft_tables": network_traces.own_tables(printed("nft", "list", "tables")),
         "ip_sets": network_traces.own_ip_sets(printed("ipset", "list", "-name")),
-        "virtual_servers": served,
+        "virtual_servers": [" ".join(words) for words in served],
         "routes": [
-            f"{option} {route}"
-            for option in ("-4", "-6")
-            for route in network_traces.own_routes(
-                json_of("ip", "-j", option, "route", "show", "proto", network_traces.FELIX)
-            )
+            f"{option} {route}" for option in ("-4", "-6") for route in network_traces.own_routes(list_routes(option))
         ],
         "links": links,
     }
