@@ -59,7 +59,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster:
-  description: The cluster that the host was in, by its own files. Its parts are empty on a host of none.
+  description:
+    - The cluster that the host was in, by its own files, and what tells the host. Parts that are not known are empty.
   returned: success
   type: dict
   contains:
@@ -72,7 +73,18 @@ cluster:
     ca:
       description: Digest of its CA.
       type: str
-  sample: {name: "10.88.0.11:6443", server: "10.88.0.11:6443", ca: 0123456789abcdef}
+    hostname:
+      description: Name of the host.
+      type: str
+    machine_id:
+      description: Its machine ID.
+      type: str
+  sample:
+    name: 10.88.0.11:6443
+    server: 10.88.0.11:6443
+    ca: 0123456789abcdef
+    hostname: w1
+    machine_id: 9f86d081884c7d659a2feaa0c55ad015
 removed:
   description: What was removed, or would be, by kind.
   returned: success

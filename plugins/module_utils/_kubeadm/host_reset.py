@@ -120,11 +120,13 @@ class LinkAddresses(t.TypedDict, total=False):
 
 
 class ClusterMark(t.TypedDict):
-    """The cluster that this host is in, by its own files. All empty on a host of none."""
+    """The cluster that this host is in, by its own files, and what tells the host. Empty is not known, or none."""
 
     name: str  # what kubeadm calls it; its endpoint where that is kubeadm's default
     server: str  # host:port of the API server
     ca: str  # digest
+    hostname: str
+    machine_id: str
 
 
 Found = t.Dict[str, t.List[str]]  # what is to go, by kind
@@ -183,6 +185,8 @@ def read_mark() -> ClusterMark:
         "name": cluster_name(config),
         "server": parse_server(config),
         "ca": ca_digest(read_text(f"{paths.KUBERNETES}/pki/ca.crt")),
+        "hostname": host_name(),
+        "machine_id": read_text("/etc/machine-id").strip(),
     }
 
 

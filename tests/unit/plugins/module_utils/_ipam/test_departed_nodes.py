@@ -23,7 +23,10 @@ def entry(pod):
 def pool(**allocations):
     return {
         "metadata": {"name": "10.5.0.0-24", "namespace": "kube-system", "resourceVersion": "1"},
-        "spec": {"range": "10.5.0.0/24", "allocations": {offset[1:]: entry(pod) for offset, pod in allocations.items()}},
+        "spec": {
+            "range": "10.5.0.0/24",
+            "allocations": {offset[1:]: entry(pod) for offset, pod in allocations.items()},
+        },
     }
 
 
@@ -69,7 +72,9 @@ class Memory:
                 self.delay -= 1
             names = ["w1", "w2"] if self.delay >= 0 else self.nodes
             blocks = [{"nodeName": name, "startIP": "10.6.0.1", "endIP": "10.6.0.8"} for name in names]
-            return [{"metadata": {"name": "blocks"}, "status": {"allocations": blocks}, "spec": {"subnet": "10.6.0.0/24"}}]
+            return [
+                {"metadata": {"name": "blocks"}, "status": {"allocations": blocks}, "spec": {"subnet": "10.6.0.0/24"}}
+            ]
         return copy.deepcopy({POOLS: self.pools, RESERVATIONS: self.reservations}.get(path, []))
 
     def delete(self, path):
