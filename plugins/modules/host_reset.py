@@ -40,9 +40,11 @@ options:
     type: int
     default: 600
   timeout:
-    description: Seconds that C(kubeadm reset), or one command of apt, may take. It is ended then.
+    description:
+      - Seconds that C(kubeadm reset), or one command of apt, may take. It is ended then.
+      - kubeadm tries each pod for ten seconds at most.
     type: int
-    default: 600
+    default: 1800
 """
 
 EXAMPLES = r"""
@@ -108,7 +110,7 @@ def main() -> None:
             "ca": {"type": "str", "default": ""},
             "installed": {"type": "bool", "default": False},
             "lock_timeout": {"type": "int", "default": 600},
-            "timeout": {"type": "int", "default": 600},
+            "timeout": {"type": "int", "default": 1800},
         },
         reset_host,
     )

@@ -91,8 +91,8 @@ def why_not(
     if jobs and not force:
         return (
             f"IPUJobs hold IPUs, which nobody would give back to V-IPU. Seen: {shorten_list(jobs, SHOWN)}.",
-            "Delete them, or run ipu.fabric.reset with -e fabric_reset=fabric first. With -e fabric_reset_force=true they"
-            " go with the cluster, and their partitions have to be removed with vipu.",
+            "Delete them, or run ipu.fabric.reset with -e fabric_reset=fabric first. With -e fabric_reset_force=true"
+            " they go with the cluster, and their partitions have to be removed with vipu.",
         )
     return "", ""
 

@@ -91,8 +91,12 @@ def test_links(name, kind, own):
 
 
 def test_tables():
-    listing = "table ip filter\ntable ip kube-proxy\ntable ip6 kube-proxy\ntable inet calico-firewall\ntable ip flannel-ipv4\n"
-    assert network_traces.own_tables(listing) == ["ip kube-proxy", "ip6 kube-proxy", "ip flannel-ipv4"]
+    tables = ("ip filter", "ip kube-proxy", "ip6 kube-proxy", "inet calico-firewall", "ip flannel-ipv4")
+    assert network_traces.own_tables("".join(f"table {table}\n" for table in tables)) == [
+        "ip kube-proxy",
+        "ip6 kube-proxy",
+        "ip flannel-ipv4",
+    ]
 
 
 def test_ip_sets():
@@ -106,7 +110,12 @@ def test_routes():
 
 
 def test_virtual_servers():
-    saved = "-A -t 10.96.0.1:443 -s rr\n-a -t 10.96.0.1:443 -r 10.88.0.11:6443 -m -w 1\n-A -t 10.88.0.1:6443 -s rr\n-A -u [fd00::a]:53 -s rr\n"
+    saved = """\
+-A -t 10.96.0.1:443 -s rr
+-a -t 10.96.0.1:443 -r 10.88.0.11:6443 -m -w 1
+-A -t 10.88.0.1:6443 -s rr
+-A -u [fd00::a]:53 -s rr
+"""
     assert network_traces.own_virtual_servers(saved, ["10.96.0.1", "fd00::a"]) == [
         ["-t", "10.96.0.1:443"],
         ["-u", "[fd00::a]:53"],

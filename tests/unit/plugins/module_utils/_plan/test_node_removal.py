@@ -78,8 +78,8 @@ def test_a_worker():
 def test_a_worker_whose_host_is_dead():
     result = plan("w2", dead=["w2"])
     assert result["table"] == [
-        "w2 (worker): drain, delete the node and its addresses (its host was not reached: run kubeadm reset on w2 before"
-        " it comes back)"
+        "w2 (worker): drain, delete the node and its addresses"
+        " (its host was not reached: run kubeadm reset on w2 before it comes back)"
     ]
     assert not result["nodes"][0]["alive"]
 
