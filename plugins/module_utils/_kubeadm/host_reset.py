@@ -65,6 +65,7 @@ UNOWNED = (
     "/var/lib/cni/nv-ipam",
     "/var/lib/cni/networks/cbr0",
     "/var/lib/cni/networks/k8s-pod-network",
+    "/var/log/nv-ipam-cni.log",
 )
 STATE = ("/var/lib/calico", "/var/log/calico", "/var/log/containers", "/var/log/pods", "/run/calico", "/run/flannel")
 # As the roles kubernetes, memlock and rdma_host write them.
