@@ -9,6 +9,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import (
     ClusterAnswer,
     Confirmation,
+    FoundOnHost,
     ResetPlan,
     plan_reset,
 )
@@ -65,7 +66,7 @@ _value:
 
 
 def cluster_reset(
-    hostvars: t.Mapping[str, t.Any],
+    hostvars: t.Mapping[str, t.Mapping[str, FoundOnHost]],
     hosts: t.Sequence[str],
     answer: ClusterAnswer,
     jobs: t.Sequence[str],
@@ -73,7 +74,7 @@ def cluster_reset(
     force: bool,
 ) -> ResetPlan:
     """What the play removes, or why it stops."""
-    found = {host: hostvars[host].get("__reset_host") or {} for host in hosts}
+    found = {host: hostvars[host].get("__reset_host") or FoundOnHost() for host in hosts}
     return plan_reset(found, answer, jobs, Confirmation(str(name), force))
 
 
