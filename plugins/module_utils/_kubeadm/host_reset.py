@@ -8,6 +8,7 @@ What is there is read, and each step removes what was found: a run that was kill
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -97,7 +98,6 @@ EMPTY = (
     "/etc/cni",
     "/opt/cni/bin",
     "/opt/cni",
-    "/etc/systemd/system/*.service.d",
 )
 SAVERS = (
     # A backend that nobody uses is not asked: that would load its kernel modules.
@@ -440,6 +440,7 @@ class HostReset:
             "reset",
             "--force",
             "--skip-phases=remove-etcd-member",
+            "--cleanup-tmp-dir",
             *socket,
             next_step="Fix what kubeadm reports, then run again: it goes on from here.",
         )
@@ -460,38 +461,49 @@ class HostReset:
             execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
         for path in self.found["files"]:
             remove_path(path)
-        for path in present(EMPTY):
+        drop_ins = {os.path.dirname(path) for path in self.found["files"] if ".service.d/" in path}
+        for path in (*EMPTY, *sorted(drop_ins)):
             if os.path.isdir(path) and not os.listdir(path) and not os.path.ismount(path):
                 os.rmdir(path)
         if any(path.startswith("/etc/systemd/system/") for path in self.found["files"]):
             execute("systemctl", "daemon-reload")
 
-    def apply(self) -> None:
-        with hold_lock(self.module.params["lock_timeout"]) as lock:
-            self.leave(lock)
-            if containerd_answers():
-                remove_containers()
-            # Links and rules of pods have gone with their containers.
-            self.rules = read_rules()
-            remove_network(read_network(self.rules), self.rules)
-            self.remove_packages()
-            if self.packages.released:
-                self.apt.release(self.packages.released)
-            for path in self.found["data"]:
-                clear(path)
-            self.remove_files()
-            # The record of packages is the last to go.
-            for path in sorted(self.found["own"], key=lambda path: path == package_record.PATH):
-                remove_path(path)
-            if os.path.isdir(OWN_DIRECTORY) and not os.listdir(OWN_DIRECTORY):
-                os.rmdir(OWN_DIRECTORY)
+    def apply(self, lock: t.IO[str]) -> None:
+        self.leave(lock)
+        if containerd_answers():
+            remove_containers()
+        # Links and rules of pods have gone with their containers.
+        self.rules = read_rules()
+        remove_network(read_network(self.rules), self.rules)
+        self.remove_packages()
+        if self.packages.released:
+            self.apt.release(self.packages.released)
+        for path in self.found["data"]:
+            clear(path)
+        self.remove_files()
+        # The record of packages is the last to go.
+        for path in sorted(self.found["own"], key=lambda path: path == package_record.PATH):
+            remove_path(path)
+        if os.path.isdir(OWN_DIRECTORY) and not os.listdir(OWN_DIRECTORY):
+            os.rmdir(OWN_DIRECTORY)
+
+
+@contextlib.contextmanager
+def alone(module: AnsibleModule) -> t.Iterator[t.Optional[t.IO[str]]]:
+    """Wait for a reset that a killed run has left at work. In check mode no lock is made for it."""
+    if module.check_mode and not os.path.exists(paths.LOCK):
+        yield None
+        return
+    with hold_lock(module.params["lock_timeout"]) as lock:
+        yield lock
 
 
 def reset_host(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.host_reset)."""
-    host = HostReset(module)
-    host.check_cluster()
-    before = without_empty(host.found)
-    if before and not module.check_mode:
-        host.apply()
+    with alone(module) as lock:
+        host = HostReset(module)
+        host.check_cluster()
+        before = without_empty(host.found)
+        if before and lock and not module.check_mode:
+            host.apply(lock)
     return outcome(before, {}, cluster=host.mark, removed=before, kept=[*host.packages.kept, *host.packages.unrecorded])

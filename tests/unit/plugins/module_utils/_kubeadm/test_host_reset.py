@@ -13,7 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, package_record
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, paths, program
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, paths, program
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
@@ -183,6 +183,8 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(host_reset, "find_owners", lambda there: {})
     monkeypatch.setattr(host_reset, "remove_links", lambda names: found.calls.append(f"links {names}"))
     (tmp_path / "run").mkdir()
+    (tmp_path / "etc/systemd/system/site.service.d").mkdir(parents=True)
+    found.write("/etc/systemd/system/containerd.service.d/50-memlock.conf")
     for path in host_reset.TRACES[:4]:
         found.write(path[len(str(tmp_path)) :], CONFIG.format(name="kubernetes"))
     found.write("/etc/kubernetes/pki/ca.crt", PEM)
@@ -214,11 +216,13 @@ THEIRS = (
     "/etc/cni/net.d/99-site.conf",
     "/etc/sysctl.d/99-site.conf",
     "/etc/apt/sources.list.d/site.sources",
+    "/etc/systemd/system/site.service.d",  # empty
 )
 INSTALLED = (
     "/etc/sysctl.d/99-z-kubernetes.conf",
     "/etc/apt/sources.list.d/kubernetes.sources",
     "/etc/apt/keyrings/kubernetes.asc",
+    "/etc/systemd/system/containerd.service.d",
 )
 
 
@@ -226,7 +230,7 @@ def test_a_node_is_taken_out_of_its_cluster(host):
     result = reset(ca=ca_digest(PEM))
     assert (result["changed"], result["cluster"]["name"]) == (True, "10.88.0.11:6443")
     [kubeadm] = [call for call in host.calls if call.startswith("kubeadm")]
-    assert kubeadm == "kubeadm reset --force --skip-phases=remove-etcd-member"
+    assert kubeadm == "kubeadm reset --force --skip-phases=remove-etcd-member --cleanup-tmp-dir"
     assert host.containers == []
     assert host.inputs == ["*nat\n-D PREROUTING -j KUBE-SERVICES\n-F KUBE-SERVICES\n-X KUBE-SERVICES\nCOMMIT\n"]
     assert "links ['cni0']" in host.calls
@@ -266,6 +270,17 @@ def test_check_mode(host):
     assert not [call for call in host.calls if call.startswith(("kubeadm", "systemctl", "iptables-nft-restore"))]
     for path in (*THEIRS, *INSTALLED, "/var/lib/etcd/member"):
         assert host.exists(path), path
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_reset_that_is_still_at_work_is_waited_for(host, check_mode):
+    with lock.hold_lock(0), pytest.raises(FabricError, match="Another kubeadm has been running"):
+        reset(check_mode=check_mode)
+
+
+def test_check_mode_makes_no_lock(host):
+    reset(check_mode=True)
+    assert not os.path.exists(paths.LOCK)
 
 
 def test_an_interrupted_reset_goes_on(host):
