@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import itertools
 import json
 import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import (
+    Done,
+    find_program,
+    output_of,
+    run_program,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host import package_record, rdma_desired
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import OTHER_KUBERNETES, ca_digest, parse_server
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import network_traces, paths
@@ -100,11 +106,11 @@ EMPTY = (
     "/opt/cni",
 )
 SAVERS = (
-    # A backend that nobody uses is not asked: that would load its kernel modules.
+    # A backend that nobody uses is not asked: that would load its kernel modules, or find no IPv6.
     ("iptables-legacy", "/proc/net/ip_tables_names"),
     ("ip6tables-legacy", "/proc/net/ip6_tables_names"),
     ("iptables-nft", ""),
-    ("ip6tables-nft", ""),
+    ("ip6tables-nft", "/proc/net/if_inet6"),
 )
 
 
@@ -223,7 +229,7 @@ def list_addresses(link: str) -> t.List[str]:
 
 
 def containerd_answers() -> bool:
-    return bool(find_program("ctr")) and run_program(["ctr", "version"], SECONDS).rc == 0
+    return os.path.exists(SOCKET) and run_program(["ctr", "version"], SECONDS).rc == 0
 
 
 def list_containers(namespace: str) -> t.List[str]:
@@ -249,8 +255,9 @@ def read_network(rules: t.Mapping[str, network_traces.OwnRules]) -> Found:
     return {
         "network_namespaces": network_traces.own_namespaces(os.listdir(NETNS) if os.path.isdir(NETNS) else []),
         "rules": [f"{name}: {each}" for name, own in rules.items() for each in (*own.chains, *own.rules)],
-        "nft_tables": network_traces.own_tables(printed("nft", "list", "tables")),
-        "ip_sets": network_traces.own_ip_sets(printed("ipset", "list", "-name")),
+        # Both fail on a kernel that can't have any.
+        "nft_tables": network_traces.own_tables(output_of("nft", "list", "tables")),
+        "ip_sets": network_traces.own_ip_sets(output_of("ipset", "list", "-name")),
         "virtual_servers": [" ".join(words) for words in served],
         "routes": [
             f"{option} {route}" for option in ("-4", "-6") for route in network_traces.own_routes(list_routes(option))
@@ -341,9 +348,10 @@ def clear(path: str) -> None:
 
 def remove_containers() -> None:
     """Those that kubeadm reset could not remove, as with a CNI plugin whose API is gone."""
+    ways = (("tasks", "kill", "--all", "--signal", "SIGKILL"), ("tasks", "delete", "--force"), ("containers", "delete"))
+    for name, words in itertools.product(list_containers("k8s.io"), ways):
+        run_program([*CTR, *words, name], SECONDS)  # it may have no task, or be gone by now: what is left shows
     for name in list_containers("k8s.io"):
-        for words in (("tasks", "kill", "--all", "--signal", "SIGKILL"), ("tasks", "delete", "--force")):
-            run_program([*CTR, *words, name], SECONDS)  # it may have no task: the last command shows
         execute(*CTR, "containers", "delete", name)
 
 
@@ -382,6 +390,8 @@ class HostReset:
         self.module = module
         self.all: bool = module.params["installed"]
         self.apt = Apt(module.params["lock_timeout"], module.params["timeout"])
+        if self.all and not module.check_mode:
+            self.apt.finish_interrupted(self.apt.status())
         self.mark = read_mark()
         self.rules = read_rules()
         self.packages = Packages([], [], [], [])
@@ -413,6 +423,15 @@ class HostReset:
         return [path for path in there if not (path == package_record.PATH and self.packages.kept)]
 
     def check_cluster(self) -> None:
+        """Rules and links of another Kubernetes have the same names."""
+        others = sorted(name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(f"/{path}"))
+        if others:
+            raise FabricError(
+                "Only a cluster that kubeadm has made is reset.",
+                host_name(),
+                f"the host has {', '.join(others)}",
+                "Remove that with its own uninstaller, or take the host out of the inventory. Nothing was changed on it.",
+            )
         wanted = self.module.params["ca"]
         if wanted and self.mark["ca"] and wanted != self.mark["ca"]:
             raise FabricError(

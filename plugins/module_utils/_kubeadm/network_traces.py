@@ -110,7 +110,7 @@ def own_ip_sets(listing: str) -> t.List[str]:
 def own_links(links: t.Sequence[Link]) -> t.List[str]:
     def is_own(link: Link) -> bool:
         kind = link.get("linkinfo", {}).get("info_kind", "")
-        return any(name.fullmatch(link["ifname"]) and kind == of_kind for name, of_kind in LINKS)
+        return any(name.fullmatch(link.get("ifname", "")) and kind == of_kind for name, of_kind in LINKS)
 
     return [link["ifname"] for link in links if is_own(link)]
 

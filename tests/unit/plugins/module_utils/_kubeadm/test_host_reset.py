@@ -132,7 +132,7 @@ class Host:
             for path in filter(os.path.exists, host_reset.TRACES):
                 os.remove(path)
         if words.startswith("ctr --namespace k8s.io containers delete"):
-            self.containers.remove(words.split()[-1])
+            self.containers = [name for name in self.containers if name != words.split()[-1]]
         if words.startswith("iptables-nft-restore"):
             self.inputs.append(data)
             self.rules = "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"
@@ -178,11 +178,12 @@ def host(tmp_path, monkeypatch):
         monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
     for module in (host_reset, program, apt):
         monkeypatch.setattr(module, "run_program", found.run)
+    monkeypatch.setattr(host_reset, "output_of", lambda *argv: found.run(argv).out)
     missing = ("iptables-legacy-save", "ip6tables-legacy-save", "ip6tables-nft-save", "nft", "ipset", "ipvsadm")
     monkeypatch.setattr(host_reset, "find_program", lambda name: "" if name in missing else f"/sbin/{name}")
     monkeypatch.setattr(host_reset, "find_owners", lambda there: {})
     monkeypatch.setattr(host_reset, "remove_links", lambda names: found.calls.append(f"links {names}"))
-    (tmp_path / "run").mkdir()
+    found.write("/run/containerd/containerd.sock")
     (tmp_path / "etc/systemd/system/site.service.d").mkdir(parents=True)
     found.write("/etc/systemd/system/containerd.service.d/50-memlock.conf")
     for path in host_reset.TRACES[:4]:
@@ -230,7 +231,8 @@ def test_a_node_is_taken_out_of_its_cluster(host):
     result = reset(ca=ca_digest(PEM))
     assert (result["changed"], result["cluster"]["name"]) == (True, "10.88.0.11:6443")
     [kubeadm] = [call for call in host.calls if call.startswith("kubeadm")]
-    assert kubeadm == "kubeadm reset --force --skip-phases=remove-etcd-member --cleanup-tmp-dir"
+    socket = f"unix://{host_reset.SOCKET}"
+    assert kubeadm == f"kubeadm reset --force --skip-phases=remove-etcd-member --cleanup-tmp-dir --cri-socket={socket}"
     assert host.containers == []
     assert host.inputs == ["*nat\n-D PREROUTING -j KUBE-SERVICES\n-F KUBE-SERVICES\n-X KUBE-SERVICES\nCOMMIT\n"]
     assert "links ['cni0']" in host.calls
@@ -309,6 +311,19 @@ def test_a_host_of_another_cluster_is_refused(host):
     with pytest.raises(FabricError, match="Only a host of the cluster that was named is reset"):
         reset(ca="fedcba9876543210")
     assert host.exists("/var/lib/etcd/member")
+
+
+def test_a_host_of_k3s_is_refused(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(host_reset, "OTHER_KUBERNETES", {"k3s": str(tmp_path)[1:]})
+    with pytest.raises(FabricError, match="the host has k3s"):
+        reset()
+    assert host.inputs == []
+
+
+def test_a_container_that_stays_is_an_error(host):
+    host.fails = "ctr --namespace k8s.io containers delete c2"
+    with pytest.raises(FabricError, match="containers delete c2"):
+        reset()
 
 
 def test_without_kubeadm(host, monkeypatch):
