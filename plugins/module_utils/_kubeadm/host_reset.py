@@ -11,36 +11,39 @@ from __future__ import annotations
 import contextlib
 import glob
 import itertools
-import json
 import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import (
-    Done,
-    find_program,
-    output_of,
-    run_program,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import find_program, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._host import package_record, rdma_desired
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import OTHER_KUBERNETES, ca_digest, parse_server
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import network_traces, paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.network_reset import (
+    SECONDS,
+    Found,
+    execute,
+    printed,
+    read_network,
+    read_rules,
+    remove_network,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-SECONDS = 120
 CTR = ("ctr", "--namespace", "k8s.io")
+MOUNTS = "/proc/self/mounts"
 SOCKET = "/run/containerd/containerd.sock"
-NETNS = "/run/netns"
-PACKAGES = ("kubelet", "kubeadm", "kubectl", "kubernetes-cni", "containerd.io")
 # That kubeadm has something to undo.
 TRACES = (
     *paths.TRACES,
@@ -49,7 +52,8 @@ TRACES = (
     "/var/lib/kubelet/config.yaml",
 )
 # What goes with everything in it. The directories themselves may be where a disk is mounted.
-CONTENTS = ("/var/lib/kubelet", "/var/lib/etcd")
+CONTENTS = ("/var/lib/kubelet",)
+CONTAINERD = "/var/lib/containerd"
 # Of the pod networks and of the CNI plugins that pods bring to a host. What a package owns goes with the package.
 UNOWNED = (
     "/etc/cni/net.d/00-multus.conf",
@@ -105,25 +109,6 @@ EMPTY = (
     "/opt/cni/bin",
     "/opt/cni",
 )
-SAVERS = (
-    # A backend that nobody uses is not asked: that would load its kernel modules, or find no IPv6.
-    ("iptables-legacy", "/proc/net/ip_tables_names"),
-    ("ip6tables-legacy", "/proc/net/ip6_tables_names"),
-    ("iptables-nft", ""),
-    ("ip6tables-nft", "/proc/net/if_inet6"),
-)
-
-
-class InterfaceAddress(t.TypedDict):
-    """An address in the JSON of `ip -j addr`."""
-
-    local: str
-
-
-class LinkAddresses(t.TypedDict, total=False):
-    """A device in the JSON of `ip -j addr`."""
-
-    addr_info: t.List[InterfaceAddress]
 
 
 class ClusterMark(t.TypedDict):
@@ -136,21 +121,6 @@ class ClusterMark(t.TypedDict):
     machine_id: str
 
 
-Found = t.Dict[str, t.List[str]]  # what is to go, by kind
-
-
-class Packages(t.NamedTuple):
-    """Packages that go, and why others of ours stay."""
-
-    removed: t.List[str]
-    released: t.List[str]  # that are taken off hold
-    kept: t.List[str]
-    unrecorded: t.List[str]  # that somebody else has installed, as far as is known
-
-
-# ---- pure ----------------------------------------------------------------------------------------------------------
-
-
 def cluster_name(kubeconfig: str) -> str:
     """What a kubeconfig of kubeadm calls its cluster; its endpoint where that is the default, which all have."""
     match = re.search(r"^- cluster:\n(?: {4}.*\n)* {2}name: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
@@ -158,32 +128,8 @@ def cluster_name(kubeconfig: str) -> str:
     return name if name not in ("", "kubernetes", "default-cluster") else parse_server(kubeconfig)
 
 
-def would_remove(simulated: str) -> t.Set[str]:
-    """The packages that apt would remove."""
-    return set(re.findall(r"^Remv (\S+)", simulated, re.MULTILINE))
-
-
-def choose_packages(
-    installed: t.Collection[str], pinned: t.Mapping[str, str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
-) -> t.Tuple[t.List[str], t.List[str]]:
-    """Of our packages those that go, and those that stay with the reason. Nothing of others goes with them."""
-    kept = [f"{name} ({reason})" for name, reason in sorted(pinned.items()) if name in installed]
-    chosen = sorted(set(installed) - set(pinned))
-    while chosen:
-        needed = {name: simulate([name]) - set(chosen) for name in chosen} if simulate(chosen) - set(chosen) else {}
-        blocked = {name: others for name, others in needed.items() if others}
-        if not blocked:
-            break
-        kept += [f"{name} (needed by {', '.join(sorted(others))})" for name, others in sorted(blocked.items())]
-        chosen = [name for name in chosen if name not in blocked]
-    return chosen, kept
-
-
 def without_empty(found: Found) -> Found:
     return {kind: names for kind, names in found.items() if names}
-
-
-# ---- reading -------------------------------------------------------------------------------------------------------
 
 
 def read_mark() -> ClusterMark:
@@ -197,73 +143,12 @@ def read_mark() -> ClusterMark:
     }
 
 
-def printed(*argv: str) -> str:
-    """What a program prints that is there; empty without it."""
-    if not find_program(argv[0]):
-        return ""
-    done = run_program(argv, SECONDS)
-    if done.rc == 0:
-        return done.out
-    raise FabricError(
-        "Could not read what there is to remove.",
-        " ".join(argv),
-        done.err.strip()[-300:] or f"no end within {SECONDS} s",
-        "Try the command on the host. Then run again: nothing is lost.",
-    )
-
-
-def list_links() -> t.List[network_traces.Link]:
-    found: t.List[network_traces.Link] = json.loads(printed("ip", "-j", "-d", "link", "show") or "[]")
-    return found
-
-
-def list_routes(family: str) -> t.List[network_traces.Route]:
-    argv = ("ip", "-j", family, "route", "show", "proto", network_traces.FELIX)
-    found: t.List[network_traces.Route] = json.loads(printed(*argv) or "[]")
-    return found
-
-
-def list_addresses(link: str) -> t.List[str]:
-    shown: t.List[LinkAddresses] = json.loads(printed("ip", "-j", "addr", "show", "dev", link) or "[]")
-    return [each["local"] for one in shown for each in one.get("addr_info", [])]
-
-
 def containerd_answers() -> bool:
     return os.path.exists(SOCKET) and run_program(["ctr", "version"], SECONDS).rc == 0
 
 
 def list_containers(namespace: str) -> t.List[str]:
     return printed("ctr", "--namespace", namespace, "containers", "list", "--quiet").split()
-
-
-def rule_programs() -> t.List[str]:
-    """The iptables of every backend that this host has."""
-    names = [name for name, used in SAVERS if find_program(f"{name}-save") and (not used or read_text(used).strip())]
-    return names or [name for name in ("iptables", "ip6tables") if find_program(f"{name}-save")]
-
-
-def read_rules() -> t.Dict[str, network_traces.OwnRules]:
-    return {name: network_traces.own_rules(printed(f"{name}-save")) for name in rule_programs()}
-
-
-def read_network(rules: t.Mapping[str, network_traces.OwnRules]) -> Found:
-    links = network_traces.own_links(list_links())
-    served: t.List[t.List[str]] = []
-    if "kube-ipvs0" in links and find_program("ipvsadm"):
-        saved, addresses = printed("ipvsadm", "--save", "-n"), list_addresses("kube-ipvs0")
-        served = network_traces.own_virtual_servers(saved, addresses)
-    return {
-        "network_namespaces": network_traces.own_namespaces(os.listdir(NETNS) if os.path.isdir(NETNS) else []),
-        "rules": [f"{name}: {each}" for name, own in rules.items() for each in (*own.chains, *own.rules)],
-        # Both fail on a kernel that can't have any.
-        "nft_tables": network_traces.own_tables(output_of("nft", "list", "tables")),
-        "ip_sets": network_traces.own_ip_sets(output_of("ipset", "list", "-name")),
-        "virtual_servers": [" ".join(words) for words in served],
-        "routes": [
-            f"{option} {route}" for option in ("-4", "-6") for route in network_traces.own_routes(list_routes(option))
-        ],
-        "links": links,
-    }
 
 
 def present(patterns: t.Iterable[str]) -> t.List[str]:
@@ -298,52 +183,24 @@ def other_users() -> t.List[str]:
     return [name for name in names if name != "k8s.io" and list_containers(name)]
 
 
-def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
-    record, status = package_record.read_record(), apt.status()
-    ours = [name for name in record["installed"] if status.get(name, {"state": ""})["state"] == "installed"]
-    pinned = {"containerd.io": f"containers in {', '.join(others)}"} if others else {}
-
-    def simulate(names: t.Sequence[str]) -> t.Set[str]:
-        options = ("remove", "--simulate", "--allow-change-held-packages")
-        return would_remove(apt.get(*options, *names, what="Could not resolve which packages go."))
-
-    removed, kept = choose_packages(ours, pinned, simulate)
-    held = [name for name in record["held"] if status.get(name, {"selection": ""})["selection"] == "hold"]
-    strangers = [
-        f"{name} (this collection has no record of installing it)"
-        for name in PACKAGES
-        if name not in record["installed"] and status.get(name, {"state": ""})["state"] == "installed"
-    ]
-    return Packages(removed, [name for name in held if name not in removed], kept, strangers)
-
-
-# ---- removing ------------------------------------------------------------------------------------------------------
-
-
-def execute(*argv: str, data: str = "") -> Done:
-    done = run_program(argv, SECONDS, data=data)
-    if done.rc == 0:
-        return done
-    raise FabricError(
-        "Could not remove all that Kubernetes left on this host.",
-        f"{' '.join(argv)} on {host_name()}",
-        (done.err or done.out).strip()[-300:] or f"no end within {SECONDS} s",
-        "Fix what it reports, then run again: it goes on from here.",
-    )
+def mounted_below(mounts: str, path: str) -> t.List[str]:
+    """Where something is mounted below a path, out of /proc/self/mounts."""
+    return [words[1] for words in (line.split() for line in mounts.splitlines()) if words[1].startswith(f"{path}/")]
 
 
 def clear(path: str) -> None:
-    """Remove what is in a directory, but not the directory."""
+    """Remove what is in a directory, but not the directory, nor what is mounted there: that may be anybody's data."""
+    what = "Could not remove data of Kubernetes."
+    mounted = mounted_below(read_text(MOUNTS), path)
+    if mounted:
+        next_step = "End what uses them, unmount them, then run again."
+        raise FabricError(what, path, f"still mounted: {shorten_list(mounted, 4)}", next_step)
     try:
         for name in os.listdir(path):
             remove_path(os.path.join(path, name))
     except OSError as error:
-        raise FabricError(
-            "Could not remove data of Kubernetes.",
-            str(error.filename or path),
-            str(error.strerror or error),
-            "See what holds it (findmnt, fuser), end that, then run again.",
-        ) from error
+        next_step = "See what holds it with fuser, end that, then run again."
+        raise FabricError(what, str(error.filename or path), str(error.strerror or error), next_step) from error
 
 
 def remove_containers() -> None:
@@ -353,34 +210,6 @@ def remove_containers() -> None:
         run_program([*CTR, *words, name], SECONDS)  # it may have no task, or be gone by now: what is left shows
     for name in list_containers("k8s.io"):
         execute(*CTR, "containers", "delete", name)
-
-
-def remove_network(found: Found, rules: t.Mapping[str, network_traces.OwnRules]) -> None:
-    for name in found["network_namespaces"]:
-        execute("ip", "netns", "delete", name)
-    for program, own in rules.items():
-        if own.restore:
-            execute(f"{program}-restore", "--noflush", "--wait", data=own.restore)
-    for table in found["nft_tables"]:
-        execute("nft", "delete", "table", *table.split())
-    for service in found["virtual_servers"]:
-        protocol, address = service.split()
-        execute("ipvsadm", "--delete-service", protocol, address)
-    for name in found["ip_sets"]:
-        execute("ipset", "destroy", name)
-    for route in found["routes"]:
-        family, destination = route.split()
-        execute("ip", family, "route", "delete", "blackhole", destination, "proto", network_traces.FELIX)
-    remove_links(found["links"])
-
-
-def remove_links(names: t.Sequence[str]) -> None:
-    """A veth goes with its other end, so it may be gone by now."""
-    for name in names:
-        if os.path.isdir(f"/sys/class/net/{name}"):
-            done = run_program(["ip", "link", "delete", name], SECONDS)
-            if done.rc != 0 and os.path.isdir(f"/sys/class/net/{name}"):
-                execute("ip", "link", "delete", name)
 
 
 class HostReset:
@@ -405,17 +234,24 @@ class HostReset:
             others = other_users()
         if self.all:
             self.packages = read_packages(self.apt, others)
-        data = [*CONTENTS, *(["/var/lib/containerd"] if "containerd.io" in self.packages.removed else [])]
+        data = [*CONTENTS, *([CONTAINERD] if self.all and self.containerd_goes() else [])]
         return {
             "kubernetes": [path for path in TRACES if os.path.exists(path)],
             "containers": containers,
             **read_network(self.rules),
             "data": [path for path in data if os.path.isdir(path) and os.listdir(path)],
+            # Of kubeadm's etcd. One that a package has brought keeps its data beside it.
+            "etcd": present([paths.ETCD]),
             "files": [*unowned(UNOWNED), *present(STATE), *(own_files() if self.all else [])],
             "packages": self.packages.removed,
             "holds": self.packages.released,
             "own": self.own_state(),
         }
+
+    def containerd_goes(self) -> bool:
+        """Whether its images go too: it is ours, and is not kept for somebody."""
+        kept = any(why.startswith("containerd.io ") for why in self.packages.kept)
+        return not kept and "containerd.io" in package_record.read_record()["installed"]
 
     def own_state(self) -> t.List[str]:
         """Ours about this host. The record of packages stays as long as one of them."""
@@ -430,7 +266,7 @@ class HostReset:
                 "Only a cluster that kubeadm has made is reset.",
                 host_name(),
                 f"the host has {', '.join(others)}",
-                "Remove that with its own uninstaller, or take the host out of the inventory. Nothing was changed on it.",
+                "Remove that with its own uninstaller, or take the host out of the inventory. Nothing was changed.",
             )
         wanted = self.module.params["ca"]
         if wanted and self.mark["ca"] and wanted != self.mark["ca"]:
@@ -499,6 +335,8 @@ class HostReset:
             self.apt.release(self.packages.released)
         for path in self.found["data"]:
             clear(path)
+        for path in self.found["etcd"]:
+            remove_path(path)
         self.remove_files()
         # The record of packages is the last to go.
         for path in sorted(self.found["own"], key=lambda path: path == package_record.PATH):

@@ -11,9 +11,9 @@ import os
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, package_record
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, package_record, package_removal
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, paths, program
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, network_reset, paths, program
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
@@ -47,7 +47,7 @@ def test_the_name_of_a_cluster(text, name):
 
 def test_what_apt_would_remove():
     text = "Reading package lists...\nRemv docker-ce [5:27]\nRemv containerd.io [2.2.1]\n"
-    assert host_reset.would_remove(text) == {"docker-ce", "containerd.io"}
+    assert package_removal.would_remove(text) == {"docker-ce", "containerd.io"}
 
 
 DEPENDENTS = {"containerd.io": {"docker-ce"}, "iptables": {"ufw"}, "kubelet": {"kubeadm"}}
@@ -69,7 +69,7 @@ def simulate(names):
     ],
 )
 def test_packages_that_others_need_stay(ours, pinned, removed, kept):
-    assert host_reset.choose_packages(ours, pinned, simulate) == (removed, kept)
+    assert package_removal.choose_packages(ours, pinned, simulate) == (removed, kept)
 
 
 def test_the_files_are_those_that_the_role_writes():
@@ -83,7 +83,7 @@ def test_the_files_are_those_that_the_role_writes():
     names = (ROOT / "roles/kubernetes/tasks/prepare.yml").read_text()
     assert "    name: kubernetes\n" in names
     assert set(host_reset.REPOSITORIES) == set(apt_names())
-    assert set(host_reset.PACKAGES) <= set(package_names(written))
+    assert set(package_removal.PACKAGES) <= set(package_names(written))
 
 
 def apt_names():
@@ -168,21 +168,33 @@ def host(tmp_path, monkeypatch):
     def below(value):
         return tuple(map(below, value)) if isinstance(value, tuple) else str(tmp_path) + value
 
-    for name in ("TRACES", "CONTENTS", "UNOWNED", "STATE", "OUR_FILES", "EMPTY", "OWN_DIRECTORY", "NETNS", "SOCKET"):
+    for name in (
+        "TRACES",
+        "CONTENTS",
+        "UNOWNED",
+        "STATE",
+        "OUR_FILES",
+        "EMPTY",
+        "OWN_DIRECTORY",
+        "SOCKET",
+        "CONTAINERD",
+    ):
         monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
-    for name in ("ADMIN", "KUBELET", "KUBERNETES", "MARKER", "LOCK"):
+    monkeypatch.setattr(network_reset, "NETNS", below(network_reset.NETNS))
+    for name in ("ADMIN", "KUBELET", "KUBERNETES", "MARKER", "LOCK", "ETCD"):
         monkeypatch.setattr(paths, name, below(getattr(paths, name)))
     monkeypatch.setattr(host_reset, "CRICTL", (below(host_reset.CRICTL[0]), host_reset.CRICTL[1]))
     monkeypatch.setattr(package_record, "PATH", below(package_record.PATH))
     for name in ("SOURCES", "KEYRINGS"):
         monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
-    for module in (host_reset, program, apt):
+    for module in (host_reset, network_reset, program, apt):
         monkeypatch.setattr(module, "run_program", found.run)
-    monkeypatch.setattr(host_reset, "output_of", lambda *argv: found.run(argv).out)
+    monkeypatch.setattr(network_reset, "output_of", lambda *argv: found.run(argv).out)
     missing = ("iptables-legacy-save", "ip6tables-legacy-save", "ip6tables-nft-save", "nft", "ipset", "ipvsadm")
-    monkeypatch.setattr(host_reset, "find_program", lambda name: "" if name in missing else f"/sbin/{name}")
+    for module in (host_reset, network_reset):
+        monkeypatch.setattr(module, "find_program", lambda name: "" if name in missing else f"/sbin/{name}")
     monkeypatch.setattr(host_reset, "find_owners", lambda there: {})
-    monkeypatch.setattr(host_reset, "remove_links", lambda names: found.calls.append(f"links {names}"))
+    monkeypatch.setattr(network_reset, "remove_links", lambda names: found.calls.append(f"links {names}"))
     found.write("/run/containerd/containerd.sock")
     (tmp_path / "etc/systemd/system/site.service.d").mkdir(parents=True)
     found.write("/etc/systemd/system/containerd.service.d/50-memlock.conf")
@@ -191,6 +203,10 @@ def host(tmp_path, monkeypatch):
     found.write("/etc/kubernetes/pki/ca.crt", PEM)
     found.write("/etc/kubernetes/audit-policy.yaml", "a site's own")
     found.write("/var/lib/etcd/member/snap/db")
+    found.write("/var/lib/etcd/default/member/snap/db", "of a package etcd-server")
+    found.write("/var/lib/containerd/image")
+    found.write("/var/lib/kubelet/config.yaml")
+    found.write("/var/lib/kubelet/pods/data")
     found.write("/etc/cni/net.d/10-flannel.conflist")
     found.write("/etc/cni/net.d/99-site.conf")
     found.write("/etc/sysctl.d/99-z-kubernetes.conf")
@@ -218,6 +234,7 @@ THEIRS = (
     "/etc/sysctl.d/99-site.conf",
     "/etc/apt/sources.list.d/site.sources",
     "/etc/systemd/system/site.service.d",  # empty
+    "/var/lib/etcd/default/member/snap/db",
 )
 INSTALLED = (
     "/etc/sysctl.d/99-z-kubernetes.conf",
@@ -237,6 +254,8 @@ def test_a_node_is_taken_out_of_its_cluster(host):
     assert host.inputs == ["*nat\n-D PREROUTING -j KUBE-SERVICES\n-F KUBE-SERVICES\n-X KUBE-SERVICES\nCOMMIT\n"]
     assert "links ['cni0']" in host.calls
     assert not host.exists("/var/lib/etcd/member")
+    assert os.listdir(host.root / "var/lib/kubelet") == []
+    assert host.exists("/var/lib/containerd/image")
     assert not host.exists("/etc/cni/net.d/10-flannel.conflist")
     for path in (*THEIRS, *INSTALLED, "/var/lib/ipu-fabric/packages.json"):
         assert host.exists(path), path
@@ -304,13 +323,31 @@ def test_containerd_stays_while_others_have_containers(host):
     result = reset(installed=True)
     assert "containerd.io (containers in moby)" in result["kept"]
     assert "containerd.io" in host.packages
+    assert host.exists("/var/lib/containerd/image")
     assert host.exists("/var/lib/ipu-fabric/packages.json")  # still ours, once moby's containers are gone
+
+
+def test_the_images_of_our_containerd_go_with_it(host):
+    """Also when a run was killed between the two."""
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["containerd.io"]}))
+    assert reset(installed=True, check_mode=True)["removed"]["data"][1:] == [host_reset.CONTAINERD]
+    reset(installed=True)
+    assert not host.exists("/var/lib/containerd/image")
 
 
 def test_a_host_of_another_cluster_is_refused(host):
     with pytest.raises(FabricError, match="Only a host of the cluster that was named is reset"):
         reset(ca="fedcba9876543210")
     assert host.exists("/var/lib/etcd/member")
+
+
+def test_a_volume_that_is_still_mounted_keeps_its_data(host, monkeypatch, tmp_path):
+    place = tmp_path / "var/lib/kubelet/pods/data"
+    host.write("/mounts", f"overlay / overlay rw 0 0\nnas:/results {place} nfs rw 0 0\ntmpfs {tmp_path} tmpfs rw 0 0\n")
+    monkeypatch.setattr(host_reset, "MOUNTS", str(tmp_path / "mounts"))
+    with pytest.raises(FabricError, match=f"still mounted: {place}"):
+        reset()
+    assert place.exists()
 
 
 def test_a_host_of_k3s_is_refused(host, monkeypatch, tmp_path):
