@@ -59,7 +59,8 @@ RETURN = r"""
 _value:
   description:
     - C(nodes), in their order, each with C(name), C(host), C(groups), C(present), C(reset), C(control_plane), C(member)
-      and C(note); C(through) and C(through_node), the control plane that speaks to etcd; C(table) and C(warnings).
+      and C(note); C(through) and C(through_node), the control plane that speaks to etcd, and C(asks_etcd),
+      whether it has to; C(table) and C(warnings).
   type: dict
 """
 

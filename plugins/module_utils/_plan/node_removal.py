@@ -47,6 +47,7 @@ class RemovalPlan(t.TypedDict):
     nodes: t.List[LeavingNode]
     through: str  # inventory name of the control plane that speaks to etcd; empty where none can
     through_node: str  # its node
+    asks_etcd: bool  # one of the nodes is, or was, a control plane
     table: t.List[str]
     warnings: t.List[str]
 
@@ -275,6 +276,8 @@ def plan_removal(
         "nodes": leaving,
         "through": through,
         "through_node": through_node,
+        # Of a node that is not there nothing says whether it had a member.
+        "asks_etcd": bool(through) and any(each["control_plane"] or not each["present"] for each in leaving),
         "table": [table_row(each) for each in leaving],
         "warnings": list_warnings(leaving, nodes, known),
     }

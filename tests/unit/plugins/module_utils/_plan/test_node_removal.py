@@ -162,6 +162,15 @@ def test_the_address_of_the_api_is_kept():
     assert plan("cp2", **hosts)["nodes"]
 
 
+@pytest.mark.parametrize(
+    ("name", "nodes", "asks"),
+    [("w2", (*PLANES, *WORKERS), False), ("cp2", (*PLANES, *WORKERS), True), ("cp2", ("cp1", "cp3", *WORKERS), True)],
+)
+def test_etcd_is_asked_for_control_planes(name, nodes, asks):
+    """Also for one whose node somebody has deleted."""
+    assert plan(name, members=None, nodes=nodes)["asks_etcd"] == asks
+
+
 def test_before_etcd_was_asked():
     """Only then is it known through which control plane."""
     assert plan("cp2", dead=["cp1"], members=None)["through"] == "cp3"
