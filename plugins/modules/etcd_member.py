@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_member
-short_description: Remove stale etcd members of reinstalled control planes
+short_description: Remove etcd members of control planes that were reinstalled, or leave the cluster
 version_added: 0.1.0
 description:
   - A control plane that lost its disk is still a member of etcd, and kubeadm lets no other join while a member is down.
   - Removes the members at these addresses. Runs on a control plane that is in the cluster, in its etcd pod.
-  - Refuses while an etcd answers at one of the addresses. Changes nothing then.
+  - Refuses while an etcd answers at one of the addresses, unless O(alive). Changes nothing then.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -25,10 +25,14 @@ options:
     choices: [absent]
     required: true
   addresses:
-    description: Addresses of control planes that are in no cluster, and are about to join this one.
+    description: Addresses of control planes whose members go. With none the members are only read.
     type: list
     elements: str
     required: true
+  alive:
+    description: Also remove members that still answer. Their hosts leave the cluster next.
+    type: bool
+    default: false
   node_name:
     description: Name of the node that this runs on. Empty takes the host's.
     type: str
@@ -43,7 +47,18 @@ EXAMPLES = r"""
   delegate_to: cp2
 """
 
-RETURN = r"""#"""
+RETURN = r"""
+members:
+  description: The members that stay. C(alive) says whether an etcd accepts connections at one of the C(addresses).
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - name: cp1
+      id: 8e9e05c52164694d
+      addresses: [10.88.0.11]
+      alive: true
+"""
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import remove_members
@@ -54,6 +69,7 @@ def main() -> None:
         {
             "state": {"type": "str", "choices": ["absent"], "required": True},
             "addresses": {"type": "list", "elements": "str", "required": True},
+            "alive": {"type": "bool", "default": False},
             "node_name": {"type": "str", "default": ""},
         },
         remove_members,

@@ -49,8 +49,8 @@ ca:
   sample: 0123456789abcdef
 nodes:
   description:
-    - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), the C(version) of the kubelet, and
-      C(own_labels), the labels that this collection has set.
+    - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), C(control_plane), its C(addresses), the
+      C(version) of the kubelet, and C(own_labels), the labels that this collection has set.
   returned: success
   type: list
   elements: dict
@@ -59,6 +59,8 @@ nodes:
       machine_id: 9f86d081884c7d659a2feaa0c55ad015
       ready: true
       schedulable: true
+      control_plane: false
+      addresses: [10.88.0.12]
       version: 1.35.4
       own_labels: []
 nfd:

@@ -23,6 +23,7 @@ HOST_MODULES = (
     "apt_packages",
     "etcd_member",
     "host_info",
+    "host_reset",
     "kernel_settings",
     "kubeadm",
     "kubernetes_node_info",

@@ -17,6 +17,7 @@ from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import add_to_record
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -161,6 +162,11 @@ def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict
     return chosen
 
 
+def new_packages(simulated: str) -> t.List[str]:
+    """What apt would install that is not there in any version. A line of an upgrade has the old one in brackets."""
+    return re.findall(r"^Inst (\S+) \(", simulated, re.MULTILINE)
+
+
 def is_busy(message: str) -> bool:
     return (
         "Could not get lock" in message or "dpkg frontend lock" in message or "is another process using it" in message
@@ -229,21 +235,36 @@ class Apt:
             keep = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any"]
             self.get("update", *only, *keep, what="Could not read the package lists.")
 
-    def install(self, wanted: t.Dict[str, str], repositories: t.Iterable[str]) -> None:
+    def resolve(self, command: t.Sequence[str]) -> t.List[str]:
+        """The packages that a command would add."""
+        return new_packages(self.get(*command, "--simulate", what="Could not resolve the packages."))
+
+    def install(
+        self, wanted: t.Dict[str, str], repositories: t.Iterable[str], record: t.Callable[[t.List[str]], None]
+    ) -> None:
+        """Install packages. `record` is told beforehand which are new on this host."""
         self.update(repositories)
         offers = parse_madison(self.run(["apt-cache", "madison", *sorted(wanted)], "Could not list versions."))
         chosen = [f"{name}={version}" for name, version in choose(offers, wanted).items()]
         # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
         command = ["install", "--no-install-recommends", "--no-remove", "--allow-change-held-packages", *chosen]
         try:
-            self.get(*command, "--simulate", what="Could not resolve the packages.")
+            record(self.resolve(command))
         except FabricError:
             # Dependencies come from the distribution's own lists, which may be old or not there yet.
             self.update()
+            record(self.resolve(command))
         self.get(*command, what="Could not install packages.")
 
     def hold(self, names: t.Iterable[str]) -> None:
-        self.run(["dpkg", "--set-selections"], "Could not hold packages.", "".join(f"{name} hold\n" for name in names))
+        self.select(names, "hold")
+
+    def release(self, names: t.Iterable[str]) -> None:
+        self.select(names, "install")
+
+    def select(self, names: t.Iterable[str], selection: str) -> None:
+        lines = "".join(f"{name} {selection}\n" for name in names)
+        self.run(["dpkg", "--set-selections"], f"Could not put packages on {selection}.", lines)
 
 
 def fetch_key(url: str, sha256: str) -> t.Tuple[bytes, str]:
@@ -342,8 +363,9 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         }
     else:
         if wanted:
-            apt.install(wanted, sources)
+            apt.install(wanted, sources, lambda names: add_to_record(module, installed=names))
         if loose or wanted:
+            add_to_record(module, held=loose)
             apt.hold(held)
         packages = apt.status() if wanted or loose else packages
         after = {name: versions_and_hold(packages.get(name)) for name in asked}

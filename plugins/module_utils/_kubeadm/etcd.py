@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Members of a cluster's etcd, and the removal of those whose hosts were reinstalled."""
+"""Members of a cluster's etcd, and the removal of those whose hosts were reinstalled, or leave the cluster."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ class Member(t.TypedDict, total=False):
     name: str  # missing or empty while it has not started
 
 
+class MemberFacts(t.TypedDict):
+    """A member, as the result has it."""
+
+    name: str  # empty while it has not started
+    id: str  # as etcdctl takes it
+    addresses: t.List[str]
+    alive: bool  # whether an etcd answers there
+
+
 class MemberList(t.TypedDict):
     """What etcdctl member list prints."""
 
@@ -46,6 +55,16 @@ def peer_addresses(member: Member) -> t.Set[str]:
 def describe(member: Member) -> str:
     """Name (empty while a member has not started), ID as etcdctl takes it, and addresses."""
     return f"{member.get('name') or 'not started'} {member['ID']:x} {','.join(sorted(peer_addresses(member)))}"
+
+
+def member_facts(member: Member) -> MemberFacts:
+    addresses = sorted(peer_addresses(member))
+    return {
+        "name": member.get("name") or "",
+        "id": f"{member['ID']:x}",
+        "addresses": addresses,
+        "alive": any(is_listening(address) for address in addresses),
+    }
 
 
 def members_at(members: t.Sequence[Member], hosts: t.Collection[str]) -> t.List[Member]:
@@ -82,7 +101,7 @@ def remove_members(module: AnsibleModule) -> t.Dict[str, object]:
     answer: MemberList = json.loads(etcdctl(node, "member", "list", "--write-out=json"))
     members = answer["members"]
     stale = members_at(members, module.params["addresses"])
-    for member in stale:
+    for member in [] if module.params["alive"] else stale:
         alive = sorted(address for address in peer_addresses(member) if is_listening(address))
         if alive:
             raise FabricError(
@@ -92,10 +111,12 @@ def remove_members(module: AnsibleModule) -> t.Dict[str, object]:
                 "See whose etcd that is, and correct the host's address (ip) in the inventory if it is another one's."
                 " Stop it only if nothing needs it. Nothing was changed.",
             )
+    facts = [member_facts(member) for member in members if member not in stale]
     if not module.check_mode:
         for member in stale:
             etcdctl(node, "member", "remove", f"{member['ID']:x}")
     return outcome(
         {"members": [describe(member) for member in members]},
         {"members": [describe(member) for member in members if member not in stale]},
+        members=facts,
     )

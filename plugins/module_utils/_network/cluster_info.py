@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATT
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, own_labels, release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import CONTROL_PLANE_LABEL
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
 
@@ -43,6 +44,8 @@ def node_view(node: Object) -> Object:
         "name": node["metadata"]["name"],
         "ready": condition_true(node, "Ready"),
         "schedulable": not query("spec.unschedulable", node),
+        "control_plane": CONTROL_PLANE_LABEL in (node["metadata"].get("labels") or {}),
+        "addresses": query("status.addresses[?type=='InternalIP'].address", node) or [],
         "version": (query("status.nodeInfo.kubeletVersion", node) or "").lstrip("v"),
         "machine_id": query("status.nodeInfo.machineID", node) or "",
         "own_labels": own_labels(node),

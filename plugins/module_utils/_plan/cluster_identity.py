@@ -30,7 +30,14 @@ def is_bare(observations: Observations) -> bool:
     )
 
 
-def is_node(facts: HostFacts, node: NodeIdentity) -> bool:
+class HostIdentity(t.TypedDict):
+    """What tells a host."""
+
+    hostname: str
+    machine_id: str
+
+
+def is_node(facts: t.Union[HostFacts, HostIdentity], node: NodeIdentity) -> bool:
     """Names repeat from site to site; machine IDs do not, where both are known."""
     if facts["machine_id"] and node["machine_id"]:
         return facts["machine_id"] == node["machine_id"]

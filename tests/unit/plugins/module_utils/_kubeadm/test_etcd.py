@@ -43,8 +43,9 @@ def ran(monkeypatch):
     return calls
 
 
-def module(*addresses, check=False):
-    return types.SimpleNamespace(params={"addresses": addresses, "node_name": "cp2"}, check_mode=check)
+def module(*addresses, check=False, alive=False):
+    params = {"addresses": addresses, "node_name": "cp2", "alive": alive}
+    return types.SimpleNamespace(params=params, check_mode=check)
 
 
 @pytest.mark.parametrize("check", [True, False])
@@ -61,8 +62,19 @@ def test_one_that_answers_is_refused(ran):
     assert len(ran) == 1
 
 
+def test_one_that_answers_and_leaves_the_cluster(ran):
+    result = etcd.remove_members(module("10.88.0.13", alive=True))
+    assert ran[1:] == [["member", "remove", "fd"]]
+    assert [member["name"] for member in result["members"]] == ["cp1"]
+
+
 def test_nothing_to_remove(ran):
-    assert not etcd.remove_members(module("10.88.0.99"))["changed"]
+    result = etcd.remove_members(module())
+    assert not result["changed"]
+    assert result["members"] == [
+        {"name": "cp1", "id": "8e9e05c52164694d", "addresses": ["10.88.0.11"], "alive": False},
+        {"name": "cp2", "id": "fd", "addresses": ["10.88.0.13"], "alive": True},
+    ]
 
 
 def test_no_quorum(monkeypatch):

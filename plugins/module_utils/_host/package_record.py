@@ -1,0 +1,57 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which packages this collection has installed or put on hold: only those does it ever take away.
+
+apt can't tell: a package of our repository may have been there before. Written before apt installs, so that a run that
+was killed meanwhile has it, too.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_file, write_file
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+PATH = "/var/lib/ipu-fabric/packages.json"
+
+
+class PackageRecord(t.TypedDict):
+    """Names of packages."""
+
+    installed: t.List[str]  # that were not there before, with their dependencies
+    held: t.List[str]  # that were not on hold before
+
+
+def parse_record(text: str) -> PackageRecord:
+    try:
+        record = json.loads(text or "{}")
+        return {"installed": list(record.get("installed", [])), "held": list(record.get("held", []))}
+    except (AttributeError, ValueError) as error:
+        raise FabricError(
+            "The record of installed packages can't be read.",
+            PATH,
+            str(error),
+            "Remove the file: the packages then count as installed by somebody else, and stay.",
+        ) from error
+
+
+def read_record() -> PackageRecord:
+    """Empty where nothing was recorded, as on hosts that an earlier release of this collection has set up."""
+    file = read_file(PATH)
+    return parse_record(file["content"] if file else "")
+
+
+def add_to_record(module: AnsibleModule, installed: t.Iterable[str] = (), held: t.Iterable[str] = ()) -> None:
+    before = read_record()
+    after: PackageRecord = {
+        "installed": sorted({*before["installed"], *installed}),
+        "held": sorted({*before["held"], *held}),
+    }
+    if after != before:
+        write_file(module, PATH, json.dumps(after, indent=2) + "\n")

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which packages go with Kubernetes: those on record as ours, unless something of others needs them."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import Apt, Package
+from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import read_record
+
+PACKAGES = ("kubelet", "kubeadm", "kubectl", "kubernetes-cni", "containerd.io")
+
+
+class Packages(t.NamedTuple):
+    """Packages that go, and why others of ours stay."""
+
+    removed: t.List[str]
+    released: t.List[str]  # that are taken off hold
+    kept: t.List[str]
+    unrecorded: t.List[str]  # that somebody else has installed, as far as is known
+
+
+def would_remove(simulated: str) -> t.Set[str]:
+    """The packages that apt would remove."""
+    return set(re.findall(r"^Remv (\S+)", simulated, re.MULTILINE))
+
+
+def choose_packages(
+    installed: t.Collection[str], pinned: t.Mapping[str, str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
+) -> t.Tuple[t.List[str], t.List[str]]:
+    """Of our packages those that go, and those that stay with the reason. Nothing of others goes with them."""
+    kept = [f"{name} ({reason})" for name, reason in sorted(pinned.items()) if name in installed]
+    chosen = sorted(set(installed) - set(pinned))
+    while chosen:
+        needed = {name: simulate([name]) - set(chosen) for name in chosen} if simulate(chosen) - set(chosen) else {}
+        blocked = {name: others for name, others in needed.items() if others}
+        if not blocked:
+            break
+        kept += [f"{name} (needed by {', '.join(sorted(others))})" for name, others in sorted(blocked.items())]
+        chosen = [name for name in chosen if name not in blocked]
+    return chosen, kept
+
+
+def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
+    """The packages of this host. others: namespaces of containerd in which somebody else has containers."""
+    record, status = read_record(), apt.status()
+    none = Package(selection="", state="", version="")
+    installed = {name for name in (*record["installed"], *PACKAGES) if status.get(name, none)["state"] == "installed"}
+    pinned = {"containerd.io": f"containers in {', '.join(others)}"} if others else {}
+
+    def simulate(names: t.Sequence[str]) -> t.Set[str]:
+        options = ("remove", "--simulate", "--allow-change-held-packages")
+        return would_remove(apt.get(*options, *names, what="Could not resolve which packages go."))
+
+    removed, kept = choose_packages([name for name in record["installed"] if name in installed], pinned, simulate)
+    held = [name for name in record["held"] if status.get(name, none)["selection"] == "hold"]
+    strangers = [
+        f"{name} (this collection has no record of installing it)"
+        for name in PACKAGES
+        if name in installed and name not in record["installed"]
+    ]
+    return Packages(removed, [name for name in held if name not in removed], kept, strangers)

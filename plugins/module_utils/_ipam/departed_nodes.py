@@ -1,0 +1,191 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that leave a cluster: their objects, the pods that nobody ends any more, and the addresses of those pods.
+
+The controllers of nv-ipam and of Calico take back the blocks of a node that is gone, so these are only waited for.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import NO_POD, OTHER_ADDRESS
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import NV_IPAM
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import audit
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, reserved_address
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    connect,
+    refusal,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+BLOCK_AFFINITIES = "/apis/crd.projectcalico.org/v1/blockaffinities"
+ATTEMPTS = 5
+PAUSE = 2.0  # seconds between two looks
+
+Address = t.Tuple[str, str]  # an address, and the namespace/name of the pod that it is kept for
+
+
+def offsets_of(pool: Object, leaked: t.Collection[Address]) -> t.List[str]:
+    """The entries of a whereabouts pool that keep leaked addresses."""
+    start = ipaddress.ip_interface(pool["spec"]["range"]).ip
+    entries = query("spec.allocations", pool) or {}
+    return [
+        offset
+        for offset, entry in entries.items()
+        if offset.isdigit() and (str(start + int(offset)), entry.get("podref") or "") in leaked
+    ]
+
+
+def reservations_of(
+    reservations: t.Sequence[Object], pools: t.Sequence[Object], leaked: t.Collection[Address]
+) -> t.List[Object]:
+    """The OverlappingRangeIPReservations that keep leaked addresses."""
+    cidrs = [ipaddress.ip_interface(pool["spec"]["range"]).network for pool in pools]
+    return [
+        item
+        for item in reservations
+        if (reserved_address(item["metadata"]["name"], cidrs), query("spec.podref", item) or "") in leaked
+    ]
+
+
+def object_path(plural: str, item: Object) -> str:
+    return "{}/namespaces/{namespace}/{}/{name}".format(WHEREABOUTS, plural, **item["metadata"])
+
+
+def blocks_of(names: t.Collection[str], pools: t.Sequence[Object], affinities: t.Sequence[Object]) -> t.List[str]:
+    """Blocks that nv-ipam and Calico still keep for these nodes."""
+    nv_ipam = [
+        f"nv-ipam {pool['metadata']['name']} {each.get('startIP')}-{each.get('endIP')} ({each['nodeName']})"
+        for pool in pools
+        for each in query("status.allocations", pool) or []
+        if each.get("nodeName") in names
+    ]
+    calico = [
+        f"Calico {each['spec'].get('cidr')} ({each['spec']['node']})"
+        for each in affinities
+        if query("spec.node", each) in names and query("spec.deleted", each) != "true"
+    ]
+    return sorted(nv_ipam + calico)
+
+
+def pod_name(pod: Object) -> str:
+    return "{namespace}/{name}".format(**pod["metadata"])
+
+
+class Departure:
+    """Nodes that leave, as the API has them."""
+
+    def __init__(self, cluster: Cluster, names: t.Sequence[str], settle: float) -> None:
+        self.cluster, self.names, self.settle = cluster, names, settle
+        self.nodes = [name for name in names if cluster.get(f"{NODES}/{name}")]
+        self.pods = self.read_pods()
+        self.leaked = self.read_leaked()
+
+    def read_pods(self) -> t.List[Object]:
+        """Pods that are bound to these nodes."""
+        return [pod for name in self.names for pod in self.cluster.items(PODS, fieldSelector=f"spec.nodeName={name}")]
+
+    def read_leaked(self) -> t.List[Address]:
+        """What whereabouts keeps for pods that are gone, or have other addresses by now. Both were seen twice."""
+        return [
+            (leak["address"], leak["pod"])
+            for pool in audit(self.cluster, self.settle)
+            if pool["ipam"] == "whereabouts"
+            for leak in pool["leaked"]
+            if leak["why"] in (NO_POD, OTHER_ADDRESS)
+        ]
+
+    def blocks(self) -> t.List[str]:
+        pools, affinities = self.cluster.items(NV_IPAM), self.cluster.items(BLOCK_AFFINITIES)
+        return blocks_of(self.names, pools, affinities)
+
+    def view(self) -> Object:
+        return {
+            "nodes": self.nodes,
+            "pods": sorted(map(pod_name, self.pods)),
+            "addresses": [f"{address} ({pod})" for address, pod in self.leaked],
+        }
+
+    def delete_pods(self) -> None:
+        """Nobody confirms the end of a pod whose node is gone: without grace the API server does."""
+        for pod in self.read_pods():
+            path = "/api/v1/namespaces/{namespace}/pods/{name}".format(**pod["metadata"])
+            body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+            try:
+                self.cluster.request("delete", path, body=body)
+            except ApiError as error:
+                if error.status not in (404, 409):  # gone, or another pod of this name by now
+                    raise refusal(error, "delete", f"Pod {pod_name(pod)}") from error
+
+    def wait_for_blocks(self, timeout: float) -> t.List[str]:
+        """What their controllers have not taken back in time."""
+        end = time.monotonic() + timeout
+        left = self.blocks()
+        while left and time.monotonic() < end:
+            time.sleep(PAUSE)
+            left = self.blocks()
+        return left
+
+    def release(self, leaked: t.Collection[Address]) -> None:
+        """Give leaked addresses back. Pods take addresses meanwhile: on a conflict the pool is read again."""
+        if not leaked:
+            return
+        for attempt in range(1, ATTEMPTS + 1):
+            pools = self.cluster.items(f"{WHEREABOUTS}/ippools")
+            held = {pool["metadata"]["name"]: offsets_of(pool, leaked) for pool in pools}
+            busy = [pool for pool in pools if held[pool["metadata"]["name"]] and not self.give_back(pool, held)]
+            if not busy:
+                break
+            if attempt == ATTEMPTS:
+                raise FabricError(
+                    "Leaked addresses could not be given back.",
+                    ", ".join(pool["metadata"]["name"] for pool in busy),
+                    "the pool was changed meanwhile, each time",
+                    "Run again when fewer pods come and go.",
+                )
+        reservations = self.cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations")
+        for item in reservations_of(reservations, pools, leaked):
+            self.cluster.delete(object_path("overlappingrangeipreservations", item))
+
+    def give_back(self, pool: Object, held: t.Mapping[str, t.Sequence[str]]) -> bool:
+        """Whether the entries of a pool could be removed from it as it was read."""
+        metadata = pool["metadata"]
+        body = {
+            "metadata": {"resourceVersion": metadata["resourceVersion"]},
+            "spec": {"allocations": dict.fromkeys(held[metadata["name"]])},
+        }
+        try:
+            self.cluster.patch(object_path("ippools", pool), body)
+        except ApiError as error:
+            if error.status == 409:
+                return False
+            raise refusal(error, "patch", f"IPPool {metadata['name']}") from error
+        return True
+
+
+def remove_nodes(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.cluster_node)."""
+    params, cluster = module.params, connect(module)
+    departure = Departure(cluster, params["names"], params["settle"])
+    before = departure.view()
+    left: t.List[str] = []
+    if not module.check_mode:
+        for name in departure.nodes:
+            cluster.delete(f"{NODES}/{name}")
+        departure.delete_pods()
+        left = departure.wait_for_blocks(params["timeout"])
+        # Those of the pods that are gone now are among them.
+        leaked = departure.read_leaked() if departure.pods else departure.leaked
+        before["addresses"] = [f"{address} ({pod})" for address, pod in leaked]
+        departure.release(leaked)
+    return outcome(before, {"nodes": [], "pods": [], "addresses": []}, left=left)

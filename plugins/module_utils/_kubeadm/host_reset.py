@@ -1,0 +1,366 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes a host out of Kubernetes, with what kubeadm reset leaves, and on demand all that this collection has installed.
+
+What is there is read, and each step removes what was found: a run that was killed is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import itertools
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import find_program, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._host import package_record, rdma_desired
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import OTHER_KUBERNETES, ca_digest, parse_server
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
+from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.network_reset import (
+    SECONDS,
+    Found,
+    execute,
+    printed,
+    read_network,
+    read_rules,
+    remove_network,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+CTR = ("ctr", "--namespace", "k8s.io")
+MOUNTS = "/proc/self/mounts"
+SOCKET = "/run/containerd/containerd.sock"
+# That kubeadm has something to undo.
+TRACES = (
+    *paths.TRACES,
+    f"{paths.KUBERNETES}/pki/ca.crt",
+    f"{paths.KUBERNETES}/manifests/etcd.yaml",
+    "/var/lib/kubelet/config.yaml",
+)
+# What goes with everything in it. The directories themselves may be where a disk is mounted.
+CONTENTS = ("/var/lib/kubelet",)
+CONTAINERD = "/var/lib/containerd"
+# Of the pod networks and of the CNI plugins that pods bring to a host. What a package owns goes with the package.
+UNOWNED = (
+    "/etc/cni/net.d/00-multus.conf",
+    "/etc/cni/net.d/10-calico.conflist",
+    "/etc/cni/net.d/10-flannel.conflist",
+    "/etc/cni/net.d/calico-kubeconfig",
+    "/etc/cni/net.d/multus.d",
+    "/etc/cni/net.d/nv-ipam.d",
+    "/etc/cni/net.d/whereabouts.d",
+    "/opt/cni/bin/calico",
+    "/opt/cni/bin/calico-ipam",
+    "/opt/cni/bin/flannel",
+    "/opt/cni/bin/install",
+    "/opt/cni/bin/multus",
+    "/opt/cni/bin/nv-ipam",
+    "/opt/cni/bin/passthru",
+    "/opt/cni/bin/whereabouts",
+    "/var/lib/cni/flannel",
+    "/var/lib/cni/multus",
+    "/var/lib/cni/nv-ipam",
+    "/var/lib/cni/networks/cbr0",
+    "/var/lib/cni/networks/k8s-pod-network",
+    "/var/log/nv-ipam-cni.log",
+)
+STATE = ("/var/lib/calico", "/var/log/calico", "/var/log/containers", "/var/log/pods", "/run/calico", "/run/flannel")
+# As the roles kubernetes, memlock and rdma_host write them.
+CRICTL = ("/etc/crictl.yaml", f"runtime-endpoint: unix://{SOCKET}\n")
+OUR_FILES = (
+    "/etc/containerd/certs.d/_default/hosts.toml",
+    "/etc/containerd/conf.d/10-kubernetes.toml",
+    "/etc/modules-load.d/kubernetes.conf",
+    "/etc/sysctl.d/99-z-kubernetes.conf",
+    "/etc/systemd/system/containerd.service.d/10-kubernetes.conf",
+    "/etc/systemd/system/*.service.d/50-memlock.conf",
+    "/etc/systemd/network/00-fabric-*.link",
+    rdma_desired.MODULES_FILE,
+    rdma_desired.NETNS_FILE,
+    rdma_desired.QOS_FILE,
+)
+REPOSITORIES = ("containerd", "kubernetes")
+OWN_DIRECTORY = os.path.dirname(paths.MARKER)
+# Directories that packages and roles leave empty. One with something in it stays.
+EMPTY = (
+    "/etc/containerd/certs.d/_default",
+    "/etc/containerd/certs.d",
+    "/etc/containerd/conf.d",
+    "/etc/kubernetes/manifests",
+    "/etc/kubernetes/pki",
+    "/etc/kubernetes/tmp",
+    "/etc/kubernetes",
+    "/etc/cni/net.d",
+    "/etc/cni",
+    "/opt/cni/bin",
+    "/opt/cni",
+)
+
+
+class ClusterMark(t.TypedDict):
+    """The cluster that this host is in, by its own files, and what tells the host. Empty is not known, or none."""
+
+    name: str  # what kubeadm calls it; its endpoint where that is kubeadm's default
+    server: str  # host:port of the API server
+    ca: str  # digest
+    hostname: str
+    machine_id: str
+
+
+def cluster_name(kubeconfig: str) -> str:
+    """What a kubeconfig of kubeadm calls its cluster; its endpoint where that is the default, which all have."""
+    match = re.search(r"^- cluster:\n(?: {4}.*\n)* {2}name: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
+    name = match.group(1) if match else ""
+    return name if name not in ("", "kubernetes", "default-cluster") else parse_server(kubeconfig)
+
+
+def without_empty(found: Found) -> Found:
+    return {kind: names for kind, names in found.items() if names}
+
+
+def read_mark() -> ClusterMark:
+    config = read_text(paths.ADMIN) or read_text(paths.KUBELET)
+    return {
+        "name": cluster_name(config),
+        "server": parse_server(config),
+        "ca": ca_digest(read_text(f"{paths.KUBERNETES}/pki/ca.crt")),
+        "hostname": host_name(),
+        "machine_id": read_text("/etc/machine-id").strip(),
+    }
+
+
+def containerd_answers() -> bool:
+    return os.path.exists(SOCKET) and run_program(["ctr", "version"], SECONDS).rc == 0
+
+
+def list_containers(namespace: str) -> t.List[str]:
+    return printed("ctr", "--namespace", namespace, "containers", "list", "--quiet").split()
+
+
+def present(patterns: t.Iterable[str]) -> t.List[str]:
+    return [path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern] if os.path.lexists(path)]
+
+
+def unowned(candidates: t.Sequence[str]) -> t.List[str]:
+    there = present(candidates)
+    owners = find_owners(there) if there else {}
+    return [path for path in there if path not in owners]
+
+
+def own_sources() -> t.List[str]:
+    """apt sources that we wrote, with their keyrings."""
+    found: t.List[str] = []
+    for name in REPOSITORIES:
+        path = f"{SOURCES}/{name}.sources"
+        text = read_text(path)
+        keyrings = [keyring for keyring in listed_keyrings(text) if keyring.startswith(f"{KEYRINGS}/{name}")]
+        found += [path, *keyrings] if keyrings else []
+    return present(found)
+
+
+def own_files() -> t.List[str]:
+    crictl = [CRICTL[0]] if read_text(CRICTL[0]) == CRICTL[1] else []
+    return [*present(OUR_FILES), *crictl, *own_sources()]
+
+
+def other_users() -> t.List[str]:
+    """Namespaces of containerd in which others, such as Docker, have containers."""
+    names = printed("ctr", "namespaces", "list", "--quiet").split()
+    return [name for name in names if name != "k8s.io" and list_containers(name)]
+
+
+def mounted_below(mounts: str, path: str) -> t.List[str]:
+    """Where something is mounted below a path, out of /proc/self/mounts."""
+    return [words[1] for words in (line.split() for line in mounts.splitlines()) if words[1].startswith(f"{path}/")]
+
+
+def clear(path: str) -> None:
+    """Remove what is in a directory, but not the directory, nor what is mounted there: that may be anybody's data."""
+    what = "Could not remove data of Kubernetes."
+    mounted = mounted_below(read_text(MOUNTS), path)
+    if mounted:
+        next_step = "End what uses them, unmount them, then run again."
+        raise FabricError(what, path, f"still mounted: {shorten_list(mounted, 4)}", next_step)
+    try:
+        for name in os.listdir(path):
+            remove_path(os.path.join(path, name))
+    except OSError as error:
+        next_step = "See what holds it with fuser, end that, then run again."
+        raise FabricError(what, str(error.filename or path), str(error.strerror or error), next_step) from error
+
+
+def remove_containers() -> None:
+    """Those that kubeadm reset could not remove, as with a CNI plugin whose API is gone."""
+    ways = (("tasks", "kill", "--all", "--signal", "SIGKILL"), ("tasks", "delete", "--force"), ("containers", "delete"))
+    for name, words in itertools.product(list_containers("k8s.io"), ways):
+        run_program([*CTR, *words, name], SECONDS)  # it may have no task, or be gone by now: what is left shows
+    for name in list_containers("k8s.io"):
+        execute(*CTR, "containers", "delete", name)
+
+
+class HostReset:
+    """One host: what there is to remove, and its removal."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.all: bool = module.params["installed"]
+        self.apt = Apt(module.params["lock_timeout"], module.params["timeout"])
+        if self.all and not module.check_mode:
+            self.apt.finish_interrupted(self.apt.status())
+        self.mark = read_mark()
+        self.rules = read_rules()
+        self.packages = Packages([], [], [], [])
+        self.found = self.read()
+
+    def read(self) -> Found:
+        containers, others = [], []
+        if containerd_answers():
+            names = list_containers("k8s.io")
+            containers = [f"{len(names)} containers"] if names else []
+            others = other_users()
+        if self.all:
+            self.packages = read_packages(self.apt, others)
+        data = [*CONTENTS, *([CONTAINERD] if self.all and self.containerd_goes() else [])]
+        return {
+            "kubernetes": [path for path in TRACES if os.path.exists(path)],
+            "containers": containers,
+            **read_network(self.rules),
+            "data": [path for path in data if os.path.isdir(path) and os.listdir(path)],
+            # Of kubeadm's etcd. One that a package has brought keeps its data beside it.
+            "etcd": present([paths.ETCD]),
+            "files": [*unowned(UNOWNED), *present(STATE), *(own_files() if self.all else [])],
+            "packages": self.packages.removed,
+            "holds": self.packages.released,
+            "own": self.own_state(),
+        }
+
+    def containerd_goes(self) -> bool:
+        """Whether its images go too: it is ours, and is not kept for somebody."""
+        kept = any(why.startswith("containerd.io ") for why in self.packages.kept)
+        return not kept and "containerd.io" in package_record.read_record()["installed"]
+
+    def own_state(self) -> t.List[str]:
+        """Ours about this host. The record of packages stays as long as one of them."""
+        there = present([f"{OWN_DIRECTORY}/*"] if self.all else [paths.MARKER])
+        return [path for path in there if not (path == package_record.PATH and self.packages.kept)]
+
+    def check_cluster(self) -> None:
+        """Rules and links of another Kubernetes have the same names."""
+        others = sorted(name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(f"/{path}"))
+        if others:
+            raise FabricError(
+                "Only a cluster that kubeadm has made is reset.",
+                host_name(),
+                f"the host has {', '.join(others)}",
+                "Remove that with its own uninstaller, or take the host out of the inventory. Nothing was changed.",
+            )
+        wanted = self.module.params["ca"]
+        if wanted and self.mark["ca"] and wanted != self.mark["ca"]:
+            raise FabricError(
+                "Only a host of the cluster that was named is reset.",
+                host_name(),
+                f"it trusts the CA {self.mark['ca']} of {self.mark['server'] or 'another cluster'}, not {wanted}",
+                "Correct the address of this host in the inventory. Nothing was changed on it.",
+            )
+
+    def leave(self, lock: t.IO[str]) -> None:
+        """kubeadm reset. Members of etcd are removed by others, or go all together."""
+        if not self.found["kubernetes"]:
+            return
+        if not find_program("kubeadm"):
+            raise FabricError(
+                "kubeadm has to undo what it has done.",
+                host_name(),
+                f"no kubeadm, and {', '.join(self.found['kubernetes'])}",
+                "Install the package kubeadm of this cluster's version, then run again.",
+            )
+        if not os.path.exists(SOCKET):
+            run_program(["systemctl", "start", "containerd"], SECONDS)  # without it kubeadm says what is missing
+        socket = [f"--cri-socket=unix://{SOCKET}"] if os.path.exists(SOCKET) else []
+        Kubeadm(self.module, lock).run(
+            "reset",
+            "--force",
+            "--skip-phases=remove-etcd-member",
+            "--cleanup-tmp-dir",
+            *socket,
+            next_step="Fix what kubeadm reports, then run again: it goes on from here.",
+        )
+
+    def remove_packages(self) -> None:
+        if not self.packages.removed:
+            return
+        going = {"kubelet": "kubelet", "containerd": "containerd.io"}
+        units = [unit for unit, package in going.items() if package in self.packages.removed]
+        if units and os.path.isdir("/run/systemd/system"):
+            execute("systemctl", "disable", "--now", *units)
+        # Not purged: their settings may be somebody's.
+        command = ("remove", "--allow-change-held-packages", *self.packages.removed)
+        self.apt.get(*command, what="Could not remove packages.")
+
+    def remove_files(self) -> None:
+        if rdma_desired.QOS_FILE in self.found["files"]:
+            execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
+        for path in self.found["files"]:
+            remove_path(path)
+        drop_ins = {os.path.dirname(path) for path in self.found["files"] if ".service.d/" in path}
+        for path in (*EMPTY, *sorted(drop_ins)):
+            if os.path.isdir(path) and not os.listdir(path) and not os.path.ismount(path):
+                os.rmdir(path)
+        if any(path.startswith("/etc/systemd/system/") for path in self.found["files"]):
+            execute("systemctl", "daemon-reload")
+
+    def apply(self, lock: t.IO[str]) -> None:
+        self.leave(lock)
+        if containerd_answers():
+            remove_containers()
+        # Links and rules of pods have gone with their containers.
+        self.rules = read_rules()
+        remove_network(read_network(self.rules), self.rules)
+        self.remove_packages()
+        if self.packages.released:
+            self.apt.release(self.packages.released)
+        for path in self.found["data"]:
+            clear(path)
+        for path in self.found["etcd"]:
+            remove_path(path)
+        self.remove_files()
+        # The record of packages is the last to go.
+        for path in sorted(self.found["own"], key=lambda path: path == package_record.PATH):
+            remove_path(path)
+        if os.path.isdir(OWN_DIRECTORY) and not os.listdir(OWN_DIRECTORY):
+            os.rmdir(OWN_DIRECTORY)
+
+
+@contextlib.contextmanager
+def alone(module: AnsibleModule) -> t.Iterator[t.Optional[t.IO[str]]]:
+    """Wait for a reset that a killed run has left at work. In check mode no lock is made for it."""
+    if module.check_mode and not os.path.exists(paths.LOCK):
+        yield None
+        return
+    with hold_lock(module.params["lock_timeout"]) as lock:
+        yield lock
+
+
+def reset_host(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.host_reset)."""
+    with alone(module) as lock:
+        host = HostReset(module)
+        host.check_cluster()
+        before = without_empty(host.found)
+        if before and lock and not module.check_mode:
+            host.apply(lock)
+    return outcome(before, {}, cluster=host.mark, removed=before, kept=[*host.packages.kept, *host.packages.unrecorded])

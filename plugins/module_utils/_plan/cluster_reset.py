@@ -1,0 +1,120 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a cluster may be taken away from its hosts: it has to be named, and to be the one of these hosts. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.host_reset import ClusterMark
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import NodeIdentity
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import is_node
+
+SHOWN = 8  # names in a line
+
+
+class FoundOnHost(t.TypedDict, total=False):
+    """Result of host_reset in check mode; of a host that was not reached only why."""
+
+    cluster: ClusterMark
+    removed: t.Dict[str, t.List[str]]
+    kept: t.List[str]
+    msg: str
+
+
+class ClusterAnswer(t.TypedDict, total=False):
+    """What the API says, as network_operator_info returns it."""
+
+    present: bool
+    ca: str
+    nodes: t.List[NodeIdentity]
+
+
+class Confirmation(t.NamedTuple):
+    """What was given on the command line."""
+
+    name: str
+    force: bool
+
+
+class ResetPlan(t.TypedDict):
+    """What reset.yml does with fabric_reset=cluster."""
+
+    name: str  # of the cluster; empty where no host has it any more
+    ca: str  # digest; empty where no host has it any more
+    table: t.List[str]
+    refusal: str  # why nothing is removed, and what to do; empty where all may go
+
+
+def describe_host(name: str, found: FoundOnHost) -> t.List[str]:
+    parts = [f"{kind}: {shorten_list(names, SHOWN)}" for kind, names in found["removed"].items()]
+    lines = [f"{name}: {'; '.join(parts).replace('_', ' ') or 'nothing is left'}"]
+    return lines + ([f"{name} keeps {', '.join(found['kept'])}"] if found["kept"] else [])
+
+
+def why_not(
+    hosts: t.Mapping[str, FoundOnHost], answer: ClusterAnswer, jobs: t.Sequence[str], force: bool
+) -> t.Tuple[str, str]:
+    """What is against it, and what to do about that; empty if nothing is."""
+    silent = [name for name, found in hosts.items() if "removed" not in found]
+    if silent:
+        return (
+            f"Every host has to answer. Seen: {silent[0]}: {hosts[silent[0]].get('msg', 'no answer')}"
+            + (f"; nor do {', '.join(silent[1:])}." if silent[1:] else "."),
+            "Start them, or take those that are gone for good out of the inventory.",
+        )
+    marks = {name: found["cluster"] for name, found in hosts.items() if found["cluster"]["ca"]}
+    authorities = {mark["ca"] for mark in marks.values()}
+    if len(authorities) > 1:
+        seen = ", ".join(f"{name}: {mark['ca']} ({mark['server']})" for name, mark in marks.items())
+        return (
+            f"The hosts are in several clusters. Seen: CAs {seen}.",
+            "Take the hosts of another cluster out of the inventory.",
+        )
+    if not answer.get("present") or not authorities:
+        return "", ""
+    if answer["ca"] not in ("", *authorities):
+        return (
+            f"The kubeconfig leads to another cluster than that of the hosts. Seen: its CA is {answer['ca']}, that of"
+            f" {', '.join(marks)} is {authorities.pop()}.",
+            "Run in the folder of this site, or set fabric_kubeconfig to the kubeconfig of this cluster.",
+        )
+    own = [found["cluster"] for found in hosts.values()]
+    others = [node["name"] for node in answer["nodes"] if not any(is_node(mark, node) for mark in own)]
+    if others:
+        return (
+            f"The cluster has nodes that the inventory has not. Seen: {shorten_list(others, SHOWN)}.",
+            "Put their hosts into the inventory, or remove them first with ipu.fabric.remove_node.",
+        )
+    if jobs and not force:
+        return (
+            f"IPUJobs hold IPUs, which nobody would give back to V-IPU. Seen: {shorten_list(jobs, SHOWN)}.",
+            "Delete them, or run ipu.fabric.reset with -e fabric_reset=fabric first. With -e fabric_reset_force=true"
+            " they go with the cluster, and their partitions have to be removed with vipu.",
+        )
+    return "", ""
+
+
+def plan_reset(
+    hosts: t.Mapping[str, FoundOnHost], answer: ClusterAnswer, jobs: t.Sequence[str], given: Confirmation
+) -> ResetPlan:
+    reached = {name: found for name, found in hosts.items() if "removed" in found}
+    marks = [found["cluster"] for found in reached.values()]
+    name = next((mark["name"] for mark in marks if mark["name"]), "")
+    what, next_step = why_not(hosts, answer, jobs, given.force)
+    left = any(found["removed"] for found in reached.values())
+    if not what and left and (given.name != name if name else not given.name):
+        what = "This takes the cluster away from all of its hosts, with all data in it."
+        what += f" It is called {name}." if name else " No host knows its name any more."
+        what += f" Seen: fabric_reset_name is {given.name or 'empty'}."
+        next_step = (
+            f"If this is what you want, run again with -e fabric_reset=cluster -e fabric_reset_name={name or 'NAME'}."
+        )
+    return {
+        "name": name,
+        "ca": next((mark["ca"] for mark in marks if mark["ca"]), ""),
+        "table": [line for host, found in reached.items() for line in describe_host(host, found)],
+        "refusal": f"{what} Nothing was changed. Next: {next_step}" if what else "",
+    }

@@ -1,0 +1,283 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes leave the cluster, in which order, and what must stay: a control plane, and etcd's majority. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import is_node, observed
+
+UNCHANGED = "Nothing was changed."
+
+
+class ClusterNode(t.TypedDict):
+    """A node, as network_operator_info has it."""
+
+    name: str
+    machine_id: str
+    ready: bool
+    control_plane: bool
+    addresses: t.List[str]
+
+
+class LeavingNode(t.TypedDict):
+    """A node that leaves."""
+
+    name: str
+    host: str  # its inventory name; empty where the inventory has none
+    groups: t.List[str]  # of the inventory, from which site would join it again
+    present: bool  # the cluster has it
+    alive: bool  # its host answers, and has the files of this node: its kubelet confirms what is asked of it
+    reset: bool  # its host answers, and is this node, or was it until it was reset
+    control_plane: bool
+    member: t.List[str]  # addresses of its etcd member; empty where it has none
+    note: str  # what this run can't do, and what to do instead
+
+
+class RemovalPlan(t.TypedDict):
+    """What remove_node.yml does."""
+
+    nodes: t.List[LeavingNode]
+    through: str  # inventory name of the control plane that speaks to etcd; empty where none can
+    through_node: str  # its node
+    asks_etcd: bool  # one of the nodes is, or was, a control plane
+    table: t.List[str]
+    warnings: t.List[str]
+
+
+def refuse(what: str, where: str, seen: str, next_step: str) -> t.NoReturn:
+    raise FabricError(what, where, seen, f"{next_step} {UNCHANGED}")
+
+
+def asked_names(given: t.Union[str, t.Sequence[str], None]) -> t.List[str]:
+    """A list, or names with commas between, as -e gives them."""
+    names = given.split(",") if isinstance(given, str) else list(given or [])
+    return list(dict.fromkeys(name.strip() for name in names if name and name.strip()))
+
+
+def facts_of(observations: Observations, host: str) -> t.Optional[HostFacts]:
+    return observed(observations).get(host)
+
+
+def host_of(observations: Observations, name: str, node: t.Optional[ClusterNode]) -> str:
+    """The inventory name of a node: that of a host which is it, else of one that has its name or address."""
+    for host, facts in observed(observations).items():
+        if node and facts["machine_id"] and facts["machine_id"] == node["machine_id"]:
+            return host
+    for host, seen in observations.items():
+        hostname = seen["host"]["hostname"].lower() if seen.get("host") else host
+        if name in (host, hostname) or (node and seen.get("address") in node["addresses"]):
+            return host
+    return ""
+
+
+def find_node(
+    observations: Observations, nodes: t.Mapping[str, ClusterNode], name: str
+) -> t.Tuple[str, t.Optional[ClusterNode]]:
+    """The node that a name means, which may be that of its host in the inventory."""
+    if name in nodes or name not in observations:
+        return name, nodes.get(name)
+    facts = facts_of(observations, name)
+    address = observations[name].get("address")
+    for node in nodes.values():
+        if (facts and is_node(facts, node)) or (not facts and address and address in node["addresses"]):
+            return node["name"], node
+    return (facts["hostname"].lower() if facts else name), None
+
+
+def leaving_node(
+    observations: Observations, ca: str, node: t.Optional[ClusterNode], name: str, members: t.Sequence[MemberFacts]
+) -> LeavingNode:
+    host = host_of(observations, name, node)
+    facts = facts_of(observations, host)
+    trusts = facts["kubelet"]["cluster"] if facts else ""
+    same = bool(facts and (is_node(facts, node) if node else trusts))
+    addresses = node["addresses"] if node else []
+    member = [each for each in members if each["name"] == name or set(each["addresses"]) & set(addresses)]
+    note = ""
+    if facts is None:
+        what = f"run kubeadm reset on {host}" if host else "reset it"
+        note = f"its host was not reached: {what} before it comes back"
+    elif not same and (node or facts["kubelet"]["server"]):
+        note = f"host {host} answers and is not this node: it stays as it is"
+    return {
+        "name": name,
+        "host": host,
+        "groups": list(observations[host]["groups"]) if host else [],
+        "present": node is not None,
+        "alive": same and trusts == ca,
+        # One without a CA was reset before, perhaps not to the end.
+        "reset": same and trusts in (ca, ""),
+        "control_plane": bool(node and node["control_plane"]) or bool(member),
+        "member": sorted({address for each in member for address in each["addresses"]}),
+        "note": note,
+    }
+
+
+def check_silent(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode]) -> None:
+    """A kubelet that runs on would go on with its pods, and come back as a node."""
+    for each in leaving:
+        if each["present"] and nodes[each["name"]]["ready"] and not each["reset"]:
+            refuse(
+                f"Node {each['name']} is Ready, and its host can't be reset.",
+                each["host"] or "the inventory",
+                each["note"] or "its host has no files of this cluster",
+                "Make the host reachable, with its name in the inventory, or switch it off and wait until the node is"
+                " NotReady.",
+            )
+
+
+def check_control_planes(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode], endpoint: str) -> None:
+    gone = {each["name"] for each in leaving}
+    planes = [node["name"] for node in nodes.values() if node["control_plane"]]
+    if planes and not set(planes) - gone:
+        refuse(
+            "A cluster keeps one control plane at least.",
+            "fabric_remove_nodes",
+            f"its control planes are {', '.join(sorted(planes))}",
+            "Add another control plane first, or take the whole cluster away: ipu.fabric.reset with"
+            " -e fabric_reset=cluster.",
+        )
+    for name in sorted(gone & set(nodes)):
+        host = split_endpoint(endpoint, API_PORT)[0] if endpoint else ""
+        if host and host in (name, *nodes[name]["addresses"]):
+            refuse(
+                f"Node {name} is what all nodes know as the address of the API.",
+                "the cluster's endpoint",
+                endpoint,
+                "Move the endpoint to another address first: it is in the kubeconfig of every node.",
+            )
+
+
+def check_quorum(leaving: t.Sequence[LeavingNode], members: t.Sequence[MemberFacts]) -> None:
+    """Each removal needs a majority before it, and has to leave one: they are gone through as they will be made."""
+    left = list(members)
+    for each in leaving:
+        going = [member for member in left if each["member"] and set(member["addresses"]) & set(each["member"])]
+        if not going:
+            continue
+        after = [member for member in left if member not in going]
+        for group, when in ((left, "now"), (after, f"without {each['name']}")):
+            alive = [member["name"] for member in group if member["alive"]]
+            if len(alive) < len(group) // 2 + 1:
+                dead = [member["name"] or member["id"] for member in group if not member["alive"]]
+                refuse(
+                    "etcd keeps a majority of its members.",
+                    f"etcd, {when}",
+                    f"{len(alive)} of {len(group)} members answer; silent: {', '.join(dead) or 'none'}",
+                    "Start the silent members, or remove those whose hosts are gone for good first.",
+                )
+        left = after
+
+
+def order(leaving: t.Iterable[LeavingNode], members: t.Sequence[MemberFacts]) -> t.List[LeavingNode]:
+    """Workers first; of the control planes those whose etcd is dead before those that are alive."""
+    alive = {address for member in members if member["alive"] for address in member["addresses"]}
+    return sorted(leaving, key=lambda each: (each["control_plane"], bool(set(each["member"]) & alive)))
+
+
+def table_row(node: LeavingNode) -> str:
+    if not node["present"] and not node["reset"] and not node["member"]:
+        return f"{node['name']}: is not in the cluster"
+    steps = [
+        *(["drain"] if node["present"] else []),
+        *([f"remove etcd member {', '.join(node['member'])}"] if node["member"] else []),
+        *([f"reset host {node['host']}"] if node["reset"] else []),
+        *(["delete the node and its addresses"] if node["present"] else []),
+    ]
+    note = f" ({node['note']})" if node["note"] else ""
+    return f"{node['name']} ({'control plane' if node['control_plane'] else 'worker'}): {', '.join(steps)}{note}"
+
+
+def list_warnings(
+    leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode], members: t.Sequence[MemberFacts]
+) -> t.List[str]:
+    warnings = []
+    gone = {each["name"] for each in leaving}
+    count = len([member for member in members if not any(set(member["addresses"]) & set(e["member"]) for e in leaving)])
+    if members and count < len(members) and count % 2 == 0:
+        warnings.append(f"etcd then has {count} members: it survives no more losses than with {count - 1}.")
+    if not any(not node["control_plane"] and name not in gone for name, node in nodes.items()):
+        warnings.append("The cluster then has no worker.")
+    for each in leaving:
+        if each["groups"]:
+            warnings.append(
+                f"Take {each['host']} out of the inventory ({', '.join(each['groups'])}) afterwards: site would join it"
+                " again, and plans addresses for it."
+            )
+    return warnings
+
+
+def through_which(
+    observations: Observations, leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode]
+) -> t.Tuple[str, str]:
+    """A control plane that stays and whose API server answers: its inventory name, and its node."""
+    gone = {each["name"] for each in leaving}
+    for host, facts in observed(observations).items():
+        for name, node in nodes.items():
+            if facts["cluster"]["answered"] and name not in gone and is_node(facts, node):
+                return host, name
+    return "", ""
+
+
+def endpoint_of(observations: Observations) -> str:
+    found = (facts["cluster"]["endpoint"] for facts in observed(observations).values())
+    return next((endpoint for endpoint in found if endpoint), "")
+
+
+def plan_removal(
+    asked: t.Sequence[str],
+    observations: t.Mapping[str, Observation],
+    ca: str,
+    cluster: t.Sequence[ClusterNode],
+    members: t.Optional[t.Sequence[MemberFacts]],
+) -> RemovalPlan:
+    """The plan. members is None while etcd was not asked yet: nothing is said about its majority then."""
+    nodes = {node["name"]: node for node in cluster}
+    names = ", ".join(sorted(nodes)) or "none"
+    if not asked:
+        refuse(
+            "The nodes to remove have to be named.",
+            "fabric_remove_nodes",
+            "it is empty",
+            f"Name them: -e fabric_remove_nodes=w2,cp3. The cluster has {names}.",
+        )
+    found = [find_node(observations, nodes, name) for name in asked]
+    unknown = [name for name, (_meant, node) in zip(asked, found) if node is None and name not in observations]
+    if unknown:
+        refuse(
+            "Only nodes of this cluster are removed.",
+            "fabric_remove_nodes",
+            f"neither the cluster nor the inventory has {', '.join(unknown)}",
+            f"Correct the names: the cluster has {names}.",
+        )
+    known = list(members or [])
+    meant = dict(found)
+    leaving = order((leaving_node(observations, ca, node, name, known) for name, node in meant.items()), known)
+    check_silent(leaving, nodes)
+    check_control_planes(leaving, nodes, endpoint_of(observations))
+    through, through_node = through_which(observations, leaving, nodes)
+    if any(each["control_plane"] for each in leaving) and not through:
+        refuse(
+            "A control plane that stays has to speak for the cluster.",
+            "kube_control_plane",
+            "no API server of one answers on its own host",
+            "Start it: see crictl ps and journalctl -u kubelet there. Without a majority of etcd, restore etcd first.",
+        )
+    check_quorum(leaving, known)
+    return {
+        "nodes": leaving,
+        "through": through,
+        "through_node": through_node,
+        # Of a node that is not there nothing says whether it had a member.
+        "asks_etcd": bool(through) and any(each["control_plane"] or not each["present"] for each in leaving),
+        "table": [table_row(each) for each in leaving],
+        "warnings": list_warnings(leaving, nodes, known),
+    }

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""reset.yml with fabric_reset=cluster, on hosts that are only names."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1"]}
+CA, NAME = "0123456789abcdef", "10.88.0.1:6443"
+UNREACHABLE = {"unreachable": True, "msg": "Connection timed out"}
+
+
+def found(name, **more):
+    mark = {"name": NAME, "server": NAME, "ca": CA, "hostname": name, "machine_id": f"id-{name}"}
+    return {"changed": True, "cluster": mark, "removed": {"links": ["cni0"]}, "kept": [], **more}
+
+
+def reset(folder, *arguments, hosts=None, jobs=(), **variables):
+    nodes = [{"name": name, "machine_id": f"id-{name}"} for name in ("cp1", "cp2", "w1")]
+    answers = {
+        "host_reset": {name: found(name) for name in ("cp1", "cp2", "w1")} | (hosts or {}),
+        "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": nodes}},
+        "ipu_operator_info": {"*": {"jobs": list(jobs)}},
+    }
+    return play(folder, "ipu.fabric.reset", GROUPS, answers, *arguments, fabric_reset="cluster", **variables)
+
+
+def resets(run):
+    """Calls beside those that only look."""
+    return [call.host for call in run.calls if call.module == "host_reset" and "ca" in call.options]
+
+
+def test_workers_first(tmp_path):
+    run = reset(tmp_path, fabric_reset_name=NAME)
+    assert run.code == 0, run.text
+    assert resets(run)[0] == "w1"
+    assert sorted(resets(run)[1:]) == ["cp1", "cp2"]
+    [worker] = [call for call in run.calls if call.host == "w1" and "ca" in call.options]
+    assert (worker.options, worker.become) == ({"ca": CA, "installed": True}, True)
+    assert {call.module for call in run.calls} == {"host_reset", "network_operator_info", "ipu_operator_info"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "arguments", "variables", "said"),
+    [
+        ({}, [], {}, f"again with -e fabric_reset=cluster -e fabric_reset_name={NAME}."),
+        ({}, [], {"fabric_reset_name": "kubernetes"}, "fabric_reset_name is kubernetes"),
+        ({}, ["--limit", "w1"], {"fabric_reset_name": NAME}, "Seen: --limit w1"),
+        (
+            {"w1": UNREACHABLE},
+            [],
+            {"fabric_reset_name": NAME},
+            "Every host has to answer. Seen: w1: Connection timed out",
+        ),
+        ({}, [], {"fabric_reset_name": NAME, "fabric_manage_kubernetes": False}, "is managed elsewhere"),
+        ({}, [], {"fabric_reset_name": NAME, "jobs": ["train/a"]}, "IPUJobs hold IPUs"),
+    ],
+)
+def test_refused(tmp_path, hosts, arguments, variables, said):
+    run = reset(tmp_path, *arguments, hosts=hosts, **variables)
+    assert run.code != 0
+    assert said in run.said, run.text
+    assert resets(run) == []
+
+
+def test_a_host_that_can_not_be_read_stops_it(tmp_path):
+    run = reset(tmp_path, hosts={"w1": {"failed": True, "msg": "dpkg is broken"}}, fabric_reset_name=NAME)
+    assert run.code != 0
+    assert "Every host has to answer. Seen: w1: dpkg is broken." in run.said, run.text
+    assert resets(run) == []
+
+
+def test_check_mode_lists_it(tmp_path):
+    run = reset(tmp_path, "--check", fabric_reset_name=NAME)
+    assert run.code == 0, run.text
+    assert "w1: links: cni0" in run.said

@@ -1,0 +1,369 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host of files and programs that write down how they were called."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, package_record, package_removal
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, network_reset, paths, program
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n"
+CONFIG = """\
+apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: T1VSUw==
+    server: https://10.88.0.11:6443
+  name: {name}
+contexts:
+- context:
+    cluster: kubernetes
+  name: kubernetes-admin@kubernetes
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (CONFIG.format(name="kubernetes"), "10.88.0.11:6443"),
+        (CONFIG.format(name="rack-7"), "rack-7"),
+        (CONFIG.format(name="default-cluster"), "10.88.0.11:6443"),  # a kubelet's
+        ("", ""),
+    ],
+)
+def test_the_name_of_a_cluster(text, name):
+    assert host_reset.cluster_name(text) == name
+
+
+def test_what_apt_would_remove():
+    text = "Reading package lists...\nRemv docker-ce [5:27]\nRemv containerd.io [2.2.1]\n"
+    assert package_removal.would_remove(text) == {"docker-ce", "containerd.io"}
+
+
+DEPENDENTS = {"containerd.io": {"docker-ce"}, "iptables": {"ufw"}, "kubelet": {"kubeadm"}}
+
+
+def simulate(names):
+    return {*names, *(other for name in names for other in DEPENDENTS.get(name, ()))}
+
+
+@pytest.mark.parametrize(
+    ("ours", "pinned", "removed", "kept"),
+    [
+        ([], {}, [], []),
+        (["kubeadm", "kubelet"], {}, ["kubeadm", "kubelet"], []),
+        (["kubectl", "containerd.io"], {}, ["kubectl"], ["containerd.io (needed by docker-ce)"]),
+        (["kubelet"], {}, [], ["kubelet (needed by kubeadm)"]),  # kubeadm is somebody else's
+        (["containerd.io"], {"containerd.io": "containers in moby"}, [], ["containerd.io (containers in moby)"]),
+        (["iptables", "kubectl"], {"containerd.io": "x"}, ["kubectl"], ["iptables (needed by ufw)"]),
+    ],
+)
+def test_packages_that_others_need_stay(ours, pinned, removed, kept):
+    assert package_removal.choose_packages(ours, pinned, simulate) == (removed, kept)
+
+
+def test_the_files_are_those_that_the_role_writes():
+    written = (ROOT / "roles/kubernetes/vars/main.yml").read_text()
+    for path in host_reset.OUR_FILES[:2]:
+        assert f"path: {path}\n" in written
+    assert "path: /etc/systemd/system/containerd.service.d/10-kubernetes.conf\n" in written
+    assert f"path: {host_reset.CRICTL[0]}\n" in written
+    assert host_reset.CRICTL[1] == "runtime-endpoint: unix:///run/containerd/containerd.sock\n"
+    assert "_kubernetes_cri_socket: unix:///run/containerd/containerd.sock\n" in written
+    names = (ROOT / "roles/kubernetes/tasks/prepare.yml").read_text()
+    assert "    name: kubernetes\n" in names
+    assert set(host_reset.REPOSITORIES) == set(apt_names())
+    assert set(package_removal.PACKAGES) <= set(package_names(written))
+
+
+def apt_names():
+    text = (ROOT / "roles/kubernetes/defaults/main.yml").read_text()
+    block = text.partition("kubernetes_apt:\n")[2].partition("\nkubernetes_registry_mirror")[0]
+    return [line.strip(" :") for line in block.splitlines() if line.startswith("  ") and line[2] != " "]
+
+
+def package_names(text):
+    return [line.partition("{name: ")[2].partition(",")[0] for line in text.splitlines() if "- {name: " in line]
+
+
+class Host:
+    """Files below a directory, and the programs of a node with kube-proxy and flannel."""
+
+    def __init__(self, root):
+        self.root, self.calls, self.inputs = root, [], []
+        self.containers, self.others = ["c1", "c2"], []
+        self.rules = "*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n"
+        self.links = [
+            {"ifname": "eth0"},
+            {"ifname": "cni0", "linkinfo": {"info_kind": "bridge"}},
+            {"ifname": "br0", "linkinfo": {"info_kind": "bridge"}},
+        ]
+        self.packages = {"kubelet": "hold", "kubeadm": "hold", "vim": "install"}
+        self.fails = ""
+
+    def write(self, path, text=""):
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def exists(self, path):
+        return os.path.lexists(self.root / path.lstrip("/"))
+
+    def run(self, argv, timeout=30, *, data="", **_options):
+        words = " ".join(os.path.basename(word) if number == 0 else word for number, word in enumerate(argv))
+        self.calls.append(words)
+        if self.fails and words.startswith(self.fails):
+            return Done(1, "", "it went wrong")
+        answer = self.answer(words, data)
+        return Done(0, "" if answer is None else answer, "")
+
+    def answer(self, words, data):
+        if words.startswith("kubeadm reset"):
+            for path in filter(os.path.exists, host_reset.TRACES):
+                os.remove(path)
+        if words.startswith("ctr --namespace k8s.io containers delete"):
+            self.containers = [name for name in self.containers if name != words.split()[-1]]
+        if words.startswith("iptables-nft-restore"):
+            self.inputs.append(data)
+            self.rules = "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"
+        if words.startswith("apt-get") and "remove" in words.split():
+            return self.remove(words.split("held-packages ")[1].split(), "--simulate" in words)
+        return self.state().get(words)
+
+    def state(self):
+        """What programs print that only read."""
+        layout = "dpkg-query --show --showformat ${Package}\\t${db:Status-Want}\\t${db:Status-Status}\\t${Version}\\n"
+        lines = (f"{name}\t{selection}\tinstalled\t1.35.4\n" for name, selection in self.packages.items())
+        return {
+            "ctr --namespace k8s.io containers list --quiet": "\n".join(self.containers),
+            "ctr --namespace moby containers list --quiet": "\n".join(self.others),
+            "ctr namespaces list --quiet": "k8s.io\nmoby",
+            "iptables-nft-save": self.rules,
+            "ip -j -d link show": json.dumps(self.links),
+            layout: "".join(lines),
+        }
+
+    def remove(self, names, simulated):
+        if simulated:
+            return "".join(f"Remv {name} [1]\n" for name in names)
+        for name in names:
+            del self.packages[name]
+        return ""
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    found = Host(tmp_path)
+
+    def below(value):
+        return tuple(map(below, value)) if isinstance(value, tuple) else str(tmp_path) + value
+
+    for name in (
+        "TRACES",
+        "CONTENTS",
+        "UNOWNED",
+        "STATE",
+        "OUR_FILES",
+        "EMPTY",
+        "OWN_DIRECTORY",
+        "SOCKET",
+        "CONTAINERD",
+    ):
+        monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
+    monkeypatch.setattr(network_reset, "NETNS", below(network_reset.NETNS))
+    for name in ("ADMIN", "KUBELET", "KUBERNETES", "MARKER", "LOCK", "ETCD"):
+        monkeypatch.setattr(paths, name, below(getattr(paths, name)))
+    monkeypatch.setattr(host_reset, "CRICTL", (below(host_reset.CRICTL[0]), host_reset.CRICTL[1]))
+    monkeypatch.setattr(package_record, "PATH", below(package_record.PATH))
+    for name in ("SOURCES", "KEYRINGS"):
+        monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
+    for module in (host_reset, network_reset, program, apt):
+        monkeypatch.setattr(module, "run_program", found.run)
+    monkeypatch.setattr(network_reset, "output_of", lambda *argv: found.run(argv).out)
+    missing = ("iptables-legacy-save", "ip6tables-legacy-save", "ip6tables-nft-save", "nft", "ipset", "ipvsadm")
+    for module in (host_reset, network_reset):
+        monkeypatch.setattr(module, "find_program", lambda name: "" if name in missing else f"/sbin/{name}")
+    monkeypatch.setattr(host_reset, "find_owners", lambda there: {})
+    monkeypatch.setattr(network_reset, "remove_links", lambda names: found.calls.append(f"links {names}"))
+    found.write("/run/containerd/containerd.sock")
+    (tmp_path / "etc/systemd/system/site.service.d").mkdir(parents=True)
+    found.write("/etc/systemd/system/containerd.service.d/50-memlock.conf")
+    for path in host_reset.TRACES[:4]:
+        found.write(path[len(str(tmp_path)) :], CONFIG.format(name="kubernetes"))
+    found.write("/etc/kubernetes/pki/ca.crt", PEM)
+    found.write("/etc/kubernetes/audit-policy.yaml", "a site's own")
+    found.write("/var/lib/etcd/member/snap/db")
+    found.write("/var/lib/etcd/default/member/snap/db", "of a package etcd-server")
+    found.write("/var/lib/containerd/image")
+    found.write("/var/lib/kubelet/config.yaml")
+    found.write("/var/lib/kubelet/pods/data")
+    found.write("/etc/cni/net.d/10-flannel.conflist")
+    found.write("/etc/cni/net.d/99-site.conf")
+    found.write("/etc/sysctl.d/99-z-kubernetes.conf")
+    found.write("/etc/sysctl.d/99-site.conf")
+    found.write(
+        "/etc/apt/sources.list.d/kubernetes.sources",
+        f"# Key: u sha256:0\nSigned-By: {tmp_path}/etc/apt/keyrings/kubernetes.asc\n",
+    )
+    found.write("/etc/apt/keyrings/kubernetes.asc")
+    found.write("/etc/apt/sources.list.d/site.sources")
+    found.write(
+        "/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["kubelet"], "held": ["kubelet", "kubeadm"]})
+    )
+    return found
+
+
+def reset(check_mode=False, **options):
+    params = {"ca": "", "installed": False, "lock_timeout": 0, "timeout": 60, **options}
+    return host_reset.reset_host(Module(check_mode=check_mode, **params))
+
+
+THEIRS = (
+    "/etc/kubernetes/audit-policy.yaml",
+    "/etc/cni/net.d/99-site.conf",
+    "/etc/sysctl.d/99-site.conf",
+    "/etc/apt/sources.list.d/site.sources",
+    "/etc/systemd/system/site.service.d",  # empty
+    "/var/lib/etcd/default/member/snap/db",
+)
+INSTALLED = (
+    "/etc/sysctl.d/99-z-kubernetes.conf",
+    "/etc/apt/sources.list.d/kubernetes.sources",
+    "/etc/apt/keyrings/kubernetes.asc",
+    "/etc/systemd/system/containerd.service.d",
+)
+
+
+def test_a_node_is_taken_out_of_its_cluster(host):
+    result = reset(ca=ca_digest(PEM))
+    assert (result["changed"], result["cluster"]["name"]) == (True, "10.88.0.11:6443")
+    [kubeadm] = [call for call in host.calls if call.startswith("kubeadm")]
+    socket = f"unix://{host_reset.SOCKET}"
+    assert kubeadm == f"kubeadm reset --force --skip-phases=remove-etcd-member --cleanup-tmp-dir --cri-socket={socket}"
+    assert host.containers == []
+    assert host.inputs == ["*nat\n-D PREROUTING -j KUBE-SERVICES\n-F KUBE-SERVICES\n-X KUBE-SERVICES\nCOMMIT\n"]
+    assert "links ['cni0']" in host.calls
+    assert not host.exists("/var/lib/etcd/member")
+    assert os.listdir(host.root / "var/lib/kubelet") == []
+    assert host.exists("/var/lib/containerd/image")
+    assert not host.exists("/etc/cni/net.d/10-flannel.conflist")
+    for path in (*THEIRS, *INSTALLED, "/var/lib/ipu-fabric/packages.json"):
+        assert host.exists(path), path
+    assert not [call for call in host.calls if call.startswith("apt-get")]
+
+
+def test_all_that_was_installed_goes_and_nothing_of_others(host):
+    result = reset(installed=True)
+    assert result["removed"]["packages"] == ["kubelet"]
+    assert result["removed"]["holds"] == ["kubeadm"]
+    assert result["kept"] == ["kubeadm (this collection has no record of installing it)"]
+    assert set(host.packages) == {"kubeadm", "vim"}
+    for path in THEIRS:
+        assert host.exists(path), path
+    for path in (*INSTALLED, "/var/lib/ipu-fabric"):
+        assert not host.exists(path), path
+    order = [call.split()[0] for call in host.calls if call.split()[0] in ("kubeadm", "iptables-nft-restore")]
+    assert order == ["kubeadm", "iptables-nft-restore"]
+
+
+def test_a_second_reset_finds_nothing(host):
+    reset(installed=True)
+    host.links = host.links[:1] + host.links[2:]
+    host.packages["kubeadm"] = "install"
+    again = reset(installed=True)
+    assert (again["changed"], again["removed"]) == (False, {})
+
+
+def test_check_mode(host):
+    result = reset(installed=True, check_mode=True)
+    assert result["changed"]
+    assert set(result["removed"]) >= {"kubernetes", "containers", "rules", "links", "data", "files", "packages", "own"}
+    assert not [call for call in host.calls if call.startswith(("kubeadm", "systemctl", "iptables-nft-restore"))]
+    for path in (*THEIRS, *INSTALLED, "/var/lib/etcd/member"):
+        assert host.exists(path), path
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_reset_that_is_still_at_work_is_waited_for(host, check_mode):
+    with lock.hold_lock(0), pytest.raises(FabricError, match="Another kubeadm has been running"):
+        reset(check_mode=check_mode)
+
+
+def test_check_mode_makes_no_lock(host):
+    reset(check_mode=True)
+    assert not os.path.exists(paths.LOCK)
+
+
+def test_an_interrupted_reset_goes_on(host):
+    """kubeadm has done its part; what failed after it is done by the next run."""
+    host.fails = "iptables-nft-restore"
+    with pytest.raises(FabricError, match="it went wrong"):
+        reset(installed=True)
+    assert host.packages["kubelet"]
+    host.fails = ""
+    assert reset(installed=True)["changed"]
+    assert len([call for call in host.calls if call.startswith("kubeadm reset")]) == 1
+    assert "kubelet" not in host.packages
+
+
+def test_containerd_stays_while_others_have_containers(host):
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["containerd.io"]}))
+    host.packages["containerd.io"] = "hold"
+    host.others = ["web"]
+    result = reset(installed=True)
+    assert "containerd.io (containers in moby)" in result["kept"]
+    assert "containerd.io" in host.packages
+    assert host.exists("/var/lib/containerd/image")
+    assert host.exists("/var/lib/ipu-fabric/packages.json")  # still ours, once moby's containers are gone
+
+
+def test_the_images_of_our_containerd_go_with_it(host):
+    """Also when a run was killed between the two."""
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["containerd.io"]}))
+    assert reset(installed=True, check_mode=True)["removed"]["data"][1:] == [host_reset.CONTAINERD]
+    reset(installed=True)
+    assert not host.exists("/var/lib/containerd/image")
+
+
+def test_a_host_of_another_cluster_is_refused(host):
+    with pytest.raises(FabricError, match="Only a host of the cluster that was named is reset"):
+        reset(ca="fedcba9876543210")
+    assert host.exists("/var/lib/etcd/member")
+
+
+def test_a_volume_that_is_still_mounted_keeps_its_data(host, monkeypatch, tmp_path):
+    place = tmp_path / "var/lib/kubelet/pods/data"
+    host.write("/mounts", f"overlay / overlay rw 0 0\nnas:/results {place} nfs rw 0 0\ntmpfs {tmp_path} tmpfs rw 0 0\n")
+    monkeypatch.setattr(host_reset, "MOUNTS", str(tmp_path / "mounts"))
+    with pytest.raises(FabricError, match=f"still mounted: {place}"):
+        reset()
+    assert place.exists()
+
+
+def test_a_host_of_k3s_is_refused(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(host_reset, "OTHER_KUBERNETES", {"k3s": str(tmp_path)[1:]})
+    with pytest.raises(FabricError, match="the host has k3s"):
+        reset()
+    assert host.inputs == []
+
+
+def test_a_container_that_stays_is_an_error(host):
+    host.fails = "ctr --namespace k8s.io containers delete c2"
+    with pytest.raises(FabricError, match="containers delete c2"):
+        reset()
+
+
+def test_without_kubeadm(host, monkeypatch):
+    monkeypatch.setattr(host_reset, "find_program", lambda name: "" if name == "kubeadm" else f"/sbin/{name}")
+    with pytest.raises(FabricError, match="kubeadm has to undo what it has done"):
+        reset()

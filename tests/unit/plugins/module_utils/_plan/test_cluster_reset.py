@@ -1,0 +1,90 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import Confirmation, plan_reset
+
+CA, OTHER = "0123456789abcdef", "fedcba9876543210"
+NAME = "10.88.0.11:6443"
+
+
+def host(name, ca=CA, cluster=NAME, kept=(), **removed):
+    mark = {"name": cluster, "server": cluster, "ca": ca, "hostname": name, "machine_id": f"id-{name}"}
+    return {"cluster": mark, "removed": {kind: list(names) for kind, names in removed.items()}, "kept": list(kept)}
+
+
+def bare(name):
+    return host(name, ca="", cluster="")
+
+
+def api(*names, ca=CA):
+    return {"present": True, "ca": ca, "nodes": [{"name": name, "machine_id": f"id-{name}"} for name in names]}
+
+
+DEAD = {"present": False, "ca": "", "nodes": []}
+HOSTS = {"cp1": host("cp1", links=["cni0"]), "w1": host("w1", links=["cni0"], network_namespaces=["cni-1"])}
+
+
+def plan(hosts=None, answer=DEAD, jobs=(), name=NAME, force=False):
+    return plan_reset(HOSTS if hosts is None else hosts, answer, jobs, Confirmation(name, force))
+
+
+@pytest.mark.parametrize("answer", [DEAD, api("cp1", "w1"), api("cp1")])
+def test_the_cluster_was_named(answer):
+    result = plan(answer=answer)
+    assert (result["refusal"], result["name"], result["ca"]) == ("", NAME, CA)
+    assert result["table"] == ["cp1: links: cni0", "w1: links: cni0; network namespaces: cni-1"]
+
+
+def test_what_stays_is_told():
+    result = plan({"w1": host("w1", packages=["kubelet"], kept=["containerd.io (needed by docker-ce)"])})
+    assert result["table"] == ["w1: packages: kubelet", "w1 keeps containerd.io (needed by docker-ce)"]
+
+
+@pytest.mark.parametrize("name", ["", "kubernetes", "10.88.0.12:6443"])
+def test_another_name_or_none(name):
+    refusal = plan(name=name)["refusal"]
+    assert f"It is called {NAME}. Seen: fabric_reset_name is {name or 'empty'}. Nothing was changed." in refusal
+    assert refusal.endswith(f"-e fabric_reset=cluster -e fabric_reset_name={NAME}.")
+
+
+def test_nothing_is_left():
+    """A second run needs no name, and finds no API."""
+    result = plan({"cp1": bare("cp1"), "w1": bare("w1")}, name="")
+    assert (result["refusal"], result["table"]) == ("", ["cp1: nothing is left", "w1: nothing is left"])
+
+
+def test_a_killed_reset_is_finished():
+    """The first control plane knows no name any more, or no host does."""
+    hosts = {"cp1": {**bare("cp1"), "removed": {"data": ["/var/lib/etcd"]}}, "w1": bare("w1")}
+    assert plan(hosts)["refusal"] == ""
+    assert "No host knows its name any more." in plan(hosts, name="")["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "answer", "jobs", "said"),
+    [
+        ({**HOSTS, "w2": {"msg": "Connection timed out"}}, DEAD, [], "Seen: w2: Connection timed out."),
+        ({**HOSTS, "w2": {}, "w3": {}}, DEAD, [], "Seen: w2: no answer; nor do w3."),
+        ({**HOSTS, "w2": host("w2", ca=OTHER)}, DEAD, [], "The hosts are in several clusters."),
+        (HOSTS, api("cp1", "w1", ca=OTHER), [], f"its CA is {OTHER}, that of cp1, w1 is {CA}"),
+        (HOSTS, api("cp1", "w1", "w7"), [], "has nodes that the inventory has not. Seen: w7."),
+        (
+            HOSTS,
+            api("cp1", "w1"),
+            ["train/a"],
+            "IPUJobs hold IPUs, which nobody would give back to V-IPU. Seen: train/a.",
+        ),
+    ],
+)
+def test_refused(hosts, answer, jobs, said):
+    refusal = plan(hosts, answer, jobs)["refusal"]
+    assert said in refusal
+    assert "Nothing was changed. Next: " in refusal
+
+
+def test_jobs_that_may_go():
+    assert plan(answer=api("cp1", "w1"), jobs=["train/a"], force=True)["refusal"] == ""
