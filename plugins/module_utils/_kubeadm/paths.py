@@ -10,8 +10,6 @@ ADMIN = f"{KUBERNETES}/admin.conf"
 KUBELET = f"{KUBERNETES}/kubelet.conf"
 # Any of these shows that a host is, was or was about to become a node.
 TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{KUBERNETES}/manifests/kube-apiserver.yaml")
-# Without these, no host of the cluster is believed any more.
-CERTIFICATES = (f"{KUBERNETES}/pki/apiserver.crt", "/var/lib/kubelet/pki/kubelet-client-current.pem")
 # Data of this host's etcd, which is a member of the cluster's before the host is a node.
 ETCD = "/var/lib/etcd/member"
 # There while we run kubeadm, with the name of its command, and left behind when it was interrupted: only then may a
