@@ -143,7 +143,7 @@ host:
     certificates:
       description:
         - Certificates of a cluster that kubeadm has made, as far as they are on the host. No private key is returned.
-        - V(not_before) and V(not_after) are UTC in ISO 8601. Where they could not be read they are empty, and V(error) says why.
+        - V(not_before) and V(not_after) are UTC in ISO 8601. Where they could not be read they are empty.
         - V(renewed_by) is V(kubeadm), V(kubelet), or V(nobody) for a CA, of which V(ca) is true.
       type: list
       elements: dict

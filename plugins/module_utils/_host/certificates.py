@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of Kubernetes on a host, and when they end. Hosts have no library for them, so that is read from the DER.
+"""Certificates of Kubernetes on a host, and when they end.
 
-Some of these files have a private key beside the certificate: nothing but the times leaves this module.
+Hosts have no library for them, so that is read from the DER. Some of these files have a private key beside the certificate: nothing but the times leaves this module.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def ends_soon(certificate: Certificate, now: float, days: float) -> bool:
 
 
 def needed_by_cluster(certificate: Certificate) -> bool:
-    """Whether the host is no part of its cluster any more when it expires. The API does not check what a kubelet shows."""
+    """Whether the host is no part of its cluster any more when it expires. On what a kubelet shows depend logs at most."""
     return certificate["name"] != KUBELET_SERVING
 
 

@@ -150,7 +150,7 @@ def inspect_host(module: AnsibleModule, name: str, control_plane: bool, unfinish
     membership = classify(traces, unfinished, lookup.node, control_plane)
     seen, next_step = "", ""
     if membership == "broken":
-        membership, seen, next_step = diagnose(traces, lookup, expired_certificates("/", time.time()))
+        membership, seen, next_step = diagnose(traces, lookup, expired_certificates(paths.ROOT, time.time()))
     return {
         "membership": membership,
         "seen": seen,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+ROOT = "/"
 KUBERNETES = "/etc/kubernetes"
 ADMIN = f"{KUBERNETES}/admin.conf"
 KUBELET = f"{KUBERNETES}/kubelet.conf"
@@ -15,6 +16,8 @@ ETCD = "/var/lib/etcd/member"
 # There while we run kubeadm, with the name of its command, and left behind when it was interrupted: only then may a
 # half-made node be reset.
 MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
+# There while certificates are renewed, with what is still to be done: renew or restart.
+RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
 # Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
 LOCK = "/run/ipu-fabric/kubeadm.lock"
 # Configuration for kubeadm, while it runs. It may carry a token.

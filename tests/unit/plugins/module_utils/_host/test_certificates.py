@@ -81,7 +81,8 @@ def test_no_part_of_a_certificate_is_taken_for_a_whole_one():
 
 
 def kubeconfig(text):
-    return f"users:\n- name: x\n  user:\n    client-certificate-data: {base64.b64encode(text.encode()).decode()}\n    client-key-data: c2VjcmV0\n"
+    data = base64.b64encode(text.encode()).decode()
+    return f"users:\n- name: x\n  user:\n    client-certificate-data: {data}\n    client-key-data: c2VjcmV0\n"
 
 
 @pytest.fixture
@@ -97,7 +98,10 @@ def put(tmp_path):
 
 def test_certificates_of_a_control_plane(tmp_path, put):
     pem_file = put("var/lib/kubelet/pki/kubelet-client-current.pem", OLD + KEY)
-    put("etc/kubernetes/kubelet.conf", f"user:\n  client-certificate: {'/' + pem_file.partition(str(tmp_path) + '/')[2]}\n")
+    put(
+        "etc/kubernetes/kubelet.conf",
+        f"user:\n  client-certificate: {'/' + pem_file.partition(str(tmp_path) + '/')[2]}\n",
+    )
     put("var/lib/kubelet/pki/kubelet.crt", NEW)
     for path in ("ca.crt", "apiserver.crt", "etcd/ca.crt", "etcd/peer.crt", "front-proxy-ca.crt"):
         put(f"{PKI}/{path}", NEW)
