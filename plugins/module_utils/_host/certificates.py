@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Certificates of Kubernetes on a host, and when they end.
 
-Hosts have no library for them, so that is read from the DER. Some of these files have a private key beside the certificate: nothing but the times leaves this module.
+Hosts have no library for them, so that is read from the DER. Some of these files have a private key beside the
+certificate: nothing but the times leaves this module.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def ends_soon(certificate: Certificate, now: float, days: float) -> bool:
 
 
 def needed_by_cluster(certificate: Certificate) -> bool:
-    """Whether the host is no part of its cluster any more when it expires. On what a kubelet shows depend logs at most."""
+    """Whether the host leaves its cluster when it expires. At most logs depend on what a kubelet shows as a server."""
     return certificate["name"] != KUBELET_SERVING
 
 
