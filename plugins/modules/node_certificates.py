@@ -55,7 +55,7 @@ options:
   ready_timeout:
     description: Seconds to wait for the static pods, the API server and the kubelet.
     type: int
-    default: 300
+    default: 600
   lock_timeout:
     description: Seconds to wait for another kubeadm.
     type: int
@@ -119,7 +119,7 @@ def main() -> None:
             "node_name": {"type": "str", "default": ""},
             "client": {"type": "str", "default": "", "no_log": True},
             "wait": {"type": "bool", "default": True},
-            "ready_timeout": {"type": "int", "default": 300},
+            "ready_timeout": {"type": "int", "default": 600},
             "lock_timeout": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 300},
         },
