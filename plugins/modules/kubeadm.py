@@ -221,7 +221,6 @@ def main() -> None:
         lambda module: COMMANDS[module.params["command"]](module),
         required_if=[
             ("command", "join", ["discovery"]),
-            ("command", "client", ["node_name"]),
             ("command", "token", ["version", "discovery"], True),
             ("state", "absent", ["discovery"]),
         ],

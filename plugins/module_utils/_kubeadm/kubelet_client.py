@@ -49,7 +49,10 @@ def manage_client(module: AnsibleModule) -> t.Dict[str, object]:
     if module.check_mode:
         return {"changed": True, "client": ""}
     with hold_lock(module.params["lock_timeout"]) as lock:
-        return {"changed": True, "client": sign_client(Kubeadm(module, lock), module.params["node_name"])}
+        return {
+            "changed": True,
+            "client": sign_client(Kubeadm(module, lock), module.params["node_name"] or host_name()),
+        }
 
 
 def client_pem(kubeconfig: str) -> str:

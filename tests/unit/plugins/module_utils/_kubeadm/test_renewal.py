@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import datetime
 import os
+import signal
+import subprocess
 import time
 
 import pytest
@@ -368,6 +370,21 @@ def test_a_server_certificate_that_the_cluster_has_signed_is_the_kubelets(host):
 def test_a_host_without_a_cluster(host):
     result = host.apply()
     assert (result["needed"], result["table"]) == (False, [])
+
+
+def test_a_process_of_this_machine():
+    """Found by its name, with the time at which it was started, and ended."""
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        (found,) = [process for process in static_pods.processes("sleep") if process.pid == child.pid]
+        assert abs(found.started - time.time()) < 30
+        static_pods.end_process(found)
+        assert child.wait(30) == -signal.SIGTERM
+        assert child.pid not in [process.pid for process in static_pods.processes("sleep")]
+        static_pods.end_process(found)  # it has ended by itself meanwhile
+    finally:
+        child.kill()
+        child.wait()
 
 
 @pytest.mark.parametrize(
