@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import LEAVES
@@ -72,9 +73,13 @@ def processes(name: str) -> t.List[Process]:
 
 
 def renewed_at(name: str) -> float:
-    """When the newest of a static pod's certificates was written; 0 without any."""
+    """When the newest of a static pod's certificates was written; 0 without any.
+
+    A file of the future was written while the clock was wrong: it says nothing, or each run would restart the pod.
+    """
     files = [os.path.join(paths.ROOT, LEAVES[leaf]) for leaf in STATIC_PODS[name]]
-    return max((os.path.getmtime(file) for file in files if os.path.exists(file)), default=0.0)
+    written = [os.path.getmtime(file) for file in files if os.path.exists(file)]
+    return max((moment for moment in written if moment <= time.time()), default=0.0)
 
 
 def stale_pods() -> t.List[str]:

@@ -234,6 +234,12 @@ def test_certificates_that_somebody_renewed_without_a_restart(host):
     assert not host.apply()["needed"]
 
 
+def test_a_file_of_the_future_restarts_nothing(host):
+    host.control_plane(300)
+    host.put_leaves(300, -3600, ["controller-manager.conf"])
+    assert not host.apply()["needed"]
+
+
 def test_a_process_in_a_pod_of_its_own_network_is_somebody_elses(host):
     host.control_plane(10)
     for pid in os.listdir(host.root / "proc"):
