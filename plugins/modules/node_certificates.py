@@ -85,6 +85,10 @@ needed:
   description: Whether there was something to do, be it only to complete what an interrupted run had begun.
   type: bool
   returned: success
+interrupted:
+  description: Whether a renewal had begun on this host and was not complete.
+  type: bool
+  returned: success
 renewed:
   description: Names of the certificates that were renewed, as M(ipu.fabric.host_info) has them.
   type: list

@@ -210,6 +210,7 @@ class Renewal:
             after,
             node=self.node,
             needed=work.any,
+            interrupted=bool(work.unfinished),
             renewed=work.renewed,
             restarted=static_pods() if work.leaves else work.stale,
             expired=[each["name"] for each in found if each["renewed_by"] == "kubeadm" and has_expired(each, now)],

@@ -26,6 +26,7 @@ def state(host, renewed=(), expired=()):
         "restarted": [],
         "expired": list(expired),
         "needed": bool(renewed),
+        "interrupted": False,
         "table": [f"{name} ends" for name in renewed],
     }
 
@@ -93,6 +94,15 @@ def test_control_planes_without_a_majority_do_not_wait_for_each_other(tmp_path, 
     assert sorted(calls[len(expired) :]) == ([] if waits else [(name, True) for name in expired])
 
 
+def test_a_run_that_was_killed_between_them_is_taken_up_as_it_was(tmp_path):
+    """cp2 may not have read its new certificates yet."""
+    found = {"cp1": state("cp1"), "cp2": state("cp2"), "cp3": state("cp3", LEAVES, expired=LEAVES)}
+    found["cp2"].update(needed=True, interrupted=True)
+    found["cp1"].update(needed=True, interrupted=True)
+    run = renew(tmp_path, found)
+    assert [call.options.get("wait", True) for call in renewals(run)] == [False] * 3 + [True] * 3, run.text
+
+
 def test_a_single_control_plane_waits_for_itself(tmp_path):
     groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
     run = renew(tmp_path, {"cp1": state("cp1", LEAVES, expired=LEAVES)}, groups=groups)
@@ -101,7 +111,14 @@ def test_a_single_control_plane_waits_for_itself(tmp_path):
 
 class SecondFails(Answers):
     def node_certificates(self, args):
-        due = {"needed": True, "renewed": ["apiserver"], "expired": [], "table": [], "node": self.host}
+        due = {
+            "needed": True,
+            "interrupted": False,
+            "renewed": ["apiserver"],
+            "expired": [],
+            "table": [],
+            "node": self.host,
+        }
         return {**due, "failed": self.host == "cp2" and not self.check, "msg": "not ready"}
 
 
