@@ -42,6 +42,7 @@ class Host(fake.Module):
 
     def __init__(self, root, **params):
         self.root, self.killed, self.calls, self.next_pid = root, [], [], 1000
+        self.booted = int(time.time()) - 100000
         self.renews, self.dies_at, self.ready = True, "", True
         super().__init__(
             **{
@@ -94,7 +95,7 @@ class Host(fake.Module):
         folder = self.root / "proc" / str(self.next_pid)
         (folder / "ns").mkdir(parents=True)
         (folder / "ns/net").symlink_to("net:[1]")
-        ticks = int((100000 - age) * os.sysconf("SC_CLK_TCK"))
+        ticks = int((time.time() - self.booted - age) * os.sysconf("SC_CLK_TCK"))
         fields = ["S", *["0"] * 18, str(ticks), "0"]
         (folder / "stat").write_text(f"{self.next_pid} ({name[:15]}) {' '.join(fields)}\n")
 
@@ -148,7 +149,7 @@ def host(tmp_path, monkeypatch):
     for user in (program, renewal):
         monkeypatch.setattr(user, "run_program", made.run_program)
     monkeypatch.setattr(renewal, "end_process", made.end_process)
-    made.put("proc/stat", f"cpu 1 2\nbtime {int(time.time()) - 100000}\n")
+    made.put("proc/stat", f"cpu 1 2\nbtime {made.booted}\n")
     made.put("proc/self/stat", "")
     (made.root / "proc/self/ns").mkdir()
     (made.root / "proc/self/ns/net").symlink_to("net:[1]")
