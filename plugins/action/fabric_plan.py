@@ -46,9 +46,9 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
 
 
 def decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
-    """A plan without findings and the cluster that is there, which come and go; None if the text is no plan."""
+    """A plan without findings and what is there, which come and go; None if the text is no plan."""
     try:
-        plan = {key: value for key, value in json.loads(text).items() if key != "findings"}
+        plan = {key: value for key, value in json.loads(text).items() if key not in ("certificates", "findings")}
     except (AttributeError, ValueError):
         return None
     if "cluster" in plan:

@@ -113,6 +113,10 @@ options:
     description: Host and port of the API server. Empty takes the first control plane.
     type: str
     default: ""
+  renew_days:
+    description: Days before the end of a certificate of the cluster from which on the plan warns of it.
+    type: int
+    default: 30
   ipu:
     description: Whether the hosts of ipu_node have IPUs.
     type: bool
@@ -223,6 +227,12 @@ plan:
       elements: dict
     rdma_resources:
       description: What the RDMA shared device plugin offers.
+      type: list
+      elements: dict
+    certificates:
+      description:
+        - For each host with certificates of a cluster V(node), the certificate that ends V(first), and when it V(ends).
+        - V(ending) has the names of those that end within O(renew_days), V(expired) of those that have ended.
       type: list
       elements: dict
     findings:

@@ -140,6 +140,37 @@ host:
           ClusterConfiguration.
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen).
       type: dict
+    certificates:
+      description:
+        - Certificates of a cluster that kubeadm has made, as far as they are on the host. No private key is returned.
+        - V(not_before) and V(not_after) are UTC in ISO 8601. Where they could not be read they are empty.
+        - V(renewed_by) is V(kubeadm), V(kubelet), or V(nobody) for a CA, of which V(ca) is true.
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: As kubeadm calls it. V(kubelet-client) and V(kubelet-serving) are the kubelet's.
+          type: str
+          sample: apiserver
+        path:
+          description: The file that it is in.
+          type: str
+        not_before:
+          description: From when on it is valid.
+          type: str
+          sample: "2026-03-01T12:30:05Z"
+        not_after:
+          description: When it ends.
+          type: str
+        ca:
+          description: Whether it is the certificate of a CA.
+          type: bool
+        renewed_by:
+          description: What renews it.
+          type: str
+        error:
+          description: Why its times are not known.
+          type: str
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubeadm
-short_description: Initialise a cluster, join hosts to it, upgrade them, create join tokens
+short_description: Initialise a cluster, join hosts to it, upgrade them, create join tokens and clients for kubelets
 version_added: 0.1.0
 description:
   - Runs C(kubeadm init) or C(kubeadm join), once. A host that is a member is never changed.
@@ -24,10 +24,10 @@ extends_documentation_fragment:
 attributes:
   diff_mode:
     support: partial
-    details: V(token) has no difference to show.
+    details: V(token) and V(client) have no difference to show.
   idempotent:
     support: partial
-    details: Each V(token) is a new one. Create one only when a host is about to join.
+    details: Each V(token) and each V(client) is a new one. Create one only when a host is about to use it.
 options:
   command:
     description:
@@ -37,8 +37,10 @@ options:
       - V(images) only pulls O(images) with containerd's C(ctr), so that a later V(init) or V(join) finds them.
       - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
         With O(state=absent) it deletes the token of O(discovery).
+      - V(client) signs a client certificate for the kubelet of O(node_name), with the CA's key of a control plane and
+        without the API. The result is secret, so use C(no_log).
     type: str
-    choices: [init, join, upgrade, images, token]
+    choices: [init, join, upgrade, images, token, client]
     required: true
   node_name:
     description: Name of the node. Empty is the host name in lower case.
@@ -189,12 +191,18 @@ discovery:
     certificate_key:
       description: Key of the uploaded certificates; empty without O(certificates).
       type: str
+client:
+  description:
+    - A kubeconfig with the certificate and its key, as M(ipu.fabric.node_certificates) takes it. Empty in check mode.
+  type: str
+  returned: for O(command=client)
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import pull_images
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_client import manage_client
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import manage_token
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import upgrade_host
 
@@ -204,6 +212,7 @@ COMMANDS = {
     "upgrade": upgrade_host,
     "images": pull_images,
     "token": manage_token,
+    "client": manage_client,
 }
 DISCOVERY_OPTIONS = {
     "endpoint": {"type": "str", "required": True},
@@ -216,7 +225,11 @@ DISCOVERY_OPTIONS = {
 def main() -> None:
     run_module(
         {
-            "command": {"type": "str", "choices": ["init", "join", "upgrade", "images", "token"], "required": True},
+            "command": {
+                "type": "str",
+                "choices": ["init", "join", "upgrade", "images", "token", "client"],
+                "required": True,
+            },
             "node_name": {"type": "str", "default": ""},
             "control_plane": {"type": "bool", "default": False},
             "documents": {"type": "list", "elements": "dict", "default": []},

@@ -84,6 +84,7 @@ node:
         - V(none) for a host that never was in a cluster, V(member) for one that is.
         - V(unfinished) when an init or join of ours is under way or was interrupted.
         - V(broken) when there are traces of a node which the cluster does not confirm.
+        - V(expired) when no API server answers because certificates have expired. Nothing is lost then.
       type: str
     seen:
       description: Why it is broken. Certificates of this host that have expired are named.

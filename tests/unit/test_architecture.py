@@ -28,6 +28,7 @@ HOST_MODULES = (
     "kubeadm",
     "kubernetes_node_info",
     "memlock",
+    "node_certificates",
     "port_probe",
     "rdma_host",
     "rdma_info",

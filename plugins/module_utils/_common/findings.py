@@ -13,6 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Find
 # Checks that a site may allow by name: their errors then count as warnings.
 ALLOWABLE: t.Dict[str, str] = {
     "architecture": "the processor is one that the images are built for",
+    "certificates": "certificates of the cluster have not expired",
     "cgroup-v2": "the host runs cgroup v2, which Kubernetes 1.35 and later require",
     "cluster-endpoint": "the endpoint is that of the cluster that is there",
     "cluster-unread": "the cluster that is there answers",

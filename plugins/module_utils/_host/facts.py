@@ -17,6 +17,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
@@ -245,6 +246,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "dns": resolve_names(questions.names),
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),
+        "certificates": read_certificates(root),
         "other_kubernetes": sorted(
             name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
         ),

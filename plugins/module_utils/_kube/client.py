@@ -38,6 +38,8 @@ REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
+EXPIRED = "certificate has expired"
+RENEW = "If certificates of the cluster have expired, run the playbook ipu.fabric.renew_certificates."
 BUSY = (429, 502, 503, 504)
 # What a webhook says, or a Service behind the API server that has no pod: the server itself works. An eviction that a
 # budget forbids has the status of a busy server too.
@@ -205,7 +207,10 @@ def is_transient(error: t.Any) -> bool:
 
 
 def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Answer:
-    """The answer to a request; a server that does not answer for PATIENCE seconds is an error."""
+    """The answer to a request; a server that does not answer for PATIENCE seconds is an error.
+
+    One whose certificate has expired does not get another by itself: nobody waits for that.
+    """
     start = time.monotonic()
     while True:
         try:
@@ -213,12 +218,13 @@ def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Ans
         except (ApiError, TransportError) as error:
             if not is_transient(error):
                 raise
-            if time.monotonic() - start > PATIENCE:
+            expired = EXPIRED in str(error)
+            if expired or time.monotonic() - start > PATIENCE:
                 raise FabricError(
                     "The Kubernetes API stopped answering.",
                     where,
                     first_line(error),
-                    "Check the API server on its host with crictl ps, and the load of that host.",
+                    RENEW if expired else "Check the API server on its host with crictl ps, and the load of that host.",
                 ) from error
         time.sleep(pause)
 
@@ -280,7 +286,7 @@ def message_of(error: t.Any) -> str:
 def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     """The API server's refusal as an error with a next step."""
     steps = {
-        401: "Fetch a new kubeconfig: this one's certificate or token is not accepted.",
+        401: f"Fetch a new kubeconfig: this one's certificate or token is not accepted. {RENEW}",
         403: "Give this user the right that the message names, or use another kubeconfig.",
         409: "Something else changes the same object: wait for it to end and run again.",
     }

@@ -103,6 +103,10 @@ class Bootstrap(abc.ABC):
     def read_state(self) -> HostState:
         """With the lock held, an unfinished host is one that was interrupted."""
         state = inspect_host(self.module, self.node_name, self.control_plane, os.path.exists(paths.MARKER))
+        if state["membership"] == "expired":
+            raise FabricError(
+                "Certificates of the cluster have expired.", host_name(), state["seen"], state["next_step"]
+            )
         if state["membership"] == "broken":
             raise FabricError(
                 "The host has parts of a Kubernetes node, and its cluster does not confirm that it is one.",

@@ -11,23 +11,20 @@ import socket
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import expired_certificates
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.certificates import expired_certificates
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 EXPIRED = "certificate has expired"  # as kubectl says it of the API server's
-# What to do about a broken host. Only one that is no member any more may be reset.
+# What to do about a broken or expired host. Only one that is no member any more may be reset.
 START = (
     "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."
     " Only if that cluster is gone for good, docs/kubernetes.md says how to take the host out of it."
 )
-RENEW = (
-    "Renew them: kubeadm certs renew all on each control plane, see docs/kubernetes.md. The cluster is not lost: leave"
-    " this host as it is."
-)
+RENEW = "Run the playbook ipu.fabric.renew_certificates. The cluster is not lost: leave this host as it is."
 REMOVED = (
     "If it was renamed, give it the name of its node. If it was removed from the cluster with kubectl delete node,"
     " finish that with kubeadm reset on it."
@@ -76,8 +73,8 @@ class Node(t.TypedDict, total=False):
 class Membership(t.TypedDict):
     """Where a host stands with its cluster."""
 
-    membership: str  # none, member, unfinished or broken
-    seen: str  # why it is broken
+    membership: str  # none, member, unfinished, broken, or expired: its cluster is there, but not its certificates
+    seen: str  # why it is broken or expired
     next_step: str  # what to do about that
     answered: bool  # an API server said whether the cluster has this node
     registered: bool  # the cluster has this node
@@ -112,16 +109,27 @@ def classify(traces: t.Sequence[str], unfinished: bool, node: t.Optional[Node], 
     return "broken" if traces else "none"
 
 
-def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) -> t.Tuple[str, str]:
-    """Why a host is broken, and what to do about it."""
+class Diagnosis(t.NamedTuple):
+    """Why a host with traces of a node is not confirmed to be one."""
+
+    membership: str  # broken or expired
+    seen: str
+    next_step: str
+
+
+def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) -> Diagnosis:
+    """Why a host is broken, and what to do about it. One whose certificates have ended is not called that."""
     files = "there are " + ", ".join(traces)
     if lookup.node is None:
-        expired_text = f"; its certificates have expired: {', '.join(expired)}" if expired else ""
-        reason = f"{files}, but {lookup.error or 'no API server can be asked'}{expired_text}"
-        return reason, RENEW if expired or EXPIRED in lookup.error else START
+        answer = lookup.error or "no API server can be asked"
+        if expired:
+            return Diagnosis("expired", f"its certificates have expired: {', '.join(expired)}; {answer}", RENEW)
+        if EXPIRED in lookup.error:
+            return Diagnosis("expired", answer, RENEW)
+        return Diagnosis("broken", f"{files}, but {answer}", START)
     if not lookup.node:
-        return f"{files}, but the cluster knows no such node", REMOVED
-    return f"{files}, and the node is in a cluster, but not as a control plane", WORKER
+        return Diagnosis("broken", f"{files}, but the cluster knows no such node", REMOVED)
+    return Diagnosis("broken", f"{files}, and the node is in a cluster, but not as a control plane", WORKER)
 
 
 def ask_for_node(module: AnsibleModule, kubectl: str, kubeconfig: str, name: str) -> Lookup:
@@ -155,7 +163,7 @@ def inspect_host(module: AnsibleModule, name: str, control_plane: bool, unfinish
     membership = classify(traces, unfinished, lookup.node, control_plane)
     seen, next_step = "", ""
     if membership == "broken":
-        seen, next_step = diagnose(traces, lookup, expired_certificates(paths.CERTIFICATES, time.time()))
+        membership, seen, next_step = diagnose(traces, lookup, expired_certificates(paths.ROOT, time.time()))
     return {
         "membership": membership,
         "seen": seen,

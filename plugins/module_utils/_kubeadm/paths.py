@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
+ROOT = "/"
 KUBERNETES = "/etc/kubernetes"
 ADMIN = f"{KUBERNETES}/admin.conf"
 KUBELET = f"{KUBERNETES}/kubelet.conf"
 MANIFESTS = f"{KUBERNETES}/manifests"
 # Any of these shows that a host is, was or was about to become a node.
 TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{KUBERNETES}/manifests/kube-apiserver.yaml")
-# Without these, no host of the cluster is believed any more.
-CERTIFICATES = (f"{KUBERNETES}/pki/apiserver.crt", "/var/lib/kubelet/pki/kubelet-client-current.pem")
 # Data of this host's etcd, which is a member of the cluster's before the host is a node.
 ETCD = "/var/lib/etcd/member"
 # There while we run kubeadm, with the name of its command, and left behind when it was interrupted: only then may a
 # half-made node be reset.
 MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
+# There while certificates are renewed, with what is still to be done: renew or restart.
+RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
 # Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
 LOCK = "/run/ipu-fabric/kubeadm.lock"
 # Configuration for kubeadm, while it runs. It may carry a token.

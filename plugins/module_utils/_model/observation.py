@@ -127,6 +127,18 @@ class ClusterFacts(t.TypedDict):
     pod_networks: t.List[PodNetwork]
 
 
+class Certificate(t.TypedDict):
+    """A certificate of Kubernetes on a host. Times are UTC in ISO 8601, empty where there is an error."""
+
+    name: str  # as kubeadm calls it; kubelet-client and kubelet-serving are the kubelet's
+    path: str
+    not_before: str
+    not_after: str
+    ca: bool
+    renewed_by: str  # kubeadm, kubelet, or nobody: kubeadm has no command for a CA
+    error: str  # why its times are not known
+
+
 class HostFacts(t.TypedDict):
     """Result of host_info."""
 
@@ -149,6 +161,7 @@ class HostFacts(t.TypedDict):
     dns: t.Dict[str, bool]
     kubelet: Kubelet
     cluster: ClusterFacts
+    certificates: t.List[Certificate]
     other_kubernetes: t.List[str]  # such as k3s
     default_address: str
     python: str

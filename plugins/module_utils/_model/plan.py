@@ -250,6 +250,16 @@ class RdmaResource(t.TypedDict):
     selectors: Selectors
 
 
+class HostCertificates(t.TypedDict):
+    """Certificates of the cluster on a host, when the plan was made."""
+
+    node: str
+    first: str  # name of the one that ends first, as host_info calls it
+    ends: str  # when that is, UTC in ISO 8601; empty: it can't be read
+    ending: t.List[str]  # names of those that are to be renewed soon
+    expired: t.List[str]
+
+
 class Plan(t.TypedDict):
     """The whole plan."""
 
@@ -260,6 +270,7 @@ class Plan(t.TypedDict):
     vipu: Vipu
     networks: t.List[PlannedNetwork]
     rdma_resources: t.List[RdmaResource]
+    certificates: t.List[HostCertificates]  # empty where there is no cluster of kubeadm yet
     findings: t.List[Finding]  # errors first
 
 

@@ -32,6 +32,7 @@ class Settings:
     pod_cidr: str  # one CIDR, or one of each family with a comma between
     service_cidr: str
     control_plane_endpoint: str  # host:port; empty: the first control plane
+    renew_days: int  # before its end, a certificate is to be renewed
     ipu: bool
     ipu_operator_version: str
     stack: str

@@ -17,6 +17,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
     parse,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
+    check_certificates,
+    describe_certificates,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
     NetworkLinks,
@@ -56,6 +60,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     # Hosts: their place in the cluster, and what is wrong with them.
     hosts = place_hosts(observations)
     check_inventory(hosts, settings.manage_kubernetes, findings)
+    check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)
     running = find_running(hosts, settings.manage_kubernetes, findings)
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
@@ -99,6 +104,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
         "vipu": vipu,
         "networks": networks,
         "rdma_resources": resources,
+        "certificates": describe_certificates(hosts, settings.renew_days),
         "findings": findings.as_list(),
     }
 

@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import RENEW, expired
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
@@ -37,20 +38,26 @@ class Running:
 
 
 def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[Running]:
-    """What the first control plane says whose API server answers. None without a cluster; silence is a finding."""
+    """What the first control plane says whose API server answers. None without a cluster; silence is a finding.
+
+    Where certificates have expired, that is the finding, and not the silence.
+    """
     planes = [host for host in hosts.values() if "control_plane" in host.roles and not host.observation.get("recalled")]
     seen = {host.name: host.facts["cluster"] for host in planes if host.facts}
     for host in planes:
         if host.facts and host.facts["cluster"]["answered"]:
             return Running(host.name, host.facts["kubelet"]["cluster"], host.facts["cluster"])
     silent = [name for name, facts in seen.items() if facts["present"] and not facts["unfinished"]]
+    silent = [name for name in silent if not expired(hosts[name])]
     if silent:
+        error = seen[silent[0]]["error"]
+        step = "Start its API server: see crictl ps and journalctl -u kubelet there. Then run again."
         (findings.error if managed else findings.warning)(
             "cluster-unread",
             silent,
             "There is a cluster, and it can't be compared with the plan.",
-            f"{seen[silent[0]]['error']} (kubectl with /etc/kubernetes/admin.conf)",
-            "Start its API server: see crictl ps and journalctl -u kubelet there. Then run again.",
+            f"{error} (kubectl with /etc/kubernetes/admin.conf)",
+            RENEW if "certificate has expired" in error else step,
         )
     return None
 

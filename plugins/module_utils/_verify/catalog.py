@@ -54,6 +54,11 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "node": CheckType(
         "Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."
     ),
+    "certificates": CheckType(
+        "Certificates are valid",
+        "cluster",
+        "Run the playbook ipu.fabric.renew_certificates. For a CA see the finding of the plan: it takes more.",
+    ),
     "pod": CheckType(
         "Pod starts",
         "network",

@@ -40,6 +40,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks import (
     check_addons,
+    check_certificates,
     check_cluster,
     check_workloads,
 )
@@ -70,6 +71,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         return [skip(check, probe["reason"]) for check in CHECK_TYPES]
     groups = (
         check_cluster(plan, probe, expect),
+        check_certificates(plan),
         check_addons(plan, probe),
         check_workloads(plan, probe),
         check_networks(plan, probe),

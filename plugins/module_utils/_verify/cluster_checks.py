@@ -34,6 +34,19 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
 
 
+def check_certificates(plan: Plan) -> t.Iterator[Check]:
+    """What the hosts reported when the plan was made, which is just before the proof."""
+    hosts = plan.get("certificates", [])  # an older plan has none
+    if not hosts:
+        yield skip("certificates", "no certificates of a cluster that kubeadm made were on the hosts")
+    for host in hosts:
+        texts = ((host["expired"], "expired"), (host["ending"], "to be renewed"))
+        bad = "; ".join(f"{text}: {', '.join(names)}" for names, text in texts if names)
+        first = f"the first to end is {host['first']}, {host['ends'][:10] or 'which can not be read'}"
+        expected = "none has expired or is about to"
+        yield result("certificates", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
+
+
 def version_of(plan: Plan, component: str) -> str:
     """The planned version; empty where any will do."""
     version: object = plan["releases"].get(component, "")

@@ -88,6 +88,20 @@ def test_no_second_cluster_while_a_control_plane_may_be_in_one(tmp_path, limit, 
         assert "gives no answer. Next: Start its cluster. Then run again." in run.said
 
 
+def test_a_host_whose_certificates_have_expired_is_not_called_broken(tmp_path):
+    expired = {
+        **node("w1", "expired"),
+        "seen": "its certificates have expired: kubelet.conf",
+        "next_step": "Run the playbook ipu.fabric.renew_certificates.",
+    }
+    run = install(tmp_path, {**BARE, "cp1": "member", "w1": {"node": expired}})
+    assert run.code != 0
+    assert "Certificates of the cluster that w1 is in have expired. Seen: its certificates" in run.said, run.text
+    assert "Next: Run the playbook ipu.fabric.renew_certificates. Then run again." in run.said
+    assert "parts of a Kubernetes node" not in run.said
+    assert "w1" not in run.where("apt_packages")
+
+
 def test_a_new_cluster_on_demand(tmp_path):
     run = install(tmp_path, {**BARE, "cp2": UNREACHABLE}, kubernetes_allow_new_cluster=True)
     assert run.where("kubeadm", command="init") == ["cp1"], run.text

@@ -28,6 +28,8 @@ class Hosts(Answers):
 
     def k8s_info(self, args: Data) -> Data:
         nodes = self.state["nodes"]
+        if self.state["error"]:
+            return {"failed": True, "msg": self.state["error"]}
         return {"resources": [self.seen(name, nodes[name]) for name in [args["name"]] if name in nodes]}
 
     def seen(self, name: str, node: Data) -> Data:
@@ -63,8 +65,10 @@ def run(
     blocked: t.Sequence[str] = (),
     dead: t.Sequence[str] = (),
     reboot: bool = True,
+    error: str = "",
 ) -> Outcome:
     state: Data = {"due": list(due), "nodes": dict(nodes), "blocked": list(blocked), "dead": list(dead)}
+    state.update(error=error)
     tasks = [{"import_role": {"name": "ipu.fabric.rdma_host"}}]
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
     variables = {"rdma_host_reboot": reboot, "rdma_host_drain_timeout": 1}
@@ -131,6 +135,16 @@ def test_check_mode_leaves_nodes_alone(tmp_path: Path) -> None:
     assert result.code == 0, result.text
     assert sorted(call.host for call in result.of("reboot")) == ["cp1", "w1", "w2"]
     assert result.state["nodes"] == nodes
+
+
+def test_an_api_that_gives_no_answer_is_no_reason_for_a_reset(tmp_path: Path) -> None:
+    done = run(tmp_path, due=["w1"], nodes={"w1": node()}, error="certificate has expired")
+    assert done.code != 0
+    assert done.of("reboot") == []
+    said = " ".join(done.text.split())
+    assert "Seen: certificate has expired. w1 was not rebooted." in said
+    assert "run ipu.fabric.renew_certificates" in said
+    assert "kubeadm reset" not in said
 
 
 def test_nothing_is_rebooted_without_being_told(tmp_path: Path) -> None:

@@ -86,6 +86,14 @@ def test_a_server_that_stays_away(monkeypatch):
         client.persist(send, "here", pause=0)
 
 
+def test_a_server_whose_certificate_has_expired_is_not_waited_for():
+    def send():
+        raise client.TransportError("certificate verify failed: certificate has expired (_ssl.c:1002)")
+
+    with pytest.raises(FabricError, match=r"has expired.*renew_certificates"):
+        client.persist(send, "here", pause=10**6)
+
+
 Module = functools.partial(fake.Module, kubeconfig="/etc/kubernetes/admin.conf")
 
 

@@ -65,10 +65,13 @@ def test_a_member_is_left_alone(host, make_module):
     assert (result["changed"], result["action"], module.calls) == (False, "nothing", [])
 
 
-def test_a_broken_host_is_left_alone(host, make_module):
-    host.update(membership="broken", seen="there is a kubelet.conf")
+@pytest.mark.parametrize(
+    ("membership", "what"), [("broken", "parts of a Kubernetes node"), ("expired", "Certificates of the cluster have")]
+)
+def test_a_broken_host_is_left_alone(host, make_module, membership, what):
+    host.update(membership=membership, seen="there is a kubelet.conf")
     module = make_module()
-    with pytest.raises(FabricError, match="there is a kubelet"):
+    with pytest.raises(FabricError, match=f"{what}.*there is a kubelet"):
         module.apply()
     assert module.calls == []
 

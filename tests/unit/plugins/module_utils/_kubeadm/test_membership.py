@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import datetime
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import membership, paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import Lookup
-from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 WORKER = {"metadata": {"labels": {}}, "spec": {}}
@@ -43,21 +40,21 @@ OLD = ["/etc/kubernetes/pki/apiserver.crt on 2026-03-01"]
 
 
 @pytest.mark.parametrize(
-    ("lookup", "expired", "seen", "next_step"),
+    ("lookup", "expired", "kind", "seen", "next_step"),
     [
-        (Lookup(None, TIMEOUT), [], "i/o timeout", membership.START),
-        (Lookup(None), [], "no API server can be asked", membership.START),
-        (Lookup(None, TIMEOUT), OLD, "apiserver.crt on 2026-03-01", membership.RENEW),
-        (Lookup(None, "x509: certificate has expired or is not yet valid"), [], "has expired", membership.RENEW),
-        (Lookup({}), OLD, "knows no such node", membership.REMOVED),
-        (Lookup(WORKER), [], "not as a control plane", membership.WORKER),
+        (Lookup(None, TIMEOUT), [], "broken", "i/o timeout", membership.START),
+        (Lookup(None), [], "broken", "no API server can be asked", membership.START),
+        (Lookup(None, TIMEOUT), OLD, "expired", "apiserver.crt on 2026-03-01", membership.RENEW),
+        (Lookup(None, f"x509: {membership.EXPIRED}"), [], "expired", "has expired", membership.RENEW),
+        (Lookup({}), OLD, "broken", "knows no such node", membership.REMOVED),
+        (Lookup(WORKER), [], "broken", "not as a control plane", membership.WORKER),
     ],
 )
-def test_diagnose(lookup, expired, seen, next_step):
+def test_diagnose(lookup, expired, kind, seen, next_step):
     found = membership.diagnose(TRACES, lookup, expired)
-    assert paths.KUBELET in found[0]
-    assert seen in found[0]
-    assert found[1] == next_step
+    assert (found.membership, found.next_step) == (kind, next_step)
+    assert (paths.KUBELET in found.seen) == (kind == "broken")
+    assert seen in found.seen
 
 
 def test_a_member_is_never_to_be_reset():
@@ -115,11 +112,10 @@ def test_inspect_host(tmp_path, monkeypatch):
 
 
 def test_an_expired_cluster_is_reported_as_that(tmp_path, monkeypatch):
-    (tmp_path / "apiserver.crt").write_bytes(certificate(datetime.datetime(2026, 3, 1, tzinfo=datetime.timezone.utc)))
     (tmp_path / "kubelet.conf").touch()
     monkeypatch.setattr(paths, "TRACES", [str(tmp_path / "kubelet.conf")])
-    monkeypatch.setattr(paths, "CERTIFICATES", [str(tmp_path / "apiserver.crt")])
+    monkeypatch.setattr(membership, "expired_certificates", lambda root, now: OLD)
     monkeypatch.setattr(membership, "find_node", lambda module, name: NO_ANSWER)
     found = membership.inspect_host(Module(), "cp1", True, False)
-    assert (found["membership"], found["answered"], found["next_step"]) == ("broken", False, membership.RENEW)
+    assert (found["membership"], found["answered"], found["next_step"]) == ("expired", False, membership.RENEW)
     assert "apiserver.crt on 2026-03-01" in found["seen"]

@@ -120,7 +120,7 @@ def test_a_mode_that_a_reboot_may_set_does_not_stop_the_site(hosts):
         ("ports", ("host", "ports_busy"), [{"port": 10250, "process": "nginx"}]),
         ("cgroup-v2", ("host", "cgroup"), "hybrid"),
         ("kernel-modules", ("host", "modules"), {"macvlan": False}),
-        ("time", ("host", "time"), {"synchronized": True, "offset": -400}),
+        ("time", ("host", "time"), {"synchronized": True, "asked": 0.0, "read": 0.0, "offset": -400}),
         ("dns", ("host", "dns"), {"mirror.example": False}),
         ("netns-mode", ("rdma", "netns_mode"), "exclusive"),
         ("unique-hostname", ("host", "hostname"), "node13"),

@@ -66,6 +66,9 @@ def plan() -> Facts:
                 "subnets": [subnet],
             }
         ],
+        "certificates": [
+            {"node": "cp1", "first": "apiserver", "ends": "2027-11-22T10:00:00Z", "ending": [], "expired": []}
+        ],
     }
 
 

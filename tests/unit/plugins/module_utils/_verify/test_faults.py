@@ -207,20 +207,28 @@ FAULTS: t.Dict[str, Fault] = {
     "the API server of the cluster that is there is down": Fault(
         hosts={"cp1/host/cluster": sites.running(answered=False, error="connection refused")}
     ),
+    "certificates of the cluster are about to end": Fault(hosts={"cp1/host/certificates": [sites.certificate(29)]}),
+    "certificates of the cluster have expired": Fault(hosts={"cp1/host/certificates": [sites.certificate(-1)]}),
 }
 
 
-def found_by_plan(fault: Fault) -> t.Set[str]:
+def planned_site(fault: Fault) -> Facts:
     hosts = sites.site()
     for path, value in fault.hosts.items():
         fabrics.put(hosts, path, value)
-    return {finding["check"] for finding in sites.plan(hosts, **fault.settings)["findings"]}
+    return sites.plan(hosts, **fault.settings)
+
+
+def found_by_plan(fault: Fault) -> t.Set[str]:
+    return {finding["check"] for finding in planned_site(fault)["findings"]}
 
 
 def found_by_verify(fault: Fault) -> t.Set[str]:
     planned, probe = fabrics.plan(), fabrics.probe()
     for path, value in fault.probe.items():
         fabrics.put(probe, path, value)
+    if any(path.endswith("/certificates") for path in fault.hosts):  # the proof takes them from the plan
+        planned["certificates"] = planned_site(fault)["certificates"]
     if "pools" in fault.probe:
         planned["networks"][0]["ipam"] = probe["networks"]["rdma-net"]["attachment"]["ipam"] = {"type": "whereabouts"}
     return {

@@ -90,6 +90,7 @@ CASES: t.Dict[str, Case] = {
     "the network has no gateway": Case(),
     "not installed by Helm": Case({"releases": []}),
     "there is no DaemonSet of multus": Case({"addons/multus": []}),
+    "no certificates of a cluster that kubeadm made were on the hosts": Case({}, {"certificates": []}),
 }
 
 

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A new client certificate for a kubelet that can't renew its own any more, signed by the CA on a control plane."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import KUBELET_CONF, KUBELET_PEM
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import (
+    API_VERSION,
+    Document,
+    Kubeadm,
+    config_file,
+)
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+NEXT_STEP = "See that the key of the cluster's CA, /etc/kubernetes/pki/ca.key, is on this control plane."
+
+
+def sign_client(kubeadm: Kubeadm, node: str) -> str:
+    """A kubeconfig for the kubelet of a node. Its server is not used. Secret."""
+    version = kubeadm.run("version", "--output=short", next_step="See that kubeadm works on this host.").strip()
+    # Without the version kubeadm would ask the internet for one.
+    documents: t.List[Document] = [
+        {"apiVersion": API_VERSION, "kind": "ClusterConfiguration", "kubernetesVersion": version}
+    ]
+    with config_file(documents) as config:
+        return kubeadm.run(
+            *("kubeconfig", "user", "--org=system:nodes", f"--client-name=system:node:{node}", f"--config={config}"),
+            next_step=NEXT_STEP,
+        )
+
+
+def manage_client(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.kubeadm) for its command client."""
+    if module.check_mode:
+        return {"changed": True, "client": ""}
+    with hold_lock(module.params["lock_timeout"]) as lock:
+        return {
+            "changed": True,
+            "client": sign_client(Kubeadm(module, lock), module.params["node_name"] or host_name()),
+        }
+
+
+def client_pem(kubeconfig: str) -> str:
+    """Certificate and key of a kubeconfig, as the kubelet keeps them in one file. Secret."""
+    found = [re.search(rf"client-{part}-data: *(\S+)", kubeconfig) for part in ("certificate", "key")]
+    parts = [base64.b64decode(each.group(1)).decode("ascii") for each in found if each]
+    if len(parts) != 2:
+        raise FabricError(
+            "A kubelet needs a client certificate and its key.",
+            host_name(),
+            "what kubeadm kubeconfig user has printed has not both",
+            "Use a release of kubeadm that this collection knows.",
+        )
+    return "".join(parts)
+
+
+def install_client(module: AnsibleModule, pem: str) -> None:
+    """Put it where the kubelet itself puts one, and renews it from then on. kubelet.conf may have to name that file."""
+    current = os.path.join(paths.ROOT, KUBELET_PEM)
+    folder = os.path.dirname(current)
+    target = os.path.join(folder, time.strftime("kubelet-client-%Y-%m-%d-%H-%M-%S.pem"))
+    write_file(module, target, pem, "0600")
+    part = f"{current}.part"
+    if os.path.lexists(part):  # of a run that was killed
+        os.remove(part)
+    os.symlink(target, part)
+    os.replace(part, current)
+    path = os.path.join(paths.ROOT, KUBELET_CONF)
+    before = read_text(path)
+    named = re.sub(r"client-(certificate|key)(-data)?: *.*", rf"client-\1: /{KUBELET_PEM}", before)
+    if named != before:
+        write_file(module, path, named, "0600")
