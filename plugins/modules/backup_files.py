@@ -64,6 +64,10 @@ pruned:
   returned: with O(state=present)
   type: list
   elements: str
+sums:
+  description: SHA-256 of its files by name.
+  returned: with O(state=verified)
+  type: dict
 about:
   description: What the backup says about itself, the content of its C(backup.json).
   returned: with O(state=verified)

@@ -22,6 +22,7 @@ HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubea
 HOST_MODULES = (
     "apt_packages",
     "control_plane_backup",
+    "control_plane_restore",
     "etcd_member",
     "etcd_snapshot",
     "host_info",

@@ -74,8 +74,14 @@ def not_whole(path: str, seen: str) -> FabricError:
     )
 
 
-def verify(path: str) -> t.Dict[str, object]:
-    """What a backup says about itself, once all its files are as they were written."""
+class Verified(t.TypedDict):
+    """A backup whose files are all as they were written."""
+
+    about: t.Dict[str, object]  # what it says about itself
+    sums: t.Dict[str, str]  # SHA-256 by file
+
+
+def verify(path: str) -> Verified:
     if not os.path.isfile(os.path.join(path, SUMS)):
         raise not_whole(path, f"no file {SUMS}" if os.path.isdir(path) else "no such directory")
     with open(os.path.join(path, SUMS), encoding="utf-8") as file:
@@ -84,8 +90,7 @@ def verify(path: str) -> t.Dict[str, object]:
     if wrong or ABOUT not in said:
         raise not_whole(path, ", ".join(wrong) or f"no file {ABOUT}")
     with open(os.path.join(path, ABOUT), encoding="utf-8") as file:
-        about: t.Dict[str, object] = json.load(file)
-    return about
+        return {"about": json.load(file), "sums": said}
 
 
 def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
@@ -110,7 +115,7 @@ def run(module: AnsibleModule) -> t.Dict[str, object]:
     params = module.params
     path = os.path.normpath(params["path"])
     if params["state"] == "verified":
-        return {"changed": False, "path": path, "about": verify(path)}
+        return {"changed": False, "path": path, **verify(path)}
     directory, name = os.path.split(path)
     if not NAME.fullmatch(name):
         raise FabricError("A backup has the time as its name.", path, name, "Name it as in 20261123T004500Z, in UTC.")

@@ -82,7 +82,9 @@ def test_sealed(part):
     assert path.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in path.iterdir()} == {0o600}
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=path, check=True)
-    assert verify(path)["about"] == {"name": NEW}
+    verified = verify(path)
+    assert verified["about"] == {"name": NEW}
+    assert set(verified["sums"]) == {"backup.json", "control-plane.tar.gz"}
 
 
 def test_check_mode(part):
