@@ -26,6 +26,10 @@ options:
   expected:
     description: RV(saved) of an earlier call.
     type: dict
+  wait:
+    description: With O(expected), seconds until pods that have just started must have their addresses.
+    type: int
+    default: 0
 """
 
 EXAMPLES = r"""
@@ -68,7 +72,7 @@ different:
   elements: str
   sample: ["ConfigMap default/settings"]
 moved:
-  description: Pods that have other addresses than they had.
+  description: Pods that have other addresses than they had, or none. Pods that have ended do not count.
   returned: with O(expected)
   type: list
   elements: str
@@ -81,7 +85,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.saved_objects 
 
 
 def main() -> None:
-    run_module(arguments(expected={"type": "dict"}), report_objects, libraries=("jmespath", "netaddr"))
+    run_module(
+        arguments(expected={"type": "dict"}, wait={"type": "int", "default": 0}),
+        report_objects,
+        libraries=("jmespath", "netaddr"),
+    )
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
 def run(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.backup_files)."""
     params = module.params
-    path = os.path.normpath(params["path"])
+    path = os.path.abspath(params["path"])
     if params["state"] == "verified":
         return {"changed": False, "path": path, **verify(path)}
     directory, name = os.path.split(path)

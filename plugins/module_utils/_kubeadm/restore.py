@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import socket
@@ -138,21 +139,25 @@ def put_keys(module: AnsibleModule, archive: tarfile.TarFile) -> None:
         write_file(module, path, content, mode, backup=os.path.exists(path) and read_text(path) != content)
 
 
-def unmount_image() -> None:
-    if os.path.ismount(IMAGE_ROOT):
-        run("Unmounting etcd's image", *CTR, "images", "unmount", "--rm", IMAGE_ROOT)
+def unmount_image(place: str) -> None:
+    """A mount that containerd has forgotten goes by itself, an hour later or with the next boot."""
+    run_program([*CTR, "images", "unmount", "--rm", place], SECONDS)
+    with contextlib.suppress(OSError):
+        os.rmdir(place)
 
 
 @contextlib.contextmanager
 def etcdutl(image: str) -> t.Iterator[str]:
     """The program in etcd's own image, which every control plane has. It is linked statically: no container."""
-    unmount_image()  # of a run that was killed
-    os.makedirs(IMAGE_ROOT, mode=0o700, exist_ok=True)
-    run("Mounting etcd's image", *CTR, "images", "mount", image, IMAGE_ROOT)
+    for left in glob.glob(f"{IMAGE_ROOT}-*"):  # of a run that was killed
+        unmount_image(left)
+    os.makedirs(os.path.dirname(IMAGE_ROOT), mode=0o700, exist_ok=True)
+    place = tempfile.mkdtemp(prefix=f"{IMAGE_ROOT}-")
     try:
-        yield f"{IMAGE_ROOT}/usr/local/bin/etcdutl"
+        run("Mounting etcd's image", *CTR, "images", "mount", image, place)
+        yield f"{place}/usr/local/bin/etcdutl"
     finally:
-        unmount_image()
+        unmount_image(place)
 
 
 def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:

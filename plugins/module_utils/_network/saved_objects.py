@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -63,12 +64,18 @@ class Saved(t.TypedDict):
     addresses: t.List[Address]
 
 
+class Pods(t.NamedTuple):
+    """The pods that have not ended."""
+
+    names: t.Set[str]  # namespace/name
+    addresses: t.List[Address]
+
+
 class Differences(t.TypedDict):
     """What is not as it was saved, by name."""
 
     missing: t.List[str]
     different: t.List[str]
-    moved: t.List[str]  # pods that run with other addresses than they had
 
 
 def key_of(group: str, obj: Object) -> str:
@@ -162,12 +169,15 @@ def read_saved(cluster: Cluster) -> Saved:
         if group in FABRIC or key == KUBEADM:
             metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
             objects.append({**obj, "metadata": metadata})
-    addresses = [address for pod in running_pods(cluster) for address in addresses_of(pod)]
-    return {
-        "objects": objects,
-        "digests": dict(sorted(digests.items())),
-        "addresses": sorted(addresses, key=lambda each: (each["pod"], each["interface"], each["address"])),
-    }
+    return {"objects": objects, "digests": dict(sorted(digests.items())), "addresses": read_pods(cluster).addresses}
+
+
+def read_pods(cluster: Cluster) -> Pods:
+    names, addresses = set(), []
+    for pod in running_pods(cluster):
+        names.add("{namespace}/{name}".format(**pod["metadata"]))
+        addresses += addresses_of(pod)
+    return Pods(names, sorted(addresses, key=lambda each: (each["pod"], each["interface"], each["address"])))
 
 
 def held(addresses: t.Iterable[Address]) -> t.Dict[t.Tuple[str, str], t.Set[str]]:
@@ -179,23 +189,32 @@ def held(addresses: t.Iterable[Address]) -> t.Dict[t.Tuple[str, str], t.Set[str]
 
 
 def compare(before: Saved, after: Saved) -> Differences:
-    """What is gone, what has changed, and which pods have other addresses. What came since is no difference."""
-    had, has = held(before["addresses"]), held(after["addresses"])
+    """What is gone, and what has changed. What came since is no difference."""
     return {
         "missing": [key for key in before["digests"] if key not in after["digests"]],
         "different": [key for key, value in before["digests"].items() if after["digests"].get(key, value) != value],
-        "moved": [
-            f"{pod} {interface}: {', '.join(sorted(had[pod, interface]))} became {', '.join(sorted(now))}"
-            for (pod, interface), now in sorted(has.items())
-            if had.get((pod, interface), now) != now
-        ],
     }
+
+
+def moved(before: t.Iterable[Address], pods: Pods) -> t.List[str]:
+    """Pods that have other addresses than they had, or none. One that has ended does not count."""
+    has = held(pods.addresses)
+    return [
+        f"{pod} {interface}: {', '.join(sorted(had))} became {', '.join(sorted(now)) or 'none'}"
+        for (pod, interface), had, now in ((key, had, has.get(key, set())) for key, had in sorted(held(before).items()))
+        if pod in pods.names and now != had
+    ]
 
 
 def report_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_objects_info."""
-    saved = read_saved(connect(module))
-    expected = module.params["expected"]
+    cluster, expected = connect(module), module.params["expected"]
     if expected is None:
-        return {"changed": False, "saved": saved}
-    return {"changed": False, "count": len(saved["digests"]), **compare(expected, saved)}
+        return {"changed": False, "saved": read_saved(cluster)}
+    give_up = time.monotonic() + module.params["wait"]
+    elsewhere = moved(expected["addresses"], read_pods(cluster))
+    while elsewhere and time.monotonic() < give_up:
+        time.sleep(5)
+        elsewhere = moved(expected["addresses"], read_pods(cluster))
+    saved = read_saved(cluster)
+    return {"changed": False, "count": len(saved["digests"]), **compare(expected, saved), "moved": elsewhere}

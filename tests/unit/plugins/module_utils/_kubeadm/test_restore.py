@@ -72,7 +72,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(restore, "hold_lock", lambda _timeout: contextlib.nullcontext())
     monkeypatch.setattr(restore, "STAGING", str(staging))
     monkeypatch.setattr(restore, "ASIDE", str(tmp_path / "aside"))
-    monkeypatch.setattr(restore, "IMAGE_ROOT", str(tmp_path / "image"))
+    monkeypatch.setattr(restore, "IMAGE_ROOT", str(tmp_path / "run/image"))
     monkeypatch.setattr(restore, "TRACES", (str(pki), str(etcd), str(kubernetes / "manifests")))
     monkeypatch.setattr(paths, "MARKER", str(tmp_path / "marker"))
     monkeypatch.setattr(paths, "RESTORING", str(tmp_path / "restoring"))
@@ -104,7 +104,10 @@ def test_restored(host):
             assert file.read() == "of the lost cluster"
     assert os.stat(aside).st_mode & 0o777 == 0o700
     assert restore.called[0] == ("systemctl", "stop", "kubelet")
-    assert (*restore.CTR, "images", "mount", "etcd:3.6.6", str(host / "image")) in restore.called
+    [mount] = [argv for argv in restore.called if "mount" in argv]
+    assert mount[:-1] == (*restore.CTR, "images", "mount", "etcd:3.6.6")
+    assert [*restore.CTR, "images", "unmount", "--rm", mount[-1]] in restore.called
+    assert not os.path.exists(mount[-1])
 
 
 def test_one_that_was_killed_starts_over(host):

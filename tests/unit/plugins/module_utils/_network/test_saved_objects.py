@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._network import saved_objects
-from ansible_collections.ipu.fabric.plugins.module_utils._network.saved_objects import STATUS, compare
+from ansible_collections.ipu.fabric.plugins.module_utils._network.saved_objects import STATUS, Pods, compare, moved
 
 SAVED = {
     "objects": [],
@@ -24,28 +24,33 @@ def after(**changes):
 
 
 @pytest.mark.parametrize(
-    ("now", "missing", "different", "moved"),
+    ("digests", "missing", "different"),
     [
-        (SAVED, [], [], []),
-        (after(digests={**SAVED["digests"], "ConfigMap default/new": "3"}), [], [], []),
-        (
-            after(digests={"ConfigMap default/a": "9"}),
-            ["MacvlanNetwork.mellanox.com rdma-net"],
-            ["ConfigMap default/a"],
-            [],
-        ),
-        (after(addresses=[]), [], [], []),  # a pod that ended
-        (
-            after(addresses=[{**SAVED["addresses"][0], "address": "10.5.0.131"}]),
-            [],
-            [],
-            ["default/p net1: 10.5.0.130 became 10.5.0.131"],
-        ),
-        (after(addresses=[{**SAVED["addresses"][0], "node": "w2"}]), [], [], []),
+        (SAVED["digests"], [], []),
+        ({**SAVED["digests"], "ConfigMap default/new": "3"}, [], []),
+        ({"ConfigMap default/a": "9"}, ["MacvlanNetwork.mellanox.com rdma-net"], ["ConfigMap default/a"]),
     ],
 )
-def test_compare(now, missing, different, moved):
-    assert compare(SAVED, now) == {"missing": missing, "different": different, "moved": moved}
+def test_compare(digests, missing, different):
+    assert compare(SAVED, after(digests=digests)) == {"missing": missing, "different": different}
+
+
+ADDRESS = SAVED["addresses"][0]
+
+
+@pytest.mark.parametrize(
+    ("names", "addresses", "elsewhere"),
+    [
+        ({"default/p"}, [ADDRESS], []),
+        ({"default/p"}, [{**ADDRESS, "node": "w2"}], []),
+        ({"default/p", "default/q"}, [ADDRESS, {**ADDRESS, "pod": "default/q", "address": "10.5.0.131"}], []),
+        (set(), [], []),  # it has ended
+        ({"default/p"}, [], ["default/p net1: 10.5.0.130 became none"]),
+        ({"default/p"}, [{**ADDRESS, "address": "10.5.0.131"}], ["default/p net1: 10.5.0.130 became 10.5.0.131"]),
+    ],
+)
+def test_moved(names, addresses, elsewhere):
+    assert moved([ADDRESS], Pods(names, addresses)) == elsewhere
 
 
 def obj(kind, name, namespace="", **more):
