@@ -31,9 +31,13 @@ VOLATILE = {
     "EndpointSlice",
     "Event",
     "Lease",
+    "LeaseCandidate",
     "Node",
     "Pod",
+    "VolumeAttachment",
 }
+# Pod networks keep here what they do for each pod and node.
+POD_NETWORKS = ("cilium.io", "crd.projectcalico.org", "projectcalico.org")
 ADDRESSES = {"IPPool", "NodeSlicePool", "OverlappingRangeIPReservation", "SpiderEndpoint", "SpiderIPPool"}
 # Secrets and ConfigMaps of kubeadm that hold a token or end by themselves.
 SHORT_LIVED = (
@@ -87,9 +91,9 @@ def key_of(group: str, obj: Object) -> str:
 
 def lasts(group: str, obj: Object) -> bool:
     """Whether an object stays as it is until somebody changes it."""
+    if group in FABRIC or group in POD_NETWORKS:
+        return group in FABRIC
     owned = bool(query("metadata.ownerReferences", obj))
-    if group in FABRIC:
-        return True
     return not owned and obj["kind"] not in VOLATILE and not key_of(group, obj).startswith(SHORT_LIVED)
 
 

@@ -67,6 +67,7 @@ OWNED = {"ownerReferences": [{"kind": "MacvlanNetwork", "name": "rdma-net"}]}
         ("", obj("Pod", "a", "default"), False),
         ("apps", obj("ReplicaSet", "a", "default", **OWNED), False),
         ("k8s.cni.cncf.io", obj("NetworkAttachmentDefinition", "rdma-net", "default", **OWNED), True),
+        ("crd.projectcalico.org", obj("IPAMHandle", "k8s-pod-network.1"), False),
         ("", obj("Secret", "bootstrap-token-abcdef", "kube-system"), False),
         ("", obj("Secret", "bootstrap-token-abcdef", "default"), True),
         ("", obj("ConfigMap", "cluster-info", "kube-public"), False),
