@@ -70,6 +70,10 @@ revision:
   description: Revision of etcd when the snapshot began. It has at least this one.
   returned: always
   type: int
+database_bytes:
+  description: Size of the database in etcd.
+  returned: always
+  type: int
 members:
   description: Members of the etcd cluster.
   returned: always

@@ -21,7 +21,10 @@ HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubea
 # Modules that roles call on the hosts of the inventory; all others run where the API is.
 HOST_MODULES = (
     "apt_packages",
+    "control_plane_backup",
+    "control_plane_restore",
     "etcd_member",
+    "etcd_snapshot",
     "host_info",
     "host_reset",
     "kernel_settings",

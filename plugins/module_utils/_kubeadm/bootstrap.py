@@ -128,6 +128,13 @@ class Bootstrap(abc.ABC):
             if not may_change or time.monotonic() > give_up:
                 break
             time.sleep(3)
+        if action == "restart" and os.path.exists(paths.RESTORING):
+            raise FabricError(
+                "A restore was interrupted on this host: to reset it would begin a new cluster, without the backup.",
+                host_name(),
+                f"{paths.RESTORING} names the backup {read_text(paths.RESTORING).strip()}",
+                "Run ipu.fabric.restore again with that backup.",
+            )
         if action == "refuse":
             raise FabricError(
                 f"An interrupted kubeadm {self.command} came so far that the host may be a member of the cluster.",

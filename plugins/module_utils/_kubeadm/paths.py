@@ -19,6 +19,8 @@ ETCD = "/var/lib/etcd/member"
 MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
 # There while certificates are renewed, with what is still to be done: renew or restart.
 RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
+# There from the moment when a backup is put back on a control plane until all hosts are, with its name.
+RESTORING = "/var/lib/ipu-fabric/restore-unfinished"
 # Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
 LOCK = "/run/ipu-fabric/kubeadm.lock"
 # Configuration for kubeadm, while it runs. It may carry a token.

@@ -39,6 +39,16 @@ class Member(t.TypedDict):
     peer_urls: t.List[str]
 
 
+class EtcdFacts(t.TypedDict):
+    """What an etcd says of itself and of its cluster."""
+
+    etcd_version: str
+    cluster_id: str  # as etcdctl prints it
+    revision: int
+    members: t.List[Member]
+    database_bytes: int
+
+
 def describe_member(member: etcd_api.Member) -> Member:
     return {
         "name": member.get("name", ""),
@@ -113,31 +123,40 @@ def receive(path: str, timeout: int) -> None:
         os.fsync(file.fileno())
 
 
-def take_snapshot(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.etcd_snapshot)."""
-    path: str = module.params["path"]
+def read_etcd() -> EtcdFacts:
+    """What there is to save. Also without a majority: a snapshot can then be all that is left."""
     status = etcd_api.ask("/v3/maintenance/status")
-    # Also without a majority: a snapshot can then be all that is left.
     members = etcd_api.ask("/v3/cluster/member/list", {"linearizable": False})["members"]
-    check_destination(path, int(status["dbSize"]))
-    facts = {
-        "path": path,
+    return {
         "etcd_version": status["version"],
         "cluster_id": f"{int(status['header']['cluster_id']):x}",
         "revision": int(status["header"]["revision"]),
         "members": sorted((describe_member(member) for member in members), key=lambda member: member["name"]),
+        "database_bytes": int(status["dbSize"]),
     }
-    if module.check_mode:
-        return outcome({}, facts, bytes=int(status["dbSize"]) + DIGEST, sha256="", **facts)
+
+
+def save(path: str, timeout: int) -> Snapshot:
+    """A whole snapshot, or none."""
     part = f"{path}.part"
     try:
         if os.path.lexists(part):  # of a run that was killed
             os.remove(part)
-        receive(part, module.params["timeout"])
+        receive(part, timeout)
         snapshot = check_snapshot(part)
         os.rename(part, path)
     finally:
         if os.path.lexists(part):
             os.remove(part)
-    facts.update(snapshot, path=path)
-    return outcome({}, facts, **facts)
+    return {**snapshot, "path": path}
+
+
+def take_snapshot(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.etcd_snapshot)."""
+    path: str = module.params["path"]
+    facts = read_etcd()
+    check_destination(path, facts["database_bytes"])
+    snapshot: Snapshot = {"path": path, "bytes": facts["database_bytes"] + DIGEST, "sha256": ""}
+    if not module.check_mode:
+        snapshot = save(path, module.params["timeout"])
+    return outcome({}, snapshot, **snapshot, **facts)

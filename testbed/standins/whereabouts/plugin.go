@@ -40,8 +40,10 @@ func add(args *skel.CmdArgs) error {
 		taken := map[netip.Addr]bool{}
 		for offset, owner := range allocations {
 			at, _ := ranges.at(offset)
-			if owns(owner, args) {
-				address = at // asked for a second time
+			fields, _ := owner.(map[string]any)
+			if fields["podref"] == podOf(args.Args) && fields["ifname"] == args.IfName {
+				address = at // a pod keeps its address when its sandbox is made anew
+				fields["id"] = args.ContainerID
 				return nil
 			}
 			taken[at] = true

@@ -61,7 +61,7 @@ def make_module(monkeypatch):
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     """Paths of a host under a directory, and what is found on it."""
-    for name in ("ADMIN", "KUBELET", "ETCD", "LOCK", "MARKER", "CONFIG"):
+    for name in ("ADMIN", "KUBELET", "ETCD", "LOCK", "MARKER", "CONFIG", "RESTORING"):
         monkeypatch.setattr(paths, name, str(tmp_path / name.lower()))
     monkeypatch.setattr(bootstrap.time, "sleep", lambda seconds: None)
     clock = iter(range(0, 100000, 10))

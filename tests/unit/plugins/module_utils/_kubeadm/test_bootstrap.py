@@ -84,6 +84,16 @@ def test_an_init_that_was_cut_off_early_starts_over(host, make_module):
     assert not (host["path"] / "marker").exists()
 
 
+def test_a_half_restored_host_is_not_reset(host, make_module):
+    """A new cluster would begin in place of the one in the backup."""
+    (host["path"] / "marker").touch()
+    (host["path"] / "restoring").write_text("20261123T004500Z")
+    module = make_module()
+    with pytest.raises(FabricError, match=r"names the backup 20261123T004500Z.*Run ipu\.fabric\.restore again"):
+        module.apply()
+    assert module.calls == []
+
+
 def test_an_init_whose_api_answers_goes_on(host, make_module):
     host["api"] = True
     (host["path"] / "marker").touch()

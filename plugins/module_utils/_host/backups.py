@@ -1,0 +1,130 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A directory of backups on the controller: each is a directory by the time of its begin, complete or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+NAME = re.compile(r"\d{8}T\d{6}Z")
+PART = ".part"  # ends the name of one that is being written
+SUMS = "SHA256SUMS"
+ABOUT = "backup.json"
+BLOCK = 1 << 20
+
+
+def complete(names: t.Iterable[str]) -> t.List[str]:
+    """Names of backups, oldest first. Anything else in the directory is somebody's."""
+    return sorted(name for name in names if NAME.fullmatch(name))
+
+
+def to_prune(names: t.Iterable[str], new: str, keep: int) -> t.List[str]:
+    """What goes once the new one is there: the oldest ones, and those that a killed run of an earlier day began."""
+    listed = list(names)
+    backups = complete({*listed, new})
+    unfinished = [name for name in listed if name.endswith(PART) and NAME.fullmatch(name[: -len(PART)])]
+    return backups[: max(len(backups) - max(keep, 1), 0)] + sorted(name for name in unfinished if name[:8] < new[:8])
+
+
+def file_digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sums_of(directory: str) -> t.Dict[str, str]:
+    return {name: file_digest(os.path.join(directory, name)) for name in sorted(os.listdir(directory)) if name != SUMS}
+
+
+def format_sums(sums: t.Mapping[str, str]) -> str:
+    """As sha256sum --check reads it."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+
+
+def parse_sums(text: str) -> t.Dict[str, str]:
+    lines = (line.partition("  ") for line in text.splitlines() if line.strip())
+    return {name: digest for digest, _two, name in lines}
+
+
+def faults(said: t.Mapping[str, str], found: t.Mapping[str, str]) -> t.List[str]:
+    """Files that are not as the list of sums says."""
+    return [
+        f"{name} {'is missing' if name not in found else 'is in no list' if name not in said else 'has changed'}"
+        for name in sorted({*said, *found})
+        if said.get(name) != found.get(name)
+    ]
+
+
+def not_whole(path: str, seen: str) -> FabricError:
+    return FabricError(
+        "The backup is not whole.", path, seen, "Take another backup: each is a directory with the time as its name."
+    )
+
+
+class Verified(t.TypedDict):
+    """A backup whose files are all as they were written."""
+
+    about: t.Dict[str, object]  # what it says about itself
+    sums: t.Dict[str, str]  # SHA-256 by file
+
+
+def verify(path: str) -> Verified:
+    if not os.path.isfile(os.path.join(path, SUMS)):
+        raise not_whole(path, f"no file {SUMS}" if os.path.isdir(path) else "no such directory")
+    with open(os.path.join(path, SUMS), encoding="utf-8") as file:
+        said = parse_sums(file.read())
+    wrong = faults(said, sums_of(path))
+    if wrong or ABOUT not in said:
+        raise not_whole(path, ", ".join(wrong) or f"no file {ABOUT}")
+    with open(os.path.join(path, ABOUT), encoding="utf-8") as file:
+        return {"about": json.load(file), "sums": said}
+
+
+def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
+    """Write the list of sums, and give the backup its name. `expected` are sums from where the files come from."""
+    sums = sums_of(part)
+    wrong = [name for name, digest in expected.items() if sums.get(name) != digest]
+    if wrong:
+        raise not_whole(part, f"{', '.join(wrong)} did not arrive as it was sent")
+    for name in sums:
+        os.chmod(os.path.join(part, name), 0o600)
+    descriptor = os.open(os.path.join(part, SUMS), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(format_sums(sums))
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(part, 0o700)
+    os.rename(part, path)
+
+
+def run(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.backup_files)."""
+    params = module.params
+    path = os.path.abspath(params["path"])
+    if params["state"] == "verified":
+        return {"changed": False, "path": path, **verify(path)}
+    directory, name = os.path.split(path)
+    if not NAME.fullmatch(name):
+        raise FabricError("A backup has the time as its name.", path, name, "Name it as in 20261123T004500Z, in UTC.")
+    there = os.listdir(directory) if os.path.isdir(directory) else []
+    pruned = to_prune(there, name, params["keep"])
+    if not module.check_mode:
+        seal(path + PART, path, params["expected"])
+        for old in pruned:
+            shutil.rmtree(os.path.join(directory, old))
+    before = {"backups": complete(there)}
+    after = {"backups": [each for each in complete({*there, name}) if each not in pruned]}
+    return outcome(before, after, path=path, pruned=pruned)

@@ -1,0 +1,109 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a control plane has that no other host can give back: etcd's data, the PKI, the key of secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tarfile
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, snapshot
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+DIRECTORY = "/var/lib/ipu-fabric/backup"  # for root alone
+NAME = "control-plane.tar.gz"
+SNAPSHOT = "etcd.db"
+PKI = f"{paths.KUBERNETES}/pki"
+API_SERVER = f"{paths.KUBERNETES}/manifests/kube-apiserver.yaml"
+# Without these the hosts and service accounts of the cluster would not be believed after a restore.
+KEYS = (
+    "ca.crt",
+    "ca.key",
+    "etcd/ca.crt",
+    "etcd/ca.key",
+    "front-proxy-ca.crt",
+    "front-proxy-ca.key",
+    "sa.key",
+    "sa.pub",
+)
+
+
+def encryption_config(manifest: str) -> str:
+    """The file that has the keys for secrets in etcd, from the API server's manifest; empty without encryption."""
+    match = re.search(r"--encryption-provider-config[= ]([^\s\"',]+)", manifest)
+    return match.group(1) if match else ""
+
+
+def find_files() -> t.List[str]:
+    """Every file to save, without the directories above it. Links are not followed."""
+    missing = [f"{PKI}/{name}" for name in KEYS if not os.path.isfile(f"{PKI}/{name}")]
+    found = [os.path.join(top, name) for top, _directories, names in os.walk(PKI) for name in names]
+    keys = encryption_config(read_text(API_SERVER))
+    if keys and not os.path.isfile(keys):
+        missing.append(keys)
+    if missing:
+        raise FabricError(
+            "A backup has to have all keys of the cluster.",
+            host_name(),
+            f"no {', '.join(missing)}",
+            "Back up from a control plane that kubeadm made, with its CA's keys on it. Nothing was written.",
+        )
+    return sorted({*(path for path in found if os.path.isfile(path)), *([keys] if keys else [])})
+
+
+def file_digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(snapshot.BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def make_directory() -> None:
+    os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
+    os.chmod(DIRECTORY, 0o700)
+    for name in os.listdir(DIRECTORY):  # of a run that was killed
+        os.remove(os.path.join(DIRECTORY, name))
+
+
+def pack(path: str, files: t.Mapping[str, str]) -> None:
+    """Files under their names in an archive that root alone reads."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as out:
+        with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as archive:
+            for name, source in files.items():
+                archive.add(source, name, recursive=False)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def back_up(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.control_plane_backup)."""
+    path = os.path.join(DIRECTORY, NAME)
+    files = find_files()
+    etcd = snapshot.read_etcd()
+    sha256 = ""
+    if not module.check_mode:
+        make_directory()
+        data = os.path.join(DIRECTORY, SNAPSHOT)
+        snapshot.check_destination(data, 2 * etcd["database_bytes"])
+        try:
+            snapshot.save(data, module.params["timeout"])
+            pack(f"{path}.part", {SNAPSHOT: data, **{name.lstrip("/"): name for name in files}})
+            os.rename(f"{path}.part", path)
+        finally:
+            for left in (data, f"{path}.part"):
+                if os.path.lexists(left):
+                    os.remove(left)
+        sha256 = file_digest(path)
+    saved = [SNAPSHOT, *files]
+    return outcome({}, {"path": path, "files": saved}, path=path, sha256=sha256, files=saved, etcd=etcd)

@@ -1,0 +1,233 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A control plane from a backup: what is there is set aside, then keys and data are put where kubeadm finds them."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import shutil
+import socket
+import tarfile
+import tempfile
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, paths, snapshot
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import is_api_ready
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+ASIDE = "/var/lib/ipu-fabric/before-restore"  # and the time
+STAGING = "/var/lib/ipu-fabric/restore"  # the archive, and what is taken out of it
+IMAGE_ROOT = "/run/ipu-fabric/etcd-image"
+# What makes a host a control plane. Everything else in /etc/kubernetes is the site's, and stays.
+TRACES = (
+    *(f"{paths.KUBERNETES}/{name}.conf" for name in ("admin", "super-admin", "controller-manager", "scheduler")),
+    *(paths.KUBELET, f"{paths.KUBERNETES}/bootstrap-kubelet.conf"),
+    *(f"{paths.KUBERNETES}/manifests", backup.PKI, "/var/lib/kubelet/pki", paths.ETCD),
+)
+STATIC_PODS = {"etcd": 2379, "kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
+CTR = ("ctr", "--namespace", "k8s.io")
+# Clients that outlive the restore know revisions that the snapshot does not have yet: etcd goes on far behind them.
+REVISIONS = 1_000_000_000
+SECONDS = 600
+
+
+def run(where: str, *argv: str) -> str:
+    done = run_program(argv, SECONDS)
+    if done.rc == 0:
+        return done.out
+    raise FabricError(
+        f"{where} failed.",
+        f"{' '.join(argv[:6])} on {host_name()}",
+        (done.err or done.out).strip()[-800:] or f"no end within {SECONDS} s",
+        "Fix that, then run ipu.fabric.restore again with the same backup: it starts over on this host.",
+    )
+
+
+def traces() -> t.List[str]:
+    """What a control plane has left here. The packages make empty directories."""
+
+    def is_something(path: str) -> bool:
+        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
+
+    return [path for path in TRACES if is_something(path)]
+
+
+def is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("localhost", port), 2).close()
+        return True
+    except OSError:
+        return False
+
+
+def stop_control_plane() -> None:
+    """The kubelet first: it would start the others again. Other containers go on; a kubelet takes them up again."""
+    run("Stopping the kubelet", "systemctl", "stop", "kubelet")
+    for name in STATIC_PODS:
+        labels = f'labels."io.kubernetes.container.name"=={name},labels."io.kubernetes.pod.namespace"==kube-system'
+        for container in run("Listing containers", *CTR, "containers", "list", "--quiet", labels).split():
+            # One that has ended already has no task.
+            run_program([*CTR, "tasks", "kill", "--signal", "SIGKILL", container], SECONDS)
+    give_up = time.monotonic() + 60
+    while True:
+        busy = [name for name, port in STATIC_PODS.items() if is_listening(port)]
+        if not busy:
+            return
+        if time.monotonic() > give_up:
+            raise FabricError(
+                "The old control plane must have stopped before a backup is restored.",
+                host_name(),
+                f"still listening: {', '.join(f'{name} on port {STATIC_PODS[name]}' for name in busy)}",
+                "Stop that. Then run ipu.fabric.restore again.",
+            )
+        time.sleep(1)
+
+
+def set_aside(found: t.Sequence[str]) -> str:
+    """Move what is there to a directory for root alone, and forget a kubeadm that was interrupted."""
+    stop_control_plane()
+    os.makedirs(os.path.dirname(ASIDE), exist_ok=True)
+    place = tempfile.mkdtemp(prefix=f"{ASIDE}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-")  # for root alone
+    for path in found:
+        target = place + path
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.move(path, target)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(paths.MARKER)
+    return place
+
+
+def wanted_files(names: t.Sequence[str]) -> t.List[str]:
+    """Of the archive, what all control planes share. kubeadm makes the certificates of this one itself."""
+    keys = {f"{backup.PKI}/{name}".lstrip("/") for name in backup.KEYS}
+    pki = backup.PKI.lstrip("/") + "/"
+    return [name for name in names if name in keys or not (name == backup.SNAPSHOT or name.startswith(pki))]
+
+
+def check_names(members: t.Sequence[tarfile.TarInfo]) -> None:
+    strange = [
+        each.name for each in members if not each.isfile() or os.path.normpath("/" + each.name) != "/" + each.name
+    ]
+    names = [each.name for each in members]
+    missing = [name for name in (backup.SNAPSHOT, f"{backup.PKI}/ca.key".lstrip("/")) if name not in names]
+    if strange or missing:
+        raise FabricError(
+            "The archive is not one of a control plane.",
+            f"{STAGING} on {host_name()}",
+            f"no {', '.join(missing)}" if missing else f"it has {', '.join(strange)}",
+            "Restore a directory that ipu.fabric.backup has written. Nothing was changed.",
+        )
+
+
+def put_keys(module: AnsibleModule, archive: tarfile.TarFile) -> None:
+    for name in wanted_files(archive.getnames()):
+        file = t.cast(t.IO[bytes], archive.extractfile(name))
+        mode = format(archive.getmember(name).mode & 0o777, "04o")
+        path = "/" + name
+        content = file.read().decode("utf-8", "surrogateescape")
+        write_file(module, path, content, mode, backup=os.path.exists(path) and read_text(path) != content)
+
+
+def unmount_image(place: str) -> None:
+    """A mount that containerd has forgotten goes by itself, an hour later or with the next boot."""
+    run_program([*CTR, "images", "unmount", "--rm", place], SECONDS)
+    with contextlib.suppress(OSError):
+        os.rmdir(place)
+
+
+@contextlib.contextmanager
+def etcdutl(image: str) -> t.Iterator[str]:
+    """The program in etcd's own image, which every control plane has. It is linked statically: no container."""
+    for left in glob.glob(f"{IMAGE_ROOT}-*"):  # of a run that was killed
+        unmount_image(left)
+    os.makedirs(os.path.dirname(IMAGE_ROOT), mode=0o700, exist_ok=True)
+    place = tempfile.mkdtemp(prefix=f"{IMAGE_ROOT}-")
+    try:
+        run("Mounting etcd's image", *CTR, "images", "mount", image, place)
+        yield f"{place}/usr/local/bin/etcdutl"
+    finally:
+        unmount_image(place)
+
+
+def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
+    """A cluster of this member alone, with another ID than the old one had: members of that can't come back into it."""
+    peer = f"https://{f'[{address}]' if ':' in address else address}:2380"
+    return [
+        *("--name", node, "--initial-cluster", f"{node}={peer}", "--initial-advertise-peer-urls", peer),
+        *("--initial-cluster-token", f"ipu-fabric-{backup_name}-{int(time.time())}"),
+        *("--bump-revision", str(REVISIONS), "--mark-compacted"),
+    ]
+
+
+def put_etcd(image: str, data: str, arguments: t.Sequence[str]) -> None:
+    """etcd's data directory may be a mount, so only what is in it is renamed."""
+    directory, name = os.path.split(paths.ETCD)
+    part = os.path.join(directory, ".restore")
+    shutil.rmtree(part, ignore_errors=True)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    with etcdutl(image) as program:
+        run("Restoring etcd's data", program, "snapshot", "restore", data, "--data-dir", part, *arguments)
+    os.rename(os.path.join(part, name), paths.ETCD)
+    shutil.rmtree(part)
+
+
+def put_back(module: AnsibleModule) -> str:
+    """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too."""
+    params = module.params
+    path = os.path.join(STAGING, backup.NAME)
+    digest = backup.file_digest(path)
+    if digest != params["sha256"]:
+        raise FabricError(
+            "The archive did not arrive as it was saved.",
+            f"{path} on {host_name()}",
+            f"its SHA-256 is {digest}, the backup says {params['sha256']}",
+            "Run again: it is copied again. Nothing was changed.",
+        )
+    data = os.path.join(STAGING, backup.SNAPSHOT)
+    with tarfile.open(path) as archive:
+        check_names(archive.getmembers())
+        with open(os.open(data, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            shutil.copyfileobj(t.cast(t.IO[bytes], archive.extractfile(backup.SNAPSHOT)), out)
+        snapshot.check_snapshot(data)
+        place = set_aside(traces())
+        write_file(module, paths.RESTORING, params["backup"], "0600")
+        put_keys(module, archive)
+    put_etcd(params["image"], data, restore_arguments(params["node_name"], params["address"], params["backup"]))
+    return place
+
+
+def restore(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.control_plane_restore)."""
+    params = module.params
+    state, found, restoring = params["state"], traces(), read_text(paths.RESTORING).strip()
+    before: t.Dict[str, object] = {"files": found, "restoring": restoring}
+    if state == "read":
+        return {"changed": False, "restoring": restoring, "going_on": bool(restoring) and is_api_ready(module)}
+    if state == "done":
+        if not module.check_mode and restoring:
+            os.remove(paths.RESTORING)
+            shutil.rmtree(STAGING, ignore_errors=True)
+        return outcome(before, {**before, "restoring": ""}, set_aside="")
+    place = ""
+    if state == "aside":
+        if found and not module.check_mode:
+            with hold_lock(params["timeout"]):
+                place = set_aside(found)
+        return outcome(before, {**before, "files": []}, set_aside=place)
+    if not module.check_mode:
+        with hold_lock(params["timeout"]):
+            place = put_back(module)
+    after = {"files": [backup.PKI, paths.ETCD], "restoring": params["backup"]}
+    # Whatever is there is put back once more.
+    return {**outcome(before, after, set_aside=place), "changed": True}

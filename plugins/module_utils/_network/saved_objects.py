@@ -1,0 +1,224 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cluster has, to compare it with what it had: the fabric's objects whole, of all others a fingerprint."""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource, comparable, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+
+# API groups whose objects are kept whole: networks, pools, and who has which address.
+FABRIC = (
+    "k8s.cni.cncf.io",
+    "mellanox.com",
+    "nv-ipam.nvidia.com",
+    "spiderpool.spidernet.io",
+    "whereabouts.cni.cncf.io",
+)
+# What changes while nobody does anything. Objects that others own come back with their owners.
+VOLATILE = {
+    "CertificateSigningRequest",
+    "ComponentStatus",
+    "Endpoints",
+    "EndpointSlice",
+    "Event",
+    "Lease",
+    "LeaseCandidate",
+    "Node",
+    "Pod",
+    "VolumeAttachment",
+}
+# Pod networks keep here what they do for each pod and node.
+POD_NETWORKS = ("cilium.io", "crd.projectcalico.org", "projectcalico.org")
+ADDRESSES = {"IPPool", "NodeSlicePool", "OverlappingRangeIPReservation", "SpiderEndpoint", "SpiderIPPool"}
+# Secrets and ConfigMaps of kubeadm that hold a token or end by themselves.
+SHORT_LIVED = (
+    "Secret kube-system/bootstrap-token-",
+    "Secret kube-system/kubeadm-certs",
+    "ConfigMap kube-public/cluster-info",
+)
+KUBEADM = "ConfigMap kube-system/kubeadm-config"
+STATUS = "k8s.v1.cni.cncf.io/network-status"
+PAGE = 500
+
+
+class Address(t.TypedDict):
+    """An address of a pod on a second network."""
+
+    address: str
+    network: str  # namespace/name
+    interface: str
+    pod: str  # namespace/name
+    node: str
+
+
+class Saved(t.TypedDict):
+    """What a backup says of the objects of a cluster."""
+
+    objects: t.List[Object]  # those of the fabric
+    digests: t.Dict[str, str]  # of all that lasts, by kind and name
+    addresses: t.List[Address]
+
+
+class Pods(t.NamedTuple):
+    """The pods that have not ended."""
+
+    names: t.Set[str]  # namespace/name
+    addresses: t.List[Address]
+
+
+class Differences(t.TypedDict):
+    """What is not as it was saved, by name."""
+
+    missing: t.List[str]
+    different: t.List[str]
+
+
+def key_of(group: str, obj: Object) -> str:
+    """Kind, namespace and name; kinds of two groups may have one name."""
+    metadata = obj["metadata"]
+    place = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    return f"{obj['kind']}{'.' + group if '.' in group else ''} {place}"
+
+
+def lasts(group: str, obj: Object) -> bool:
+    """Whether an object stays as it is until somebody changes it."""
+    if group in FABRIC or group in POD_NETWORKS:
+        return group in FABRIC
+    owned = bool(query("metadata.ownerReferences", obj))
+    return not owned and obj["kind"] not in VOLATILE and not key_of(group, obj).startswith(SHORT_LIVED)
+
+
+def group_versions(cluster: Cluster) -> t.List[str]:
+    """Every group of this API server with the version that it prefers. Those of other servers may not answer."""
+    served = cluster.items("/apis/apiregistration.k8s.io/v1/apiservices")
+    local = {query("spec.group", service) or "" for service in served if not query("spec.service", service)}
+    groups = (cluster.get("/apis") or {}).get("groups") or []
+    return ["v1", *(group["preferredVersion"]["groupVersion"] for group in groups if group["name"] in local)]
+
+
+def listable(cluster: Cluster, version: str) -> t.Iterator[t.Tuple[str, Resource]]:
+    """Kinds of a group and where they are."""
+    prefix = ("/apis/" if "/" in version else "/api/") + version
+    for known in (cluster.get(prefix) or {}).get("resources", []):
+        if "list" in known["verbs"] and "/" not in known["name"] and known["kind"] not in VOLATILE:
+            yield known["kind"], Resource(prefix, known["name"], known["namespaced"])
+
+
+def pages(cluster: Cluster, path: str) -> t.Iterator[Object]:
+    token = None
+    while True:
+        page = cluster.get(path, limit=PAGE, **{"continue": token}) or {}
+        yield from page.get("items") or ()
+        token = query("metadata.continue", page)
+        if not token:
+            return
+
+
+def all_objects(cluster: Cluster) -> t.Iterator[t.Tuple[str, Object]]:
+    """Every object that lasts, with its group. Items of a list do not say their kind."""
+    for version in group_versions(cluster):
+        group = version.rpartition("/")[0]
+        for kind, resource in listable(cluster, version):
+            for item in pages(cluster, resource.path()):
+                obj = {"apiVersion": version, "kind": kind, **item}
+                if lasts(group, obj):
+                    yield group, obj
+
+
+def addresses_of(pod: Object) -> t.List[Address]:
+    """Its addresses on second networks, as multus wrote them on it."""
+    metadata = pod["metadata"]
+    try:
+        networks: t.List[Object] = json.loads(query(f"annotations.{quoted(STATUS)}", metadata) or "[]")
+    except ValueError:
+        return []
+    return [
+        {
+            "address": address,
+            "network": network.get("name", ""),
+            "interface": network.get("interface", ""),
+            "pod": f"{metadata['namespace']}/{metadata['name']}",
+            "node": query("spec.nodeName", pod) or "",
+        }
+        for network in networks
+        if not network.get("default")
+        for address in network.get("ips") or ()
+    ]
+
+
+def digest(obj: Object) -> str:
+    """Of a pool, without the addresses that it gave out: those come and go."""
+    kept = comparable(obj) or {}
+    if obj["kind"] in ADDRESSES:
+        kept = {**kept, "spec": {k: v for k, v in (kept.get("spec") or {}).items() if k != "allocations"}}
+    return fingerprint(kept)
+
+
+def read_saved(cluster: Cluster) -> Saved:
+    objects, digests = [], {}
+    for group, obj in all_objects(cluster):
+        key = key_of(group, obj)
+        # Reservations and endpoints are addresses as a whole; a pool outlives them.
+        if obj["kind"] not in ADDRESSES or obj["kind"].endswith("Pool"):
+            digests[key] = digest(obj)
+        if group in FABRIC or key == KUBEADM:
+            metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+            objects.append({**obj, "metadata": metadata})
+    return {"objects": objects, "digests": dict(sorted(digests.items())), "addresses": read_pods(cluster).addresses}
+
+
+def read_pods(cluster: Cluster) -> Pods:
+    names, addresses = set(), []
+    for pod in running_pods(cluster):
+        names.add("{namespace}/{name}".format(**pod["metadata"]))
+        addresses += addresses_of(pod)
+    return Pods(names, sorted(addresses, key=lambda each: (each["pod"], each["interface"], each["address"])))
+
+
+def held(addresses: t.Iterable[Address]) -> t.Dict[t.Tuple[str, str], t.Set[str]]:
+    """Addresses by pod and interface."""
+    found: t.Dict[t.Tuple[str, str], t.Set[str]] = {}
+    for each in addresses:
+        found.setdefault((each["pod"], each["interface"]), set()).add(each["address"])
+    return found
+
+
+def compare(before: Saved, after: Saved) -> Differences:
+    """What is gone, and what has changed. What came since is no difference."""
+    return {
+        "missing": [key for key in before["digests"] if key not in after["digests"]],
+        "different": [key for key, value in before["digests"].items() if after["digests"].get(key, value) != value],
+    }
+
+
+def moved(before: t.Iterable[Address], pods: Pods) -> t.List[str]:
+    """Pods that have other addresses than they had, or none. One that has ended does not count."""
+    has = held(pods.addresses)
+    return [
+        f"{pod} {interface}: {', '.join(sorted(had))} became {', '.join(sorted(now)) or 'none'}"
+        for (pod, interface), had, now in ((key, had, has.get(key, set())) for key, had in sorted(held(before).items()))
+        if pod in pods.names and now != had
+    ]
+
+
+def report_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module cluster_objects_info."""
+    cluster, expected = connect(module), module.params["expected"]
+    if expected is None:
+        return {"changed": False, "saved": read_saved(cluster)}
+    give_up = time.monotonic() + module.params["wait"]
+    elsewhere = moved(expected["addresses"], read_pods(cluster))
+    while elsewhere and time.monotonic() < give_up:
+        time.sleep(5)
+        elsewhere = moved(expected["addresses"], read_pods(cluster))
+    saved = read_saved(cluster)
+    return {"changed": False, "count": len(saved["digests"]), **compare(expected, saved), "moved": elsewhere}

@@ -1,0 +1,75 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: control_plane_backup
+short_description: Pack what only a control plane has into an archive
+version_added: 0.1.0
+description:
+  - Runs on a control plane that kubeadm made. Takes a snapshot of etcd, as M(ipu.fabric.etcd_snapshot) does, and packs
+    it with C(/etc/kubernetes/pki) and the file that has the keys for secrets in etcd, if there is one.
+  - Writes C(/var/lib/ipu-fabric/backup/control-plane.tar.gz), for root alone. The archive before it is replaced.
+    Whoever fetches it removes it.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Asks etcd, and finds the files.
+  diff_mode:
+    support: full
+    details: Shows the names of the files, and nothing that is in them.
+  idempotent:
+    support: none
+    details: Every run makes a new archive.
+options:
+  timeout:
+    description: Seconds that the snapshot may take.
+    type: int
+    default: 600
+"""
+
+EXAMPLES = r"""
+- name: Pack a control plane
+  ipu.fabric.control_plane_backup:
+  register: packed
+"""
+
+RETURN = r"""
+path:
+  description: The archive.
+  returned: always
+  type: str
+sha256:
+  description: Its digest, as C(sha256sum) prints it. Empty in check mode.
+  returned: always
+  type: str
+files:
+  description: What is in it, C(etcd.db) and the files of the host.
+  returned: always
+  type: list
+  elements: str
+etcd:
+  description:
+    - What M(ipu.fabric.etcd_snapshot) returns of etcd, C(etcd_version), C(cluster_id), C(revision), C(members) and
+      C(database_bytes).
+  returned: always
+  type: dict
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.backup import back_up
+
+
+def main() -> None:
+    run_module({"timeout": {"type": "int", "default": 600}}, back_up)
+
+
+if __name__ == "__main__":
+    main()

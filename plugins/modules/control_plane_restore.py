@@ -1,0 +1,103 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: control_plane_restore
+short_description: Put the keys and etcd's data of a backup onto a control plane
+version_added: 0.1.0
+description:
+  - Runs on a host that becomes the first control plane again, before C(kubeadm init), and on the other control planes.
+  - V(aside) stops a control plane and moves its configuration, keys and etcd's data to a directory
+    C(/var/lib/ipu-fabric/before-restore) with the time in its name. Other files of C(/etc/kubernetes) stay, and
+    containers of pods go on.
+  - V(restored) does that, too, and then takes keys and etcd's data out of
+    C(/var/lib/ipu-fabric/restore/control-plane.tar.gz), which the caller has copied there. etcd becomes a cluster of
+    this member alone, by C(etcdutl) of its own image.
+  - Until V(done), C(/var/lib/ipu-fabric/restore-unfinished) names the backup.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details: Shows the names of files, and nothing that is in them.
+  idempotent:
+    support: partial
+    details: V(restored) starts over every time.
+options:
+  state:
+    description: What to do. V(read) only tells whether a restore was interrupted here.
+    type: str
+    choices: [read, aside, restored, done]
+    required: true
+  backup:
+    description: Name of the backup. For V(restored).
+    type: str
+  sha256:
+    description: Digest that the archive must have. For V(restored).
+    type: str
+  image:
+    description: The image of etcd, which containerd must have. For V(restored).
+    type: str
+  node_name:
+    description: Name of the node. For V(restored).
+    type: str
+  address:
+    description: Address of the node, where the other members reach its etcd. For V(restored).
+    type: str
+  timeout:
+    description: Seconds to wait for a C(kubeadm) that an interrupted run has left.
+    type: int
+    default: 600
+"""
+
+EXAMPLES = r"""
+- name: Set aside what is left of a control plane
+  ipu.fabric.control_plane_restore:
+    state: aside
+"""
+
+RETURN = r"""
+restoring:
+  description: Name of the backup whose restore was interrupted here. Empty if none was.
+  returned: with O(state=read)
+  type: str
+going_on:
+  description: Whether that came so far that the API server answers.
+  returned: with O(state=read)
+  type: bool
+set_aside:
+  description: Directory that has what was there before. Empty if there was nothing.
+  returned: with another O(state)
+  type: str
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.restore import restore
+
+
+def main() -> None:
+    run_module(
+        {
+            "state": {"type": "str", "choices": ["read", "aside", "restored", "done"], "required": True},
+            "backup": {"type": "str"},
+            "sha256": {"type": "str"},
+            "image": {"type": "str"},
+            "node_name": {"type": "str"},
+            "address": {"type": "str"},
+            "timeout": {"type": "int", "default": 600},
+        },
+        restore,
+        required_if=[("state", "restored", ("backup", "sha256", "image", "node_name", "address"))],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A backup: from a control plane that answers to the controller, with nothing left half-made."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1"]}
+CA = "0123456789abcdef"
+ETCD = {"etcd_version": "3.6.6", "cluster_id": "1", "revision": 77, "members": [], "database_bytes": 9}
+SAVED = {"objects": [], "digests": {"ConfigMap default/a": "1"}, "addresses": []}
+SUM = hashlib.sha256(b"keys").hexdigest()
+
+
+def answers(folder, answering=("cp2",)):
+    archive = folder / "control-plane.tar.gz"
+    folder.mkdir(parents=True, exist_ok=True)
+    archive.write_bytes(b"keys")
+    hosts = {"cp1": site.host(1, []), "cp2": site.host(2, []), "w1": site.host(3, [])}
+    for name, seen in hosts.items():
+        seen["host"]["kubelet"].update(server="10.88.0.2:6443", cluster=CA)
+        if name in answering:
+            seen["host"]["cluster"].update(present=True, answered=True, version="1.35.4")
+    return {
+        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
+        "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": [{"name": "node1", "machine_id": ""}]}},
+        "cluster_objects_info": {"*": {"saved": SAVED}},
+        "control_plane_backup": {
+            "*": {"path": str(archive), "sha256": SUM, "files": ["etcd.db"], "etcd": ETCD, "changed": True}
+        },
+        "backup_files": {"*": {"path": "BACKUP", "pruned": [], "changed": True}},
+    }
+
+
+def test_backup(tmp_path):
+    done = play(tmp_path, "ipu.fabric.backup", GROUPS, answers(tmp_path))
+    assert done.code == 0, done.text
+    assert done.where("control_plane_backup") == ["cp2"]  # cp1 does not answer
+    [sealed] = [call for call in done.calls if call.module == "backup_files"]
+    assert (sealed.host, sealed.become) == ("localhost", False)
+    directory, name = os.path.split(sealed.options["path"])
+    assert directory == str(tmp_path / "artifacts/backups")
+    assert re.fullmatch(r"\d{8}T\d{6}Z", name)
+    assert sealed.options["expected"] == {"control-plane.tar.gz": SUM}
+    assert os.listdir(directory) == []  # the stand-in seals nothing, and nothing half-made stays
+    assert os.stat(directory).st_mode & 0o777 == 0o700
+    assert not (tmp_path / "control-plane.tar.gz").exists()
+    assert "etcd of cp2 at revision 77, 1 files, 1 objects" in done.said
+
+
+def test_check_mode(tmp_path):
+    done = play(tmp_path, "ipu.fabric.backup", GROUPS, answers(tmp_path), "--check")
+    assert done.code == 0, done.text
+    assert "This would make the backup BACKUP" in done.said
+    assert not (tmp_path / "artifacts").exists()
+    assert (tmp_path / "control-plane.tar.gz").exists()
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    given = answers(tmp_path)
+    given["backup_files"] = {"*": {"failed": True, "msg": "control-plane.tar.gz did not arrive as it was sent"}}
+    done = play(tmp_path, "ipu.fabric.backup", GROUPS, given)
+    assert done.code != 0
+    assert "did not arrive as it was sent" in done.said
+    assert os.listdir(tmp_path / "artifacts/backups") == []
+    assert not (tmp_path / "control-plane.tar.gz").exists()
+
+
+def test_no_control_plane_answers(tmp_path):
+    done = play(tmp_path, "ipu.fabric.backup", GROUPS, answers(tmp_path, ()))
+    assert done.code != 0
+    assert "Seen: none answers" in done.said
+    assert "control_plane_backup" not in {call.module for call in done.calls}

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A restore: nothing is touched unless the backup fits and no cluster lives; then the first host, then the others."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1"]}
+CA, ENDPOINT, NAME, SUM = "0123456789abcdef", "10.88.0.9:6443", "20261123T004500Z", "0" * 64
+CHANGING = {"apt_packages", "control_plane_restore", "kernel_settings", "kubeadm", "systemd_units"}
+ABOUT = {
+    "format": 1,
+    "name": NAME,
+    "control_plane": "cp2",
+    "etcd": {"revision": 77},
+    "cluster": {
+        "name": ENDPOINT,
+        "ca": CA,
+        "version": "1.35.4",
+        "pod_cidr": "10.244.0.0/16",
+        "service_cidr": "10.96.0.0/12",
+        "nodes": ["node1", "node2", "node3"],
+    },
+}
+
+
+def answers(answered=False, restoring="", membership="none"):
+    hosts = {f"{name}": site.host(number, []) for number, name in enumerate(("cp1", "cp2", "w1"), 1)}
+    for seen in hosts.values():
+        seen["host"]["kubelet"].update(server=ENDPOINT, cluster=CA, version="v1.35.4")
+    hosts["cp1"]["host"]["cluster"].update(present=True, answered=answered, version="1.35.4", endpoint=ENDPOINT)
+    node = {
+        "membership": membership,
+        "seen": "",
+        "kubelet": "1.35.4",
+        "containerd": "2.2.1",
+        "distribution": "debian",
+        "release": "bookworm",
+        "images": ["registry.k8s.io/etcd:3.6.6-0", "registry.k8s.io/pause:3.10.1"],
+        "kubeconfig_sha256": "",
+        "taints": [],
+    }
+    return {
+        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
+        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
+        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+        "backup_files": {"*": {"path": "/backups/" + NAME, "about": ABOUT, "sums": {"control-plane.tar.gz": SUM}}},
+        "control_plane_restore": {"*": {"restoring": restoring, "going_on": bool(restoring)}},
+        "kubernetes_node_info": {
+            name: {"node": {**node, "name": f"node{number}", "address": f"10.88.0.{number}"}}
+            for number, name in enumerate(("cp1", "cp2", "w1"), 1)
+        },
+    }
+
+
+def restore(folder, found, *arguments, **variables):
+    given = {
+        "fabric_probe_ports": False,
+        "fabric_control_plane_endpoint": ENDPOINT,
+        "fabric_cni": "flannel",
+        "fabric_backup": "/backups/" + NAME,
+        **variables,
+    }
+    return play(folder, "ipu.fabric.restore", GROUPS, found, *arguments, **given)
+
+
+def states(done):
+    return [(call.host, call.options["state"]) for call in done.calls if call.module == "control_plane_restore"]
+
+
+@pytest.mark.parametrize(
+    ("found", "arguments", "seen"),
+    [
+        (answers(answered=True), {}, f"name it with -e fabric_restore={ENDPOINT}"),
+        (
+            answers(),
+            {"fabric_pod_cidr": "10.9.0.0/16"},
+            "fabric_pod_cidr: the backup is of a cluster with 10.244.0.0/16",
+        ),
+        ({**answers(), "backup_files": {"*": {"failed": True, "msg": "backup.json has changed"}}}, {}, "has changed"),
+    ],
+)
+def test_nothing_is_changed(tmp_path, found, arguments, seen):
+    done = restore(tmp_path, found, **arguments)
+    assert done.code != 0
+    assert seen in done.said, done.text
+    assert set(states(done)) <= {("cp1", "read")}
+    assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
+
+
+@pytest.mark.parametrize("found", [answers(), answers(answered=True)])
+def test_check_mode_says_what_would_be_done(tmp_path, found):
+    done = restore(tmp_path, found, "--check", fabric_restore=ENDPOINT)
+    assert done.code == 0, done.text
+    assert f"A run without --check would restore /backups/{NAME} on cp1: etcd of cp2 at revision 77" in done.said
+    assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
+
+
+def test_no_limit(tmp_path):
+    done = restore(tmp_path, answers(), "--limit", "cp1")
+    assert done.code != 0
+    assert "Seen: --limit cp1" in done.said
+    assert not done.calls
+
+
+def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
+    kubectl, saved = tmp_path / "bin/kubectl", tmp_path / "saved"
+    kubectl.parent.mkdir()
+    kubectl.write_text("#!/bin/sh\nprintf 'node1 True\\nnode2 Unknown\\nnode3 True\\n'\n")
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(kubectl.parent), prepend=os.pathsep)
+    saved.mkdir()
+    (saved / "control-plane.tar.gz").write_bytes(b"keys")
+    (saved / "objects.json").write_text('{"digests": {}, "addresses": [], "objects": []}')
+    (tmp_path / "admin.conf").write_text("certificate-authority-data: QQ==")
+    found = answers()
+    found["backup_files"]["*"]["path"] = str(saved)
+    found["kubeadm"] = {"*": {"discovery": {"token": "t"}, "changed": True}}
+    found["network_operator_info"] = {"*": {"present": True, "ca": CA, "nodes": []}}
+    found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1"}}}
+    found["systemd_units"] = {"*": {"stale": []}}
+    found["memlock"] = {"*": {"restartable": []}}
+    found["cluster_objects_info"] = {
+        "*": {"count": 9, "missing": [], "different": ["ConfigMap default/a"], "moved": []}
+    }
+    done = restore(
+        tmp_path,
+        found,
+        _kubernetes_put_back=str(tmp_path / "put/control-plane.tar.gz"),
+        _kubernetes_admin_kubeconfig=str(tmp_path / "admin.conf"),
+    )
+    assert done.code == 0, done.text
+    steps = [
+        (call.host, call.options.get("command") or call.options["state"])
+        for call in done.calls
+        if call.module in ("kubeadm", "control_plane_restore")
+    ]
+    put_back = steps.index(("cp1", "restored"))
+    assert steps[:put_back] == [("cp1", "read"), ("cp2", "aside"), ("cp1", "read"), ("cp1", "images")]
+    assert steps[put_back + 1] == ("cp1", "init")
+    assert ("cp2", "join") in steps[put_back + 2 :]
+    assert ("w1", "join") in steps[put_back + 2 :]
+    assert steps[-1] == ("cp1", "done")
+    assert (tmp_path / "put/control-plane.tar.gz").stat().st_mode & 0o777 == 0o600
+    [restored] = [call.options for call in done.calls if call.options.get("state") == "restored"]
+    assert restored["image"] == "registry.k8s.io/etcd:3.6.6-0"
+    assert (restored["backup"], restored["sha256"], restored["node_name"]) == (NAME, SUM, "node1")
+    [init] = [call.options for call in done.calls if call.options.get("command") == "init"][:1]
+    assert "DirAvailable--var-lib-etcd" in init["documents"][0]["nodeRegistration"]["ignorePreflightErrors"]
+    assert "9 objects. Different: ConfigMap default/a." in done.said

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import backups
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+
+DAYS = [f"2026112{day}T004500Z" for day in range(5)]
+NEW = "20261125T004500Z"
+
+
+@pytest.mark.parametrize(
+    ("names", "keep", "pruned"),
+    [
+        ([], 7, []),
+        (DAYS, 6, []),
+        (DAYS, 5, DAYS[:1]),
+        (DAYS, 1, DAYS),
+        (DAYS, 0, DAYS),  # the new one always stays
+        ([*DAYS, "notes.txt", "20261101", "latest"], 5, DAYS[:1]),
+        ([f"{DAYS[0]}.part", f"{NEW}.part", "20261125T004400Z.part", "old.part"], 1, [f"{DAYS[0]}.part"]),
+    ],
+)
+def test_to_prune(names, keep, pruned):
+    assert backups.to_prune(names, NEW, keep) == pruned
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "wrong"),
+    [
+        ({"a": "1"}, {"a": "1"}, []),
+        ({"a": "1", "b": "2"}, {"a": "1"}, ["b is missing"]),
+        ({"a": "1"}, {"a": "2"}, ["a has changed"]),
+        ({"a": "1"}, {"a": "1", "b": "2"}, ["b is in no list"]),
+    ],
+)
+def test_faults(said, found, wrong):
+    assert backups.faults(said, found) == wrong
+
+
+def test_sums_are_read_as_they_are_written():
+    sums = {"a b": "0" * 64, "c": "1" * 64}
+    assert backups.parse_sums(backups.format_sums(sums)) == sums
+
+
+@pytest.fixture
+def part(tmp_path):
+    """A backup that is not sealed yet, among older ones."""
+    for name in DAYS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "backup.json").write_text("{}")
+    part = tmp_path / f"{NEW}.part"
+    part.mkdir()
+    (part / "backup.json").write_text(json.dumps({"name": NEW}))
+    (part / "control-plane.tar.gz").write_bytes(b"keys")
+    return part
+
+
+def seal(part, check_mode=False, name=NEW, **options):
+    given = {"state": "present", "keep": 3, "expected": {}, **options}
+    return backups.run(Module(path=str(part.parent / name), check_mode=check_mode, **given))
+
+
+def verify(path):
+    return backups.run(Module(path=str(path), state="verified"))
+
+
+def test_sealed(part):
+    result = seal(part, expected={"control-plane.tar.gz": backups.file_digest(str(part / "control-plane.tar.gz"))})
+    path = part.parent / NEW
+    assert result["changed"]
+    assert result["pruned"] == DAYS[:3]
+    assert sorted(os.listdir(part.parent)) == [*DAYS[3:], NEW]
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in path.iterdir()} == {0o600}
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=path, check=True)
+    verified = verify(path)
+    assert verified["about"] == {"name": NEW}
+    assert set(verified["sums"]) == {"backup.json", "control-plane.tar.gz"}
+
+
+def test_check_mode(part):
+    before = sorted(os.listdir(part.parent))
+    result = seal(part, check_mode=True)
+    assert result["changed"]
+    assert result["diff"]["after"] == {"backups": [*DAYS[3:], NEW]}
+    assert sorted(os.listdir(part.parent)) == before
+
+
+def test_what_did_not_arrive_is_not_sealed(part):
+    with pytest.raises(FabricError, match=r"control-plane\.tar\.gz did not arrive as it was sent"):
+        seal(part, expected={"control-plane.tar.gz": "0" * 64})
+    assert sorted(os.listdir(part.parent)) == [*DAYS, f"{NEW}.part"]
+
+
+def test_another_name(part):
+    with pytest.raises(FabricError, match="has the time as its name"):
+        seal(part, name="latest")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "seen"),
+    [
+        (lambda path: (path / "control-plane.tar.gz").write_bytes(b"Keys"), "control-plane.tar.gz has changed"),
+        (lambda path: (path / "backup.json").unlink(), "backup.json is missing"),
+        (lambda path: (path / "more").touch(), "more is in no list"),
+        (lambda path: (path / "SHA256SUMS").unlink(), "no file SHA256SUMS"),
+        (lambda path: path.rename(path.with_name("gone")), "no such directory"),
+    ],
+)
+def test_one_that_is_not_whole(part, spoil, seen):
+    seal(part)
+    spoil(part.parent / NEW)
+    with pytest.raises(FabricError, match=seen):
+        verify(part.parent / NEW)

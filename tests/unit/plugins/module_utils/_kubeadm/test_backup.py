@@ -1,0 +1,93 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import tarfile
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, snapshot
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+
+ETCD = {"etcd_version": "3.6.6", "cluster_id": "1000", "revision": 7, "members": [], "database_bytes": 1536}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path"),
+    [
+        ("", ""),
+        ("    - --etcd-servers=https://127.0.0.1:2379\n", ""),
+        (
+            "    - --encryption-provider-config=/etc/kubernetes/enc/enc.yaml\n    - --x=y\n",
+            "/etc/kubernetes/enc/enc.yaml",
+        ),
+        ('    - "--encryption-provider-config=/etc/enc.yaml"\n', "/etc/enc.yaml"),
+    ],
+)
+def test_encryption_config(manifest, path):
+    assert backup.encryption_config(manifest) == path
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    pki, keys = tmp_path / "etc/pki", tmp_path / "etc/enc.yaml"
+    for name in (*backup.KEYS, "apiserver.crt"):
+        (pki / name).parent.mkdir(parents=True, exist_ok=True)
+        (pki / name).write_text(name)
+        (pki / name).chmod(0o600 if name.endswith(".key") else 0o644)
+    keys.write_text("aescbc")
+    (tmp_path / "manifest").write_text(f"- --encryption-provider-config={keys}")
+    monkeypatch.setattr(backup, "PKI", str(pki))
+    monkeypatch.setattr(backup, "API_SERVER", str(tmp_path / "manifest"))
+    monkeypatch.setattr(backup, "DIRECTORY", str(tmp_path / "backup"))
+    monkeypatch.setattr(snapshot, "read_etcd", lambda: ETCD)
+    monkeypatch.setattr(snapshot, "receive", lambda path, _timeout: open(path, "w").close())
+    monkeypatch.setattr(snapshot, "check_snapshot", lambda path: {"path": path, "bytes": 1568, "sha256": "0"})
+    return tmp_path
+
+
+def test_packed(host):
+    (host / "backup").mkdir()
+    (host / "backup/etcd.db").write_text("of a killed run")
+    result = backup.back_up(Module(timeout=60))
+    assert os.listdir(host / "backup") == ["control-plane.tar.gz"]
+    assert (host / "backup").stat().st_mode & 0o777 == 0o700
+    path = host / "backup/control-plane.tar.gz"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert result["sha256"] == backup.file_digest(str(path))
+    with tarfile.open(path) as archive:
+        names = archive.getnames()
+        key = archive.getmember(f"{host}/etc/pki/etcd/ca.key".lstrip("/"))
+    assert key.mode & 0o777 == 0o600
+    assert names == [name.lstrip("/") for name in result["files"]]
+    assert len(names) == 1 + len(backup.KEYS) + 1 + 1  # snapshot, keys, a certificate, encryption
+    assert result["etcd"] == ETCD
+
+
+def test_check_mode(host):
+    result = backup.back_up(Module(timeout=60, check_mode=True))
+    assert result["changed"]
+    assert result["sha256"] == ""
+    assert not (host / "backup").exists()
+
+
+@pytest.mark.parametrize("name", ["etc/pki/ca.key", "etc/enc.yaml"])
+def test_nothing_is_packed_without_all_keys(host, name):
+    (host / name).unlink()
+    with pytest.raises(FabricError, match=f"no {host}/{name}"):
+        backup.back_up(Module(timeout=60))
+    assert not (host / "backup").exists()
+
+
+def test_a_failure_leaves_nothing(host, monkeypatch):
+    def receive(path, _timeout):
+        open(path, "w").close()
+        raise FabricError("etcd", "here", "gone", "again")
+
+    monkeypatch.setattr(snapshot, "receive", receive)
+    with pytest.raises(FabricError, match="gone"):
+        backup.back_up(Module(timeout=60))
+    assert os.listdir(host / "backup") == []

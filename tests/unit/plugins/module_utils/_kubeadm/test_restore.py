@@ -1,0 +1,205 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, paths, restore
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+
+DATABASE = bytes(512)
+SNAPSHOT = DATABASE + hashlib.sha256(DATABASE).digest()
+PEER = "https://10.88.0.11:2380"
+
+
+@pytest.mark.parametrize(("address", "peer"), [("10.88.0.11", PEER), ("fd00:88::11", "https://[fd00:88::11]:2380")])
+def test_restore_arguments(address, peer):
+    arguments = restore.restore_arguments("cp1", address, "20261123T004500Z")
+    assert arguments[:6] == ["--name", "cp1", "--initial-cluster", f"cp1={peer}", "--initial-advertise-peer-urls", peer]
+    assert arguments[7].startswith("ipu-fabric-20261123T004500Z-")
+
+
+def test_wanted_files():
+    """Certificates of the host that was backed up are not wanted: another host may take its place."""
+    own = ["etc/kubernetes/pki/apiserver.crt", "etc/kubernetes/pki/etcd/peer.key"]
+    shared = ["etc/kubernetes/pki/ca.key", "etc/kubernetes/pki/etcd/ca.crt", "etc/kubernetes/enc/enc.yaml"]
+    assert restore.wanted_files(["etcd.db", *own, *shared]) == shared
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A control plane, whose programs write down what they are asked for, and an archive of another one."""
+    kubernetes, etcd = tmp_path / "kubernetes", tmp_path / "etcd/member"
+    pki, staging = kubernetes / "pki", tmp_path / "staging"
+    for name in backup.KEYS:
+        (pki / name).parent.mkdir(parents=True, exist_ok=True)
+        (pki / name).write_text(f"saved {name}")
+        (pki / name).chmod(0o600 if name.endswith(".key") else 0o644)
+    (tmp_path / "enc.yaml").write_text("saved encryption")
+    staging.mkdir()
+    (tmp_path / "etcd.db").write_bytes(SNAPSHOT)
+    monkeypatch.setattr(backup, "PKI", str(pki))
+    files = {str(path).lstrip("/"): str(path) for path in (*pki.rglob("*"), tmp_path / "enc.yaml") if path.is_file()}
+    backup.pack(str(staging / backup.NAME), {"etcd.db": str(tmp_path / "etcd.db"), **files})
+    for path in files.values():
+        with open(path, "w") as file:
+            file.write("of the lost cluster")
+    etcd.mkdir(parents=True)
+    (etcd / "wal").write_text("of the lost cluster")
+    (tmp_path / "marker").write_text("init")
+    (kubernetes / "audit.yaml").write_text("of the site")
+    called = []
+
+    def run(_where, *argv):
+        called.append(argv)
+        if "restore" in argv:
+            data = argv[argv.index("--data-dir") + 1]
+            os.makedirs(f"{data}/member")
+            with open(f"{data}/member/wal", "w") as file:
+                file.write("restored")
+        return ""
+
+    monkeypatch.setattr(restore, "run", run)
+    monkeypatch.setattr(restore, "run_program", lambda argv, *_: called.append(argv) or Done(0))
+    monkeypatch.setattr(restore, "is_listening", lambda _port: False)
+    monkeypatch.setattr(restore, "hold_lock", lambda _timeout: contextlib.nullcontext())
+    monkeypatch.setattr(restore, "STAGING", str(staging))
+    monkeypatch.setattr(restore, "ASIDE", str(tmp_path / "aside"))
+    monkeypatch.setattr(restore, "IMAGE_ROOT", str(tmp_path / "run/image"))
+    monkeypatch.setattr(restore, "TRACES", (str(pki), str(etcd), str(kubernetes / "manifests")))
+    monkeypatch.setattr(paths, "MARKER", str(tmp_path / "marker"))
+    monkeypatch.setattr(paths, "RESTORING", str(tmp_path / "restoring"))
+    monkeypatch.setattr(paths, "ETCD", str(etcd))
+    monkeypatch.setattr(restore, "called", called, raising=False)
+    return tmp_path
+
+
+def options(host, state="restored", **more):
+    digest = backup.file_digest(str(host / "staging" / backup.NAME)) if state == "restored" else ""
+    given = {"backup": "20261123T004500Z", "sha256": digest, "image": "etcd:3.6.6", "node_name": "cp1", "timeout": 5}
+    return Module(**{"state": state, "address": "10.88.0.11", **given, **more})
+
+
+def test_restored(host):
+    result = restore.restore(options(host))
+    assert result["changed"]
+    assert (host / "kubernetes/pki/ca.key").read_text() == "saved ca.key"
+    assert (host / "kubernetes/pki/ca.key").stat().st_mode & 0o777 == 0o600
+    assert (host / "enc.yaml").read_text() == "saved encryption"
+    assert (host / "etcd/member/wal").read_text() == "restored"
+    assert os.listdir(host / "etcd") == ["member"]
+    assert (host / "restoring").read_text() == "20261123T004500Z"
+    assert not (host / "marker").exists()
+    assert (host / "kubernetes/audit.yaml").read_text() == "of the site"
+    aside = result["set_aside"]
+    for name in ("kubernetes/pki/ca.key", "etcd/member/wal"):
+        with open(f"{aside}{host}/{name}") as file:
+            assert file.read() == "of the lost cluster"
+    assert os.stat(aside).st_mode & 0o777 == 0o700
+    assert restore.called[0] == ("systemctl", "stop", "kubelet")
+    [mount] = [argv for argv in restore.called if "mount" in argv]
+    assert mount[:-1] == (*restore.CTR, "images", "mount", "etcd:3.6.6")
+    assert [*restore.CTR, "images", "unmount", "--rm", mount[-1]] in restore.called
+    assert not os.path.exists(mount[-1])
+
+
+def test_one_that_was_killed_starts_over(host):
+    restore.restore(options(host))
+    (host / "etcd/.restore/member").mkdir(parents=True)
+    (host / "marker").write_text("init")
+    assert restore.restore(options(host))["changed"]
+    assert (host / "etcd/member/wal").read_text() == "restored"
+    assert not (host / "etcd/.restore").exists()
+
+
+def test_check_mode(host):
+    module = options(host)
+    module.check_mode = True
+    assert restore.restore(module)["changed"]
+    assert restore.called == []
+    assert not (host / "restoring").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "seen"),
+    [
+        (lambda host: {"sha256": "0" * 64}, "the backup says 0000"),
+        (lambda host: backup.pack(str(host / "staging/other"), {"etcd.db": str(host / "etcd.db")}), "no .*ca.key"),
+        (
+            lambda host: backup.pack(
+                str(host / "staging/other"),
+                {
+                    "etcd.db": str(host / "enc.yaml"),
+                    f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "enc.yaml"),
+                },
+            ),
+            "bytes, where a database",
+        ),
+        (
+            lambda host: backup.pack(
+                str(host / "staging/other"),
+                {
+                    "etcd.db": str(host / "etcd.db"),
+                    "../../etc/shadow": str(host / "enc.yaml"),
+                    f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "enc.yaml"),
+                },
+            ),
+            "it has ../../etc/shadow",
+        ),
+    ],
+)
+def test_nothing_is_touched_for_an_archive_that_is_not_right(host, spoil, seen):
+    more = spoil(host) or {}
+    if (host / "staging/other").exists():
+        os.replace(host / "staging/other", host / "staging" / backup.NAME)
+    with pytest.raises(FabricError, match=seen):
+        restore.restore(options(host, **more))
+    assert restore.called == []
+    assert (host / "etcd/member/wal").read_text() == "of the lost cluster"
+
+
+def test_aside(host):
+    result = restore.restore(options(host, "aside"))
+    assert result["changed"]
+    assert not (host / "etcd/member").exists()
+    assert not (host / "restoring").exists()
+    again = restore.restore(options(host, "aside"))
+    assert not again["changed"]
+    assert restore.called.count(("systemctl", "stop", "kubelet")) == 1
+
+
+def test_a_control_plane_that_does_not_stop(host, monkeypatch):
+    clock = iter(range(0, 1000, 30))
+    monkeypatch.setattr(restore.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(restore.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(restore, "is_listening", lambda port: port == 2379)
+    with pytest.raises(FabricError, match="still listening: etcd on port 2379"):
+        restore.restore(options(host, "aside"))
+    assert (host / "etcd/member/wal").exists()
+
+
+@pytest.mark.parametrize(
+    ("restoring", "ready", "going_on"),
+    [("", True, False), ("20261123T004500Z", True, True), ("20261123T004500Z", False, False)],
+)
+def test_read(host, monkeypatch, restoring, ready, going_on):
+    if restoring:
+        (host / "restoring").write_text(restoring)
+    monkeypatch.setattr(restore, "is_api_ready", lambda _module: ready)
+    result = restore.restore(options(host, "read"))
+    assert result == {"changed": False, "restoring": restoring, "going_on": going_on}
+
+
+def test_done(host):
+    (host / "restoring").write_text("20261123T004500Z")
+    assert restore.restore(options(host, "done"))["changed"]
+    assert not (host / "restoring").exists()
+    assert not (host / "staging").exists()
+    assert not restore.restore(options(host, "done"))["changed"]
