@@ -51,6 +51,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "unique-mac": "no two hosts have the same MAC",
     "unique-machine-id": "no two hosts have the same machine-id",
     "unobserved": "every host could be observed",
+    "virtual-address-in-use": "nobody else has the virtual address of the API",
     "vipu": "every IPU host knows its V-IPU controller",
 }
 # Without these there is no plan, or it can't be applied: allowing them would not help.
@@ -74,6 +75,7 @@ REQUIRED: t.Dict[str, str] = {
     "spiderpool-version": "Spiderpool's release is known",
     "stack": "the stack that makes the fabric networks is one that the roles know",
     "subnet": "the network has addresses for its pods",
+    "virtual-address": "the control planes can hold the virtual address of the API",
     "vipu-address": "pods can reach the V-IPU controller's address",
 }
 CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}

@@ -127,7 +127,22 @@ class ClusterFacts(t.TypedDict):
     pod_networks: t.List[PodNetwork]
 
 
-class HostFacts(t.TypedDict):
+class VipFacts(t.TypedDict):
+    """A virtual address for the API, as a control plane sees it before anybody is told to take it."""
+
+    address: str  # that was asked for
+    held: bool  # this host has it
+    answered: str  # what came of a connection to it; empty: nothing, or this host has it
+    mac: str  # of whoever has it on the local network; empty: nobody that this host has seen
+    gateways: t.List[str]  # of this host's routes
+    foreign_keepalived: bool  # there is a configuration of keepalived that this collection has not written
+
+
+class _HostOptional(t.TypedDict, total=False):
+    vip: t.Optional[VipFacts]  # None: none was asked for
+
+
+class HostFacts(_HostOptional):
     """Result of host_info."""
 
     hostname: str

@@ -31,6 +31,8 @@ class Settings:
     pod_cidr: str  # one CIDR, or one of each family with a comma between
     service_cidr: str
     control_plane_endpoint: str  # host:port; empty: the first control plane
+    control_plane_vip: str  # address that keepalived keeps on one of them; empty: none
+    control_plane_vip_router_id: int  # of VRRP; 0: the last part of the address
     ipu: bool
     ipu_operator_version: str
     stack: str
