@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         "control-planes", help="1, or 3 behind a load balancer; replaces all hosts with fresh ones"
     )
     planes.add_argument("count", type=int, choices=(1, 3))
+    planes.add_argument("--virtual-address", action="store_true", help="of the API, in place of the load balancer")
     more = commands.add_parser("workers", help="worker nodes with RDMA, virtual machines: 1 or 2; 0 ends them")
     more.add_argument("count", type=int, choices=range(len(hosts.WORKERS) + 1))
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
@@ -61,7 +62,7 @@ def _start(arguments: argparse.Namespace) -> None:
     with lock("store", shared=True):  # until the testbed has written down what it uses
         parts = build()
         if arguments.command == "control-planes":
-            testbed.set_control_planes(arguments.count)
+            testbed.set_control_planes(arguments.count, arguments.virtual_address)
         if arguments.command == "workers":
             workers.down(testbed, *list(hosts.WORKERS)[arguments.count :])
             testbed.set_workers(arguments.count)

@@ -43,11 +43,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster i
     describe_running,
     find_running,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import controller_addresses, plan_vipu
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.virtual_address import (
     plan_virtual_address,
     without_virtual_address,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import controller_addresses, plan_vipu
 
 SCHEMA = 1
 

@@ -70,16 +70,13 @@ def test_a_control_plane_without_an_answer_is_no_peer_until_it_has_one():
 
 
 @pytest.mark.parametrize(
-    ("vip", "endpoint"), [("10.88.0.50", "10.88.0.50:6443"), ("fd00:88::50", "[fd00:88::50]:6443")]
+    ("vip", "endpoint"),
+    [("10.88.0.50", "10.88.0.50:6443"), ("fd00:88::50", "[fd00:88::50]:6443"), ("", "10.88.0.11:6443")],
 )
 def test_the_endpoint(vip, endpoint):
-    first = {"_kubernetes_first": "cp1", "__kubernetes_planes": {"cp1": {"address": "10.88.0.11"}}}
-    assert evaluate("kubernetes", "_kubernetes_endpoint", **scope("cp1", kubernetes_control_plane_vip=vip), **first) == (
-        endpoint
-    )
-    assert evaluate(
-        "kubernetes", "_kubernetes_endpoint", **scope("cp1", kubernetes_control_plane_vip=""), **first
-    ) == ("10.88.0.11:6443")
+    planes = {"cp1": {"address": "10.88.0.11"}}
+    given = scope("cp1", kubernetes_control_plane_vip=vip, _kubernetes_first="cp1", __kubernetes_planes=planes)
+    assert evaluate("kubernetes", "_kubernetes_endpoint", **given) == endpoint
 
 
 def test_ipv6_has_its_prefix():
