@@ -47,7 +47,8 @@ def _items(text: str) -> t.List[IpItem]:
         found = json.loads(text or "[]")
     except ValueError:
         return []
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    items: t.List[IpItem] = found if isinstance(found, list) else []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _same(text: object, address: str) -> bool:

@@ -170,7 +170,11 @@ class HostFacts(_HostOptional):
     systemd: bool
 
 
-class Listener(t.TypedDict):
+class _Protocols(t.TypedDict, total=False):
+    ip: t.List[int]  # numbers of IP protocols, such as 112 for VRRP
+
+
+class Listener(_Protocols):
     """A temporary listener of port_probe, and the free ports that it listens on."""
 
     name: str  # its own; empty if it could not be started
@@ -178,7 +182,7 @@ class Listener(t.TypedDict):
     udp: t.List[int]
 
 
-class PortTarget(t.TypedDict):
+class PortTarget(_Protocols):
     """Ports of another host that a host has to reach."""
 
     host: str  # inventory name
@@ -193,8 +197,8 @@ class PortProbe(t.TypedDict):
 
     host: str  # inventory name
     address: str
-    protocol: str  # TCP or UDP
-    port: int
+    protocol: str  # TCP, UDP or IP protocol
+    port: int  # or the number of the IP protocol
     seen: str  # open, filtered (no answer), refused, unreachable or forbidden (on this host)
 
 

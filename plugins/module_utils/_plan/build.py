@@ -129,7 +129,7 @@ def build_port_targets(settings: Settings, observations: Observations) -> t.Dict
     hosts = place_hosts(observations)
     networks = read_networks(settings.networks, ignored) if settings.require_rdma else []
     chosen = choose_links(networks, hosts, {}, False, ignored)
-    return port_targets(hosts, chosen, settings.cni, settings.manage_kubernetes)
+    return port_targets(hosts, chosen, settings.cni, settings.manage_kubernetes, bool(settings.control_plane_vip))
 
 
 def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:

@@ -88,8 +88,8 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
             [],
             "With several control planes the endpoint should survive the loss of any of them.",
             f"fabric_control_plane_endpoint is empty, so it is {address}, the first one's",
-            "Set fabric_control_plane_vip to a free address, or fabric_control_plane_endpoint to a load balancer, before"
-            " the cluster is built: later it is hard to change.",
+            "Set fabric_control_plane_vip to a free address, or fabric_control_plane_endpoint to a load balancer,"
+            " before the cluster is built: later it is hard to change.",
         )
     return join_endpoint(address, API_PORT)
 

@@ -148,14 +148,14 @@ def _check_cidr(variable: str, planned: str, there: str, running: Running, findi
 def _check_endpoint(settings: Settings, running: Running, endpoint: str, findings: Findings) -> None:
     there, wanted = running.facts["endpoint"], settings.control_plane_endpoint
     if (there or wanted) and normal_endpoint(endpoint) != normal_endpoint(there):
-        given = f"fabric_control_plane_endpoint is {wanted}" if wanted else ""
+        given = f"fabric_control_plane_endpoint is {wanted or f'empty, which is {endpoint}'}"
         if settings.control_plane_vip:
             given = f"fabric_control_plane_vip makes it {endpoint}"
         findings.error(
             "cluster-endpoint",
             [running.host],
             "The cluster's API has another endpoint, and no role changes that: certificates and kubeconfigs have it.",
-            f"{given or f'fabric_control_plane_endpoint is empty, which is {endpoint}'}; the cluster has {there or 'none'} ({CONFIGURATION})",
+            f"{given}; the cluster has {there or 'none'} ({CONFIGURATION})",
             (
                 f"Set fabric_control_plane_endpoint to {there}, if this is the cluster of this site."
                 if there

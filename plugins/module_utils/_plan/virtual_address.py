@@ -9,7 +9,12 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Link, Observation, Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
+    Link,
+    Observation,
+    Observations,
+    VipFacts,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import VirtualAddress
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import ClusterCidrs
@@ -96,6 +101,11 @@ def _check_kind(address: IpAddress, findings: Findings) -> None:
         _report(findings, [], "must be an address that hosts of several networks can reach.", str(address), FREE)
 
 
+def _view(host: PlacedHost) -> t.Optional[VipFacts]:
+    """What a control plane sees of the address; None where it was not asked."""
+    return host.facts.get("vip") if host.facts else None
+
+
 def _addresses(host: PlacedHost) -> t.Set[t.Optional[IpAddress]]:
     """All that are known of a host."""
     texts = [host.address, host.facts["default_address"] if host.facts else ""]
@@ -107,12 +117,8 @@ def _check_hosts(address: IpAddress, hosts: Hosts, findings: Findings) -> None:
     owners = [name for name, host in hosts.items() if address in _addresses(host)]
     if owners:
         _report(findings, owners, "must be no host's own address.", f"{address} is that of {', '.join(owners)}", FREE)
-    gateways = {
-        name: {parse_address(text) for text in (host.facts.get("vip") or {"gateways": []})["gateways"]}
-        for name, host in hosts.items()
-        if host.facts
-    }
-    behind = [name for name, found in gateways.items() if address in found]
+    views = {name: _view(host) for name, host in hosts.items()}
+    behind = [name for name, view in views.items() if view and address in map(parse_address, view["gateways"])]
     if behind:
         seen = f"{address} is the gateway of routes of {', '.join(behind)}"
         _report(findings, behind, "must not be a gateway's address.", seen, FREE)
@@ -157,7 +163,8 @@ def _check_cidrs(address: IpAddress, cidrs: ClusterCidrs, findings: Findings) ->
 
 
 def _check_keepalived(members: t.Sequence[PlacedHost], findings: Findings) -> None:
-    foreign = [host.name for host in members if host.facts and (host.facts.get("vip") or {}).get("foreign_keepalived")]
+    views = {host.name: _view(host) for host in members}
+    foreign = [name for name, view in views.items() if view and view["foreign_keepalived"]]
     if foreign:
         findings.error(
             CHECK,
@@ -171,12 +178,8 @@ def _check_keepalived(members: t.Sequence[PlacedHost], findings: Findings) -> No
 
 def _check_free(address: IpAddress, hosts: Hosts, members: t.Sequence[PlacedHost], findings: Findings) -> None:
     """Only who has just been asked counts. A control plane that can't be asked may have it: its MAC is known."""
-    views = {
-        host.name: view
-        for host in members
-        for view in [host.facts.get("vip") if host.facts and not host.observation.get("recalled") else None]
-        if view
-    }
+    asked = {host.name: _view(host) for host in members if not host.observation.get("recalled")}
+    views = {name: view for name, view in asked.items() if view}
     if any(view["held"] for view in views.values()):
         return
     owners = {mac.lower(): host for host in hosts.values() if host.facts for mac in host.facts["macs"]}
