@@ -130,7 +130,21 @@ def three(bed: Bed) -> Iterator[Bed]:
     bed.testbed("control-planes", "1")
 
 
-@pytest.mark.parametrize(("last", "check"), [("2", "virtual-address-in-use"), ("1", "virtual-address")])
+@pytest.mark.parametrize(
+    ("last", "check"),
+    [
+        pytest.param(
+            "2",
+            "virtual-address-in-use",
+            marks=pytest.mark.fault("the virtual address of the API is another host's"),
+        ),
+        pytest.param(
+            "1",
+            "virtual-address",
+            marks=pytest.mark.fault("the virtual address of the API can't be held by the control planes"),
+        ),
+    ],
+)
 def test_an_address_of_somebody_else_is_refused(three: Bed, last: str, check: str) -> None:
     """2 is the mirror, which is in no inventory; 1 is the gateway."""
     network = three.on("cp1", "ip -o -4 address show eth0").split()[3].rpartition(".")[0]
