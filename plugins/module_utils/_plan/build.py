@@ -111,9 +111,10 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:
     """Only hosts and their NICs: no releases, no V-IPU, no addresses."""
     findings = Findings(settings.allow)
-    hosts = place_hosts(observations)
+    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip))
     check_inventory(hosts, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
+    plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
     check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version), findings)
     check_host_ports(hosts, findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)

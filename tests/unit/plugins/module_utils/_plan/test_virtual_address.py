@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, host, plan, running
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_preflight
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, errors, host, plan, running
 
 VIP = "10.88.0.50"
 PLANES = {"cp1": 11, "cp2": 12, "cp3": 13}
@@ -135,6 +137,13 @@ def test_what_was_seen_in_an_earlier_run_does_not_count():
     hosts = site(cp1={"answered": "open", "mac": STRANGER})
     hosts["cp1"]["recalled"] = "2026-11-22T10:00:00+00:00"
     assert "virtual-address-in-use" not in errors(planned(hosts))
+
+
+def test_preflight_asks_too():
+    settings = Settings(**{**SETTINGS, "control_plane_vip": VIP})
+    found = build_preflight(settings, site(cp1={"answered": "open", "mac": STRANGER}))["findings"]
+    assert [finding["check"] for finding in found] == ["virtual-address-in-use"]
+    assert build_preflight(settings, site())["findings"] == []
 
 
 def test_keepalived_of_somebody_else():
