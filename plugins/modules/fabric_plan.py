@@ -117,6 +117,14 @@ options:
     description: Days before the end of a certificate of the cluster from which on the plan warns of it.
     type: int
     default: 30
+  control_plane_vip:
+    description: Virtual address that keepalived keeps on one of the control planes, and that is the endpoint then.
+    type: str
+    default: ""
+  control_plane_vip_router_id:
+    description: Its VRRP router ID, 1 to 255. V(0) takes the last byte of the address.
+    type: int
+    default: 0
   ipu:
     description: Whether the hosts of ipu_node have IPUs.
     type: bool
@@ -207,7 +215,9 @@ plan:
         - V(whereabouts) is a release to install on its own if V(whereabouts_standalone), else empty.
       type: dict
     cluster:
-      description: V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
+      description:
+        - V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
+        - V(virtual_address) has the V(address), V(router_id) and V(members) of keepalived, null without one.
       type: dict
     hosts:
       description:

@@ -42,6 +42,12 @@ options:
       - With V(0) the clocks are not compared.
     type: float
     default: 0
+  vip:
+    description:
+      - A virtual address for the API, to find out who has it. A TCP connection to its port 6443 is tried.
+      - That takes about four seconds where nobody has it.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -171,6 +177,13 @@ host:
         error:
           description: Why its times are not known.
           type: str
+    vip:
+      description:
+        - What the host knows of O(vip), null without one. V(held) is whether the host has it.
+        - If not, V(answered) is V(open), V(refused) or empty, and V(mac) that of whoever has it on the local network.
+        - V(gateways) are those of the host's routes. V(foreign_keepalived) is whether the host has a configuration of
+          keepalived that the role P(ipu.fabric.kubernetes#role) has not written.
+      type: dict
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list
@@ -198,6 +211,7 @@ def main() -> None:
             "paths": {"type": "list", "elements": "path", "default": ["/var/lib"]},
             "names": {"type": "list", "elements": "str", "default": []},
             "controller_time": {"type": "float", "default": 0},
+            "vip": {"type": "str", "default": ""},
         },
         lambda module: {"host": read_host(Questions(**module.params))},
     )

@@ -60,6 +60,9 @@ node:
     address:
       description: Its address.
       type: str
+    interface:
+      description: The network device that has the address. Empty if none has.
+      type: str
     distribution:
       description: V(debian), V(ubuntu) or what the system calls itself.
       type: str
@@ -108,6 +111,7 @@ node:
   sample:
     name: w1
     address: 192.0.2.11
+    interface: eno1
     distribution: debian
     release: bookworm
     kubelet: 1.35.4

@@ -13,7 +13,8 @@ description:
   - On bare hosts nothing listens yet, so each host first starts a temporary listener on the ports that are free. When
     all hosts have connected to the others, each ends its listener. The role P(ipu.fabric.preflight#role) does that.
   - The listener is one process called C(fabric-ports), which ends by itself when its time is up. Nothing is written.
-  - It accepts TCP connections and closes them. It returns UDP packets of this module to their sender, and no others.
+  - It accepts TCP connections and closes them. It returns UDP packets, and packets of IP protocols, of this module to
+    their sender, and no others.
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
@@ -33,6 +34,11 @@ options:
     default: []
   udp:
     description: UDP ports to listen on, with O(step=listen).
+    type: list
+    elements: int
+    default: []
+  ip:
+    description: Numbers of IP protocols to listen to, with O(step=listen), such as V(112) for VRRP. It takes root.
     type: list
     elements: int
     default: []
@@ -65,6 +71,11 @@ options:
         default: []
       udp:
         description: UDP ports, of a listener of this module.
+        type: list
+        elements: int
+        default: []
+      ip:
+        description: Numbers of IP protocols, of a listener of this module.
         type: list
         elements: int
         default: []
@@ -110,6 +121,10 @@ listener:
       description: Those of O(udp) that were free.
       type: list
       elements: int
+    ip:
+      description: Those of O(ip) that no program on the host uses.
+      type: list
+      elements: int
 probes:
   description: What became of each connection.
   returned: with O(step=connect)
@@ -123,10 +138,10 @@ probes:
       description: Its address.
       type: str
     protocol:
-      description: V(TCP) or V(UDP).
+      description: V(TCP), V(UDP) or V(IP protocol).
       type: str
     port:
-      description: The port.
+      description: The port, or the number of the IP protocol.
       type: int
     seen:
       description:
@@ -151,7 +166,7 @@ PORTS: t.Dict[str, t.Any] = {"type": "list", "elements": "int", "default": []}
 def take_step(module: AnsibleModule) -> t.Dict[str, t.Any]:
     options = module.params
     if options["step"] == "listen":
-        return {"listener": listen(options["tcp"], options["udp"], options["lifetime"])}
+        return {"listener": listen(options["tcp"], options["udp"], options["lifetime"], options["ip"])}
     if options["step"] == "connect":
         return {"probes": probe(options["targets"], options["timeout"])}
     return {"listened": stop()}
@@ -163,6 +178,7 @@ def main() -> None:
             "step": {"type": "str", "choices": ["listen", "connect", "stop"], "required": True},
             "tcp": PORTS,
             "udp": PORTS,
+            "ip": PORTS,
             "lifetime": {"type": "int", "default": 300},
             "targets": {
                 "type": "list",

@@ -46,6 +46,12 @@ options:
         description: Keep a copy of what the file was, with a time stamp in its name.
         type: bool
         default: false
+      validate:
+        description:
+          - A command with C(%s) in place of the file. Where it fails, the file is left as it was.
+          - In check mode it is not run.
+        type: str
+        default: ""
       units:
         description: Names of services, without C(.service), that read the file when they start.
         type: list
@@ -72,9 +78,10 @@ options:
       restart:
         description:
           - Whether one that runs is restarted, V(stale) if it has not read its files since they changed.
+          - With V(reload) one that has not read its files is told to read them, and goes on.
           - With V(never) it is only named in RV(stale).
         type: str
-        choices: [stale, never, always]
+        choices: [stale, reload, never, always]
         default: stale
 """
 
@@ -118,13 +125,14 @@ FILE_OPTIONS = {
     "mode": {"type": "str", "default": "0644"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "backup": {"type": "bool", "default": False},
+    "validate": {"type": "str", "default": ""},
     "units": {"type": "list", "elements": "str", "default": []},
 }
 UNIT_OPTIONS = {
     "name": {"type": "str", "required": True},
     "enabled": {"type": "bool", "default": True},
     "started": {"type": "bool", "default": True},
-    "restart": {"type": "str", "choices": ["stale", "never", "always"], "default": "stale"},
+    "restart": {"type": "str", "choices": ["stale", "reload", "never", "always"], "default": "stale"},
 }
 
 

@@ -67,9 +67,9 @@ def image_store(programs: Path, registry: Path, references: list[str], target: P
 
 
 def _debs(www: Path, target: Path) -> None:
-    """The mirror's packages under the names that apt looks for in its cache."""
+    """The mirror's packages of nodes, under the names that apt looks for in its cache."""
     (target / "partial").mkdir(parents=True)
-    for package in (www / "apt").rglob("*.deb"):
+    for package in (file for name in ("kubernetes", "containerd") for file in (www / "apt" / name).rglob("*.deb")):
         name, version = output("dpkg-deb", "--show", "--showformat=${Package} ${Version}", package).split()
         shutil.copyfile(package, target / f"{name}_{version.replace(':', '%3a')}_amd64.deb")
 

@@ -35,6 +35,7 @@ class Parts:
     calico_files: Path
     registry: Path
     www: Path
+    distribution: Path
 
 
 def need(commands: dict[str, str]) -> None:
@@ -57,9 +58,11 @@ def requirements() -> None:
     need(NEEDED)
 
 
-def _www(target: Path, bin_dir: Path, debian: Path, calico_files: Path, next_dir: Path | None) -> None:
+def _www(
+    target: Path, bin_dir: Path, debian: Path, distribution: Path, calico_files: Path, next_dir: Path | None
+) -> None:
     """What the mirror serves over HTTP: apt repositories, charts, manifests, helm."""
-    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", next_dir)
+    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", distribution, next_dir)
     for chart in sorted((programs.STANDINS / "charts").glob("*")):
         repository = target / "charts" / chart.name.rpartition("-")[0]
         repository.mkdir(parents=True, exist_ok=True)
@@ -104,20 +107,32 @@ def build(next_release: bool = False) -> Parts:
     with ThreadPoolExecutor(3) as pool:
         # They wait for the network mostly, so they fit beside the compiler.
         debian_trees = pool.submit(
-            lambda: (debian := trees.trees(), trees.mpi(debian), trees.calico(debian), trees.rdma())
+            lambda: (
+                debian := trees.trees(),
+                trees.mpi(debian),
+                trees.calico(debian),
+                trees.rdma(),
+                trees.distribution(debian),
+            )
         )
         # Two groups at a time: the linker uses one core only.
         groups = dict(zip(programs.GROUPS, pool.map(programs.group, programs.GROUPS), strict=True))
         standins, calico_files = programs.standins(), programs.calico_files()
-        debian, mpi, calico, rdma = debian_trees.result()
+        debian, mpi, calico, rdma, distribution = debian_trees.result()
     bin_dir = programs.binaries(groups)
     next_dir = programs.group(programs.NEXT) if next_release else None
     more = [next_dir.name] if next_dir else []
     served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
         "www",
-        digest(Path(packages.__file__), Path(__file__), bin_dir.name, debian.name, calico_files.name, *served, *more),
-        lambda target: _www(target, bin_dir, debian, calico_files, next_dir),
+        digest(
+            Path(packages.__file__),
+            Path(__file__),
+            *(part.name for part in (bin_dir, debian, distribution, calico_files)),
+            *served,
+            *more,
+        ),
+        lambda target: _www(target, bin_dir, debian, distribution, calico_files, next_dir),
     )
     contents = (groups[name] for name in ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp"))
     made_of = (bin_dir, *contents, standins, calico_files, debian, mpi, calico, rdma)
@@ -133,7 +148,7 @@ def build(next_release: bool = False) -> Parts:
         digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json", *more),
         lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers, next_dir),
     )
-    parts = Parts(bin_dir, standins, debian, mpi, rdma, calico, calico_files, registry, www)
+    parts = Parts(bin_dir, standins, debian, mpi, rdma, calico, calico_files, registry, www, distribution)
     for name in ("tools", "host"):
         _podman_image(parts, name)
     return parts

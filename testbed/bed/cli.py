@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         "control-planes", help="1, or 3 behind a load balancer; replaces all hosts with fresh ones"
     )
     planes.add_argument("count", type=int, choices=(1, 3))
+    planes.add_argument("--virtual-address", action="store_true", help="of the API, in place of the load balancer")
     releases = commands.add_parser(
         "kubernetes", help="1, or 2 releases of Kubernetes in the mirror; the second one is built for it"
     )
@@ -67,7 +68,7 @@ def _start(arguments: argparse.Namespace) -> None:
             testbed.set_kubernetes_releases(arguments.count)
         parts = build(testbed.has_next_release)
         if arguments.command == "control-planes":
-            testbed.set_control_planes(arguments.count)
+            testbed.set_control_planes(arguments.count, arguments.virtual_address)
         if arguments.command == "workers":
             workers.down(testbed, *list(hosts.WORKERS)[arguments.count :])
             testbed.set_workers(arguments.count)

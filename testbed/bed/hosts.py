@@ -19,7 +19,7 @@ from .common import CACHE, ProblemError, lock, output, run, say, step
 HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
 MORE_CONTROL_PLANES = {"cp2": 13, "cp3": 14}
 WORKERS = {"roce1": 15, "roce2": 16}  # virtual machines, see workers.py
-MIRROR, REGISTRY, BALANCER = 2, 3, 4
+MIRROR, REGISTRY, BALANCER, VIRTUAL = 2, 3, 4, 5
 GATEWAY, VIPU = 1, 20
 VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
 DEFAULT_FABRIC = "10.5.0.0/24"
@@ -40,6 +40,7 @@ listen api
   option httpchk GET /readyz
   default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions check check-ssl verify none
 """
+DEBIAN_SOURCE = "deb [signed-by=/etc/apt/keyrings/debian-mirror.asc] http://{}/apt/debian/ /\n"
 LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # more than that this machine may forbid
 
 
@@ -95,9 +96,15 @@ class Testbed:
         return list(WORKERS)[: int(kept.read_text())] if kept.exists() else []
 
     @property
+    def virtual_address(self) -> str:
+        """That the control planes keep themselves, when there is no load balancer."""
+        kept = self.state / "control-planes"
+        return self.management(VIRTUAL) if kept.exists() and "virtual" in kept.read_text() else ""
+
+    @property
     def endpoint(self) -> str:
         """Of the API: the load balancer, when there is one."""
-        return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 else ""
+        return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 and not self.virtual_address else ""
 
     @property
     def has_next_release(self) -> bool:
@@ -216,6 +223,9 @@ class Testbed:
             "etc/vipu-standin/mode": "json\n",
             "etc/vipu-standin/address": f"{self.on_fabric(VIPU)}\n",
             "root/.ssh/authorized_keys": self.key.with_suffix(".pub").read_text(),
+            # The distribution's own packages, as far as roles install any.
+            "etc/apt/keyrings/debian-mirror.asc": (parts.www / "apt/debian/Release.key").read_text(),
+            "etc/apt/sources.list.d/debian.list": DEBIAN_SOURCE.format(self.management(MIRROR)),
         }
         for name, content in files.items():
             file = tree / name
@@ -341,13 +351,14 @@ class Testbed:
         for host in self.hosts:
             self._connect_rails(host)
 
-    def set_control_planes(self, count: int) -> None:
-        """One, or three behind a load balancer; the next start makes those that are missing."""
+    def set_control_planes(self, count: int, virtual: bool = False) -> None:
+        """One, or three behind a load balancer or with a virtual address; the next start makes what is missing."""
         with lock(f"testbed-{self.number}"):
             self._remove("balancer", *MORE_CONTROL_PLANES)
             self.state.mkdir(parents=True, exist_ok=True)
             kept = self.state / "control-planes"
-            kept.write_text(f"{count}\n") if count > 1 else kept.unlink(missing_ok=True)
+            more = f"{count} virtual\n" if virtual else f"{count}\n"
+            kept.write_text(more) if count > 1 else kept.unlink(missing_ok=True)
 
     def set_kubernetes_releases(self, count: int) -> None:
         """One release of Kubernetes in the mirror, or two."""

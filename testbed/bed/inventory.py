@@ -54,6 +54,7 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         "ipu_nodes": json.dumps(dict.fromkeys(machines or ["cp1", "w1"])),
         "fabric": fabric.substitute(machines=json.dumps(list(machines)), nic=FABRIC),
         "endpoint": testbed.endpoint,
+        "virtual_address": testbed.virtual_address,
         "ssh_key": testbed.key,
         "mirror": f"http://{testbed.management(MIRROR)}",
         "registry": f"http://{testbed.management(REGISTRY)}:5000",

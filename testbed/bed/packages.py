@@ -153,12 +153,13 @@ def _sign(directory: Path, home: str, *release_options: str) -> None:
     run(*gpg, "--output", directory / "Release.gpg", "--armor", "--detach-sign", directory / "Release")
 
 
-def repositories(target: Path, bin_dir: Path, runc: Path, next_dir: Path | None) -> None:
-    """Fill target/kubernetes (suite `/`) and target/containerd (dists/bookworm/stable), with their key files.
+def repositories(target: Path, bin_dir: Path, runc: Path, distribution: Path, next_dir: Path | None) -> None:
+    """Fill target/kubernetes and target/debian (suite `/`) and target/containerd (dists/bookworm/stable), with their
+    key files. Debian's own packages are taken as they are.
 
     `next_dir` has the programs of the next release of Kubernetes, for a repository with both. The signing key is thrown
     away when the last signature is made."""
-    flat, pool = target / "kubernetes", target / "containerd"
+    flat, pool, debian = target / "kubernetes", target / "containerd", target / "debian"
     pooled = pool / "dists/bookworm/pool/stable/amd64"
     index = pool / "dists/bookworm/stable/binary-amd64"
     for directory in (flat, pooled, index):
@@ -168,16 +169,20 @@ def repositories(target: Path, bin_dir: Path, runc: Path, next_dir: Path | None)
         _kubernetes(flat, next_dir, programs.KUBERNETES_NEXT)
     _cni(flat)
     _containerd(pooled, bin_dir, runc)
-    (flat / "Packages").write_text(output("apt-ftparchive", "packages", ".", cwd=flat) + "\n")
+    shutil.copytree(distribution, debian)
+    for directory in (flat, debian):
+        (directory / "Packages").write_text(output("apt-ftparchive", "packages", ".", cwd=directory) + "\n")
     (index / "Packages").write_text(output("apt-ftparchive", "packages", "dists/bookworm/pool", cwd=pool) + "\n")
     with tempfile.TemporaryDirectory(prefix="gpg-") as home:
         os.chmod(home, 0o700)
         gpg = ("gpg", "--homedir", home, "--batch", "--quiet")
         run(*gpg, "--passphrase", "", "--quick-generate-key", MAINTAINER, "rsa2048", "sign", "never")
         _sign(flat, home)
+        _sign(debian, home)
         about = ["Origin=Docker", "Suite=bookworm", "Codename=bookworm", "Components=stable", "Architectures=amd64"]
         options = [f"--option=APT::FTPArchive::Release::{field}" for field in about]
         _sign(pool / "dists/bookworm", home, *options)
         run(*gpg, "--armor", "--output", flat / "Release.key", "--export")
         shutil.copyfile(flat / "Release.key", pool / "gpg")
+        shutil.copyfile(flat / "Release.key", debian / "Release.key")
         run("gpgconf", "--homedir", home, "--kill", "all")

@@ -44,6 +44,8 @@ useradd --uid 1000 mpiuser
 chown -R mpiuser: /home/mpiuser
 chmod 755 /home/mpiuser/pi
 """
+# What roles install from the distribution's own repositories, for which the mirror stands in.
+DISTRIBUTION = "keepalived"
 # What sites may build for themselves; no base image can be pulled here, so its packages go into a tree.
 RDMA_TOOLS = SOURCE.parent / "docs/images/rdma-tools.Containerfile"
 # What the image of calico-node has besides its programs.
@@ -193,6 +195,22 @@ def mpi(debian: Path) -> Path:
         shutil.rmtree(tree)
 
     return stored("mpi", digest(debian.name, MPI, MPI_FILES, MPI_COMMANDS), make)
+
+
+def distribution(debian: Path) -> Path:
+    """A directory with Debian's packages of DISTRIBUTION, and with all that they need beyond the tools tree."""
+
+    def make(target: Path) -> None:
+        tree = target / "tree"
+        _tools(debian, tree)
+        names = DISTRIBUTION.split()
+        run("chroot", tree, "apt-get", "update")
+        run("chroot", tree, "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *names)
+        for package in (tree / "var/cache/apt/archives").glob("*.deb"):
+            package.rename(target / package.name.replace("%3a", "."))  # of an epoch: no URL can be mistaken
+        shutil.rmtree(tree)
+
+    return stored("distribution", digest(debian.name, DISTRIBUTION), make)
 
 
 def containerfile(text: str) -> tuple[str, list[str]]:

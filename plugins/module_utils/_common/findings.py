@@ -55,6 +55,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "unobserved": "every host could be observed",
     "upgrade-nodes": "every node of the cluster that is upgraded is in the inventory",
     "upgrade-ready": "every node is Ready before an upgrade",
+    "virtual-address-in-use": "nobody else has the virtual address of the API",
     "vipu": "every IPU host knows its V-IPU controller",
 }
 # Without these there is no plan, or it can't be applied: allowing them would not help.
@@ -80,6 +81,7 @@ REQUIRED: t.Dict[str, str] = {
     "subnet": "the network has addresses for its pods",
     "upgrade-skew": "kubelets are not newer than the API server, nor more than three minor releases older",
     "upgrade-step": "an upgrade goes one minor release up",
+    "virtual-address": "the control planes can hold the virtual address of the API",
     "vipu-address": "pods can reach the V-IPU controller's address",
 }
 CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}

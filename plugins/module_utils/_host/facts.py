@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import read_vip
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
 
 # Other distributions of Kubernetes, by a path that only they have.
@@ -45,6 +46,7 @@ class Questions(t.NamedTuple):
     paths: t.Sequence[str]  # whose free space counts
     names: t.Sequence[str]  # that should resolve
     controller_time: float  # seconds since 1970; 0 leaves clocks out
+    vip: str  # virtual address of the API to look for; empty: none
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
@@ -247,6 +249,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),
         "certificates": read_certificates(root),
+        "vip": read_vip(questions.vip, root=root),
         "other_kubernetes": sorted(
             name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
         ),

@@ -4,7 +4,8 @@
 """Which ports of other hosts this host reaches: a temporary listener on free ports, and connections to those of others.
 
 The listener is one process. It ends when somebody connects to its control socket, which has a name instead of a file,
-or when its time is up. It accepts TCP connections, and returns UDP packets of this collection to their senders.
+or when its time is up. It accepts TCP connections, and returns packets of this collection to their senders: UDP, and
+those of IP protocols without ports, such as VRRP.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ import socket
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Listener, PortProbe, PortTarget
 
 PROCESS = "fabric-ports"  # name of the listening process
 CONTROL = "\0ipu.fabric.port_probe"  # in the abstract namespace: nothing is left in the file system
 MAGIC = b"ipu.fabric port probe "
+ANSWER = b"ipu.fabric port answer "  # where each host gets what all send: an answer must not be answered
 BACKLOG = 1024
 AT_ONCE = 256  # connections: a user may have 1024 files
-RESEND = 0.5  # seconds until a UDP packet without an answer is sent again
+RESEND = 0.5  # seconds until a packet without an answer is sent again
 CONTROL_SECONDS = 2.0
 IP_PKTINFO, IPV6_RECVPKTINFO = 8, 49  # not in every Python
 
@@ -36,10 +39,10 @@ _SEEN = {
 
 
 class _Question(t.NamedTuple):
-    """A port of another host."""
+    """A port of another host, or an IP protocol."""
 
     target: PortTarget
-    protocol: str
+    protocol: str  # TCP, UDP or IP protocol
     port: int
 
 
@@ -79,13 +82,51 @@ def _return_packet(udp: socket.socket) -> None:
         udp.sendmsg([data], ancillary, 0, sender)
 
 
+def used_protocols(table: str) -> t.Set[int]:
+    """IP protocols that programs have opened, in /proc/net/raw or raw6: what they do is not to be disturbed."""
+    rows = (line.split() for line in table.splitlines()[1:])
+    return {int(row[1].rsplit(":", 1)[1], 16) for row in rows if len(row) > 1}
+
+
+def _bound_protocols(numbers: t.Iterable[int]) -> t.Dict[int, t.List[socket.socket]]:
+    """Sockets of both families for IP protocols that nobody uses here; only root may have them."""
+    used = used_protocols(read_text("/proc/net/raw")) | used_protocols(read_text("/proc/net/raw6"))
+    found: t.Dict[int, t.List[socket.socket]] = {}
+    for number in sorted(set(numbers) - used):
+        for family in (socket.AF_INET, socket.AF_INET6):
+            with contextlib.suppress(OSError):
+                opened = socket.socket(family, socket.SOCK_RAW, number)
+                opened.setblocking(False)
+                found.setdefault(number, []).append(opened)
+    return found
+
+
+def _payload(one: socket.socket, data: bytes) -> bytes:
+    """What a raw socket has received: with IPv4 the header of the packet is before it."""
+    if one.type != socket.SOCK_RAW or one.family != socket.AF_INET or not data:
+        return data
+    return data[(data[0] & 15) * 4 :]
+
+
+def _return_raw_packet(raw: socket.socket) -> None:
+    data, sender = raw.recvfrom(512)
+    question = _payload(raw, data)
+    if question.startswith(MAGIC):
+        raw.sendto(ANSWER + question[len(MAGIC) :], (sender[0], 0))
+
+
 def serve(
-    tcp: t.Iterable[socket.socket], udp: t.Iterable[socket.socket], control: socket.socket, name: str, seconds: float
+    tcp: t.Iterable[socket.socket],
+    udp: t.Iterable[socket.socket],
+    control: socket.socket,
+    name: str,
+    seconds: float,
+    raw: t.Iterable[socket.socket] = (),
 ) -> None:
     """Answer until somebody connects to `control`, who gets `name`, or until the time is up."""
     end = time.monotonic() + seconds
     with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as opened:
-        for kind, sockets in (("tcp", tcp), ("udp", udp), ("control", [control])):
+        for kind, sockets in (("tcp", tcp), ("udp", udp), ("raw", raw), ("control", [control])):
             for one in sockets:
                 waiting.register(opened.enter_context(one), selectors.EVENT_READ, kind)
         while time.monotonic() < end:
@@ -96,6 +137,8 @@ def serve(
                         one.accept()[0].close()
                     elif key.data == "udp":
                         _return_packet(one)
+                    elif key.data == "raw":
+                        _return_raw_packet(one)
                     else:
                         caller = one.accept()[0]
                         opened.close()  # first: whoever gets the name may use the ports
@@ -124,7 +167,7 @@ def _detach(work: t.Callable[[], None]) -> None:
         os._exit(0)
 
 
-def listen(tcp: t.Sequence[int], udp: t.Sequence[int], seconds: float) -> Listener:
+def listen(tcp: t.Sequence[int], udp: t.Sequence[int], seconds: float, ip: t.Sequence[int] = ()) -> Listener:
     """Start the listener on those ports that are free; one that an earlier run has left behind ends first."""
     stop()
     name = os.urandom(8).hex()
@@ -134,13 +177,15 @@ def listen(tcp: t.Sequence[int], udp: t.Sequence[int], seconds: float) -> Listen
         control.listen()
     except OSError:  # another run has just started its own
         control.close()
-        return {"name": "", "tcp": [], "udp": []}
+        return {"name": "", "tcp": [], "udp": [], "ip": []}
     control.setblocking(False)
     streams, packets = _bound_ports(socket.SOCK_STREAM, tcp), _bound_ports(socket.SOCK_DGRAM, udp)
-    _detach(lambda: serve(streams.values(), packets.values(), control, name, seconds))
-    for one in [control, *streams.values(), *packets.values()]:
+    protocols = _bound_protocols(ip)
+    raw = [one for of_protocol in protocols.values() for one in of_protocol]
+    _detach(lambda: serve(streams.values(), packets.values(), control, name, seconds, raw))
+    for one in [control, *streams.values(), *packets.values(), *raw]:
         one.close()
-    return {"name": name, "tcp": list(streams), "udp": list(packets)}
+    return {"name": name, "tcp": list(streams), "udp": list(packets), "ip": list(protocols)}
 
 
 def stop() -> str:
@@ -164,29 +209,33 @@ def _questions(targets: t.Iterable[PortTarget]) -> t.Iterator[_Question]:
             yield _Question(target, "TCP", port)
         for port in target["udp"]:
             yield _Question(target, "UDP", port)
+        for number in target.get("ip") or ():
+            yield _Question(target, "IP protocol", number)
 
 
 def _start(opened: contextlib.ExitStack, question: _Question) -> t.Tuple[t.Optional[socket.socket], int]:
     """A socket on its way to the port, or the number of the error."""
     target = question.target
     family = socket.AF_INET6 if ":" in target["address"] else socket.AF_INET
-    kind = socket.SOCK_STREAM if question.protocol == "TCP" else socket.SOCK_DGRAM
+    kind = {"TCP": socket.SOCK_STREAM, "UDP": socket.SOCK_DGRAM}.get(question.protocol, socket.SOCK_RAW)
+    raw = kind == socket.SOCK_RAW
     try:
-        one = opened.enter_context(socket.socket(family, kind))
+        one = opened.enter_context(socket.socket(family, kind, question.port if raw else 0))
         one.setblocking(False)
         if target["source"]:
             one.bind((target["source"], 0))
-        error = one.connect_ex((target["address"], question.port))
+        error = one.connect_ex((target["address"], 0 if raw else question.port))
     except OSError as failure:
         return None, failure.errno or 0
     return (one, 0) if error in (0, errno.EINPROGRESS) else (None, error)
 
 
-def _answer(one: socket.socket, nonce: bytes, udp: bool) -> str:
+def _answer(one: socket.socket, nonce: bytes, packets: bool) -> str:
     """What came of a question whose socket is ready; empty if nothing has yet."""
+    expected = ANSWER + nonce[len(MAGIC) :] if one.type == socket.SOCK_RAW else nonce
     try:
         error = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if udp and not error and one.recv(512) != nonce:
+        if packets and not error and _payload(one, one.recv(512)) != expected:
             return ""
     except BlockingIOError:
         return ""
@@ -203,9 +252,9 @@ def _ask(questions: t.Sequence[_Question], seconds: float) -> t.List[str]:
     with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as opened:
         for number, question in enumerate(questions):
             one, error = _start(opened, question)
-            udp = question.protocol == "UDP"
+            packets = question.protocol != "TCP"
             if one:
-                waiting.register(one, selectors.EVENT_READ if udp else selectors.EVENT_WRITE, (number, udp))
+                waiting.register(one, selectors.EVENT_READ if packets else selectors.EVENT_WRITE, (number, packets))
             else:
                 answers[number] = _seen(error)
         while waiting.get_map() and time.monotonic() < end:
@@ -216,8 +265,8 @@ def _ask(questions: t.Sequence[_Question], seconds: float) -> t.List[str]:
                         with contextlib.suppress(OSError):  # what is pending is read below
                             t.cast("socket.socket", key.fileobj).send(nonce)
             for key, _events in waiting.select(max(0.0, min(again, end) - time.monotonic())):
-                number, udp = key.data
-                answer = _answer(t.cast("socket.socket", key.fileobj), nonce, udp)
+                number, packets = key.data
+                answer = _answer(t.cast("socket.socket", key.fileobj), nonce, packets)
                 if answer:
                     answers[number] = answer
                     waiting.unregister(key.fileobj)

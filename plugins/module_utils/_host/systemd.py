@@ -10,6 +10,7 @@ tasks: when a run is killed between writing a file and restarting the unit, the 
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 import typing as t
 
@@ -26,7 +27,8 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 PROPERTIES = (
-    "Id,LoadState,ActiveState,UnitFileState,NeedDaemonReload,ExecMainStartTimestampMonotonic,DropInPaths,LimitMEMLOCK"
+    "Id,LoadState,ActiveState,UnitFileState,NeedDaemonReload,ExecMainStartTimestampMonotonic,DropInPaths,LimitMEMLOCK,"
+    "StateChangeTimestampMonotonic"
 )
 SYSTEMD_DIRECTORIES = ("/etc/systemd/", "/run/systemd/")
 
@@ -49,6 +51,7 @@ class FileOption(t.TypedDict):
     mode: str
     state: str  # present or absent
     backup: bool
+    validate: str  # command with %s for the file, which has to succeed before it is put there; empty: none
     units: t.List[str]  # that read the file when they start
 
 
@@ -58,7 +61,7 @@ class UnitOption(t.TypedDict, total=False):
     name: str
     enabled: bool
     started: bool
-    restart: str  # stale, never or always; stale where left out
+    restart: str  # stale, reload, never or always; stale where left out
 
 
 def parse_show(text: str) -> t.Dict[str, Unit]:
@@ -67,11 +70,14 @@ def parse_show(text: str) -> t.Dict[str, Unit]:
     return {block["Id"].rsplit(".service", 1)[0]: block for block in blocks if "Id" in block}
 
 
-def is_stale(unit: Unit, file_times: t.Iterable[float], now: float, monotonic: float) -> bool:
-    """Whether the running process of a unit can't have read what its files say now."""
+def is_stale(unit: Unit, file_times: t.Iterable[float], now: float, monotonic: float, reloads: bool = False) -> bool:
+    """Whether the running process of a unit can't have read what its files say now.
+
+    One that reads them again when it is told to has done so when its state last changed."""
     if unit.get("ActiveState") not in ("active", "reloading"):
         return False
-    started = now - monotonic + int(unit.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
+    moment = "StateChangeTimestampMonotonic" if reloads else "ExecMainStartTimestampMonotonic"
+    started = now - monotonic + int(unit.get(moment) or 0) / 1e6
     return unit.get("NeedDaemonReload") == "yes" or any(written > started for written in file_times)
 
 
@@ -92,11 +98,11 @@ def wanted_state(seen: UnitState, option: UnitOption) -> UnitState:
     }
 
 
-def list_verbs(seen: UnitState, wanted: UnitState) -> t.List[str]:
-    """The systemctl verbs that lead from one state to the other."""
+def list_verbs(seen: UnitState, wanted: UnitState, freshen: str = "restart") -> t.List[str]:
+    """The systemctl verbs that lead from one state to the other; `freshen` is that for a stale unit."""
     verbs = ["enable"] if wanted["enabled"] and not seen["enabled"] else []
     if seen["stale"] and not wanted["stale"]:
-        return [*verbs, "restart"]
+        return [*verbs, freshen]
     return verbs + (["start"] if wanted["started"] and not seen["started"] else [])
 
 
@@ -108,14 +114,16 @@ def show_units(module: AnsibleModule, names: t.Sequence[str]) -> t.Dict[str, Uni
     return parse_show(module.run_command(["systemctl", "show", "--property", PROPERTIES, *services])[1])
 
 
-def stale_units(units: t.Dict[str, Unit], readers: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, bool]:
+def stale_units(
+    units: t.Dict[str, Unit], readers: t.Mapping[str, t.Sequence[str]], reloading: t.Container[str] = ()
+) -> t.Dict[str, bool]:
     """For each unit whether it runs on old files; `readers` names files that a unit reads beside its drop-ins."""
     now, monotonic = time.time(), time.monotonic()
     result = {}
     for name, unit in units.items():
         paths = list(readers.get(name, [])) + unit.get("DropInPaths", "").split()
         written = [os.stat(path).st_mtime for path in paths if os.path.exists(path)]
-        result[name] = is_stale(unit, written, now, monotonic)
+        result[name] = is_stale(unit, written, now, monotonic, name in reloading)
     return result
 
 
@@ -143,6 +151,24 @@ def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
     return {item["path"]: read_file(item["path"]) for item in items}, {item["path"]: wanted(item) for item in items}
 
 
+def validate(module: AnsibleModule, item: FileOption) -> None:
+    """Have the program that reads a file judge what it would be, before anything reads it."""
+    if not item["validate"]:
+        return
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as draft:
+        draft.write(item["content"] or "")
+        draft.flush()
+        command = [word.replace("%s", draft.name) for word in item["validate"].split()]
+        code, out, err = module.run_command(command)
+        if code:
+            raise FabricError(
+                "A file would not be valid, so it was left as it is.",
+                item["path"],
+                (err.strip() or out.strip() or f"rc {code}").replace(draft.name, item["path"]),
+                "Correct the settings that the message names, then run again.",
+            )
+
+
 def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Files, after: Files) -> None:
     changed = [item for item in items if before[item["path"]] != after[item["path"]]]
     for item in changed:
@@ -150,6 +176,7 @@ def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Fi
         if wanted is None:
             os.remove(item["path"])
         else:
+            validate(module, item)
             write_file(module, item["path"], wanted["content"], wanted["mode"], item["backup"])
     if any(item["path"].startswith(SYSTEMD_DIRECTORIES) for item in changed):
         systemctl(module, "daemon-reload")
@@ -177,7 +204,8 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
         apply_files(module, items, files_before, files_after)
 
     shown = show_units(module, sorted(options))
-    stale = stale_units(shown, readers)
+    reloading = [name for name, option in options.items() if option.get("restart") == "reload"]
+    stale = stale_units(shown, readers, reloading)
     before, after, restarted = {}, {}, []
     for name, option in options.items():
         seen = unit_state(shown.get(name, {}), stale.get(name, False))
@@ -185,7 +213,7 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
         due = name in touched or option.get("restart") == "always"
         seen["stale"] = seen["stale"] or (due and seen["started"])
         before[name], after[name] = seen, wanted_state(seen, option)
-        verbs = list_verbs(seen, after[name])
+        verbs = list_verbs(seen, after[name], "reload" if name in reloading else "restart")
         if "restart" in verbs:
             restarted.append(name)
         if not module.check_mode:

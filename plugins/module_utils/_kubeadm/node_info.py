@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import parse_holder
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import is_locked
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
@@ -34,6 +35,7 @@ class NodeInfo(Membership):
 
     name: str
     address: str
+    interface: str  # that has the address; empty: none has
     distribution: str  # ID of os-release
     release: str  # VERSION_CODENAME
     kubelet: str  # version; empty when it is not installed
@@ -78,10 +80,12 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
     listing = ["kubeadm", "config", "images", "list", "--kubernetes-version", params["version"]]
     if params["image_repository"]:
         listing += ["--image-repository", params["image_repository"]]
+    address = params["address"] or default_address()
     unfinished = os.path.exists(paths.MARKER) or is_locked()
     node: NodeInfo = {
         "name": name,
-        "address": params["address"] or default_address(),
+        "address": address,
+        "interface": parse_holder(output_of("ip", "-j", "addr"), address),
         "distribution": release.get("ID", ""),
         "release": release.get("VERSION_CODENAME", ""),
         "kubelet": installed_version("kubelet"),

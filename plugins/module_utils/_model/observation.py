@@ -139,7 +139,22 @@ class Certificate(t.TypedDict):
     error: str  # why its times are not known
 
 
-class HostFacts(t.TypedDict):
+class VipFacts(t.TypedDict):
+    """A virtual address for the API, as a control plane sees it before anybody is told to take it."""
+
+    address: str  # that was asked for
+    held: bool  # this host has it
+    answered: str  # what came of a connection to it; empty: nothing, or this host has it
+    mac: str  # of whoever has it on the local network; empty: nobody that this host has seen
+    gateways: t.List[str]  # of this host's routes
+    foreign_keepalived: bool  # there is a configuration of keepalived that this collection has not written
+
+
+class _HostOptional(t.TypedDict, total=False):
+    vip: t.Optional[VipFacts]  # None: none was asked for
+
+
+class HostFacts(_HostOptional):
     """Result of host_info."""
 
     hostname: str
@@ -168,7 +183,11 @@ class HostFacts(t.TypedDict):
     systemd: bool
 
 
-class Listener(t.TypedDict):
+class _Protocols(t.TypedDict, total=False):
+    ip: t.List[int]  # numbers of IP protocols, such as 112 for VRRP
+
+
+class Listener(_Protocols):
     """A temporary listener of port_probe, and the free ports that it listens on."""
 
     name: str  # its own; empty if it could not be started
@@ -176,7 +195,7 @@ class Listener(t.TypedDict):
     udp: t.List[int]
 
 
-class PortTarget(t.TypedDict):
+class PortTarget(_Protocols):
     """Ports of another host that a host has to reach."""
 
     host: str  # inventory name
@@ -191,8 +210,8 @@ class PortProbe(t.TypedDict):
 
     host: str  # inventory name
     address: str
-    protocol: str  # TCP or UDP
-    port: int
+    protocol: str  # TCP, UDP or IP protocol
+    port: int  # or the number of the IP protocol
     seen: str  # open, filtered (no answer), refused, unreachable or forbidden (on this host)
 
 

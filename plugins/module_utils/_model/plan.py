@@ -63,12 +63,21 @@ class RunningCluster(t.TypedDict):
     pod_networks: t.List[str]  # such as calico
 
 
+class VirtualAddress(t.TypedDict):
+    """An address of the API that keepalived keeps on one of the control planes."""
+
+    address: str
+    router_id: int  # of VRRP, 1 to 255
+    members: t.Dict[str, str]  # address of each control plane, by its inventory name
+
+
 class Cluster(t.TypedDict):
     """The planned cluster. Hosts have their inventory names."""
 
     pod_cidr: str  # one, or one of each family with a comma between
     service_cidr: str
     endpoint: str  # host:port of the API server; empty: unknown
+    virtual_address: t.Optional[VirtualAddress]  # null: the endpoint is somebody else's work
     control_planes: t.List[str]
     workers: t.List[str]
     single_node: bool  # one host is control plane, worker and IPU host

@@ -48,6 +48,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster i
     find_running,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import controller_addresses, plan_vipu
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.virtual_address import (
+    plan_virtual_address,
+    without_virtual_address,
+)
 
 SCHEMA = 1
 
@@ -58,15 +62,16 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     cluster.check_artifacts_dir(settings, findings)
 
     # Hosts: their place in the cluster, and what is wrong with them.
-    hosts = place_hosts(observations)
+    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip))
     check_inventory(hosts, settings.manage_kubernetes, findings)
     check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)
     running = find_running(hosts, settings.manage_kubernetes, findings)
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
     releases = choose_releases(_release_request(settings, kubernetes), findings)
-    endpoint = cluster.plan_endpoint(settings.control_plane_endpoint, hosts, findings)
+    endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
+    virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
     joined = running.facts["endpoint"] if running else ""
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes), findings)
@@ -89,7 +94,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
         releases=releases,
         pods_per_node=settings.pods_per_node,
         require_rdma=settings.require_rdma,
-        taken=taken_addresses(hosts, vipu_of),
+        taken=taken_addresses(hosts, vipu_of) + ([virtual["address"]] if virtual else []),
         avoid=cidrs.as_text(),
         cluster_size=len(hosts),
     )
@@ -99,7 +104,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     return {
         "schema": SCHEMA,
         "releases": releases,
-        "cluster": cluster.describe_cluster(settings, hosts, endpoint, describe_running(running)),
+        "cluster": cluster.describe_cluster(settings, hosts, endpoint, virtual, describe_running(running)),
         "hosts": _planned_hosts(hosts, chosen),
         "vipu": vipu,
         "networks": networks,
@@ -112,9 +117,10 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:
     """Only hosts and their NICs: no releases, no V-IPU, no addresses."""
     findings = Findings(settings.allow)
-    hosts = place_hosts(observations)
+    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip))
     check_inventory(hosts, settings.manage_kubernetes, findings)
-    endpoint = cluster.plan_endpoint(settings.control_plane_endpoint, hosts, findings)
+    endpoint = cluster.plan_endpoint(settings, hosts, findings)
+    plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
     check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version), findings)
     check_host_ports(hosts, findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
@@ -130,7 +136,7 @@ def build_port_targets(settings: Settings, observations: Observations) -> t.Dict
     hosts = place_hosts(observations)
     networks = read_networks(settings.networks, ignored) if settings.require_rdma else []
     chosen = choose_links(networks, hosts, {}, False, ignored)
-    return port_targets(hosts, chosen, settings.cni, settings.manage_kubernetes)
+    return port_targets(hosts, chosen, settings.cni, settings.manage_kubernetes, bool(settings.control_plane_vip))
 
 
 def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:

@@ -13,7 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Cluster, RunningCluster
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Cluster, RunningCluster, VirtualAddress
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint, parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, with_role
@@ -43,9 +43,30 @@ def kubernetes_version(settings: Settings, hosts: Hosts) -> str:
     return running[0] if running and not settings.manage_kubernetes else settings.kubernetes_version
 
 
-def plan_endpoint(wanted: str, hosts: Hosts, findings: Findings) -> str:
-    """host:port of the API server: the site's, or that of the first control plane."""
-    planes = with_role(hosts, "control_plane")
+def normal_endpoint(endpoint: str) -> str:
+    """host:port in one notation; as it is where it is none."""
+    try:
+        host, port = split_endpoint(endpoint, API_PORT)
+        return join_endpoint(str(ipaddress.ip_address(host)) if ":" in host else host.lower(), port)
+    except ValueError:
+        return endpoint
+
+
+def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
+    """host:port of the API server: the virtual address, the site's, or that of the first control plane."""
+    wanted, planes = settings.control_plane_endpoint, with_role(hosts, "control_plane")
+    virtual = parse_address(settings.control_plane_vip) if settings.manage_kubernetes else None
+    if virtual is not None:
+        endpoint = join_endpoint(str(virtual), API_PORT)
+        if wanted and normal_endpoint(wanted) != endpoint:
+            findings.error(
+                "endpoint",
+                [],
+                "The API has one endpoint.",
+                f"fabric_control_plane_vip makes it {endpoint}, fabric_control_plane_endpoint is {wanted}",
+                "Leave one of them empty.",
+            )
+        return endpoint
     if wanted:
         try:
             return join_endpoint(*split_endpoint(wanted, API_PORT))
@@ -67,7 +88,8 @@ def plan_endpoint(wanted: str, hosts: Hosts, findings: Findings) -> str:
             [],
             "With several control planes the endpoint should survive the loss of any of them.",
             f"fabric_control_plane_endpoint is empty, so it is {address}, the first one's",
-            "Set it to a load balancer or a virtual address before the cluster is built: later it is hard to change.",
+            "Set fabric_control_plane_vip to a free address, or fabric_control_plane_endpoint to a load balancer,"
+            " before the cluster is built: later it is hard to change.",
         )
     return join_endpoint(address, API_PORT)
 
@@ -121,11 +143,18 @@ def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
         return []
 
 
-def describe_cluster(settings: Settings, hosts: Hosts, endpoint: str, running: t.Optional[RunningCluster]) -> Cluster:
+def describe_cluster(
+    settings: Settings,
+    hosts: Hosts,
+    endpoint: str,
+    virtual_address: t.Optional[VirtualAddress],
+    running: t.Optional[RunningCluster],
+) -> Cluster:
     return {
         "pod_cidr": settings.pod_cidr,
         "service_cidr": settings.service_cidr,
         "endpoint": endpoint,
+        "virtual_address": virtual_address,
         "control_planes": with_role(hosts, "control_plane"),
         "workers": with_role(hosts, "worker"),
         "single_node": len(hosts) == 1,

@@ -25,6 +25,8 @@ Pairs = t.Iterable[t.Tuple[str, str]]  # inventory names of source and target
 API_SERVER, ETCD, ETCD_PEER, KUBELET = ("TCP", 6443), ("TCP", 2379), ("TCP", 2380), ("TCP", 10250)
 POD_NETWORK: t.Dict[str, t.List[Port]] = {"calico": [("UDP", 4789), ("TCP", 5473)], "flannel": [("UDP", 8472)]}
 ROCE = ("UDP", 4791)
+VRRP = ("IP protocol", 112)
+KINDS: t.Dict[str, t.Literal["tcp", "udp", "ip"]] = {"TCP": "tcp", "UDP": "udp", "IP protocol": "ip"}
 SERVICES: t.Dict[Port, str] = {
     API_SERVER: "API server",
     ETCD: "etcd",
@@ -34,6 +36,7 @@ SERVICES: t.Dict[Port, str] = {
     ("TCP", 5473): "Calico's Typha",
     ("UDP", 8472): "flannel's VXLAN",
     ROCE: "RoCE",
+    VRRP: "VRRP",
 }
 SEEN = {
     "filtered": "no answer",
@@ -61,30 +64,32 @@ class _Need(t.NamedTuple):
 
 
 def port_targets(
-    hosts: Hosts, chosen: t.Sequence[NetworkLinks], cni: str, managed: bool
+    hosts: Hosts, chosen: t.Sequence[NetworkLinks], cni: str, managed: bool, virtual: bool = False
 ) -> t.Dict[str, t.List[PortTarget]]:
     """For each host what it has to connect to, as far as something listens there."""
     targets: t.Dict[str, t.Dict[t.Tuple[str, str], PortTarget]] = {}
     listening = {name: _listening(host) for name, host in hosts.items()}
-    for need in dict.fromkeys(itertools.chain(_cluster_needs(hosts, cni) if managed else (), _roce_needs(chosen))):
+    for need in dict.fromkeys(
+        itertools.chain(_cluster_needs(hosts, cni, virtual) if managed else (), _roce_needs(chosen))
+    ):
         if need.source == need.target or not need.address or need.port not in listening[need.target]:
             continue
         of_source = targets.setdefault(need.source, {})
         target = of_source.setdefault(
             (need.target, need.address),
-            {"host": need.target, "address": need.address, "source": need.come_from, "tcp": [], "udp": []},
+            {"host": need.target, "address": need.address, "source": need.come_from, "tcp": [], "udp": [], "ip": []},
         )
         protocol, number = need.port
-        target["tcp" if protocol == "TCP" else "udp"].append(number)
+        target[KINDS[protocol]].append(number)
     return {name: list(found.values()) for name, found in targets.items()}
 
 
-def _cluster_needs(hosts: Hosts, cni: str) -> t.Iterator[_Need]:
+def _cluster_needs(hosts: Hosts, cni: str, virtual: bool) -> t.Iterator[_Need]:
     planes = with_role(hosts, "control_plane")
     to_planes, to_all = list(itertools.product(hosts, planes)), list(itertools.product(planes, hosts))
     between = list(itertools.product(planes, planes))
     pairs: t.List[t.Tuple[Port, Pairs]] = [(API_SERVER, to_planes), (KUBELET, to_all)]
-    pairs += [(ETCD, between), (ETCD_PEER, between)]
+    pairs += [(ETCD, between), (ETCD_PEER, between), *([(VRRP, between)] if virtual else [])]
     pairs += [(port, [*to_planes, *to_all, *ring(list(hosts))]) for port in POD_NETWORK.get(cni, [])]
     for port, of_port in pairs:
         for source, target in of_port:
@@ -104,11 +109,12 @@ def _temporary(host: PlacedHost) -> t.Set[Port]:
     listener = host.observation.get("listener")
     if not listener:
         return set()
-    return {("TCP", port) for port in listener["tcp"]} | {("UDP", port) for port in listener["udp"]}
+    found = {("TCP", port) for port in listener["tcp"]} | {("UDP", port) for port in listener["udp"]}
+    return found | {("IP protocol", number) for number in listener.get("ip", ())}
 
 
 def _listening(host: PlacedHost) -> t.Set[Port]:
-    """Ports of a host on which something answers. Only the temporary listener returns UDP packets."""
+    """Ports of a host on which something answers. Only the temporary listener returns packets."""
     busy: t.Set[Port] = {("TCP", entry["port"]) for entry in host.facts["ports_busy"]} if host.facts else set()
     return busy | _temporary(host)
 

@@ -10,14 +10,12 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import RENEW, expired
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import normal_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
 
 # What shows a pod network that the role kubernetes has set up. Others of the same name are somebody else's.
@@ -158,27 +156,23 @@ def _check_cidr(variable: str, planned: str, there: str, running: Running, findi
         )
 
 
-def _normal(endpoint: str) -> str:
-    """host:port in one notation; as it is where it is none."""
-    try:
-        host, port = split_endpoint(endpoint, API_PORT)
-        return join_endpoint(str(ipaddress.ip_address(host)) if ":" in host else host.lower(), port)
-    except ValueError:
-        return endpoint
-
-
 def _check_endpoint(settings: Settings, running: Running, endpoint: str, findings: Findings) -> None:
     there, wanted = running.facts["endpoint"], settings.control_plane_endpoint
-    if (there or wanted) and _normal(endpoint) != _normal(there):
-        given = f"is {wanted}" if wanted else f"is empty, which is {endpoint}"
+    if (there or wanted) and normal_endpoint(endpoint) != normal_endpoint(there):
+        given = f"fabric_control_plane_endpoint is {wanted or f'empty, which is {endpoint}'}"
+        if settings.control_plane_vip:
+            given = f"fabric_control_plane_vip makes it {endpoint}"
         findings.error(
             "cluster-endpoint",
             [running.host],
             "The cluster's API has another endpoint, and no role changes that: certificates and kubeconfigs have it.",
-            f"fabric_control_plane_endpoint {given}; the cluster has {there or 'none'} ({CONFIGURATION})",
-            f"Set fabric_control_plane_endpoint to {there}, if this is the cluster of this site."
-            if there
-            else "Leave fabric_control_plane_endpoint empty.",
+            f"{given}; the cluster has {there or 'none'} ({CONFIGURATION})",
+            (
+                f"Set fabric_control_plane_endpoint to {there}, if this is the cluster of this site."
+                if there
+                else "Leave fabric_control_plane_endpoint empty."
+            )
+            + (" Leave fabric_control_plane_vip empty." if settings.control_plane_vip else ""),
         )
 
 

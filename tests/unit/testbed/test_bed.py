@@ -88,6 +88,23 @@ def test_addresses_on_the_fabric(cache: Path, network: str, number: int, address
     assert testbed.on_fabric(number) == address
 
 
+@pytest.mark.parametrize(
+    ("kept", "endpoint", "virtual"),
+    [("3\n", "10.71.0.4:6443", ""), ("3 virtual\n", "", "10.71.0.5"), (None, "", "")],
+)
+def test_control_planes_have_a_balancer_or_a_virtual_address(kept: str | None, endpoint: str, virtual: str) -> None:
+    testbed = hosts.Testbed(1)
+    testbed.state.mkdir(parents=True)
+    if kept:
+        (testbed.state / "control-planes").write_text(kept)
+    assert (testbed.endpoint, testbed.virtual_address) == (endpoint, virtual)
+
+
+def test_hosts_find_the_packages_of_their_distribution() -> None:
+    assert hosts.DEBIAN_SOURCE.format("10.71.0.2").startswith("deb [signed-by=/etc/apt/keyrings/")
+    assert "keepalived" in trees.DISTRIBUTION.split()
+
+
 def test_rails_and_macs_are_apart() -> None:
     assert [hosts.Testbed.on_rail(rail, 11) for rail in (2, 8)] == ["10.6.0.11/24", "10.12.0.11/24"]
     macs = {hosts.Testbed(bed).mac(net, host) for bed in range(10) for net in range(9) for host in (11, 12)}

@@ -177,7 +177,7 @@ def test_host_info(run):
     """Of the machine that this runs on, with a port that is busy."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        result = run(host_info, ports=[port], names=["localhost"], controller_time=1)
+        result = run(host_info, ports=[port], names=["localhost"], controller_time=1, vip="127.0.0.1")
     check_result(host_info, result)
     assert [busy["port"] for busy in result["host"]["ports_busy"]] == [port]
     assert set(result["host"]["time"]) == {"synchronized", "asked", "read"}

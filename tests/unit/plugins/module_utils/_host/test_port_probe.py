@@ -113,3 +113,38 @@ def test_more_connections_than_a_process_may_have_files(ports, monkeypatch):
     found = port_probe.probe([target(ports)] * 5, 2)
     assert [probe["protocol"] for probe in found] == ["TCP", "UDP"] * 5
     assert {probe["seen"] for probe in found} == {"open"}
+
+
+PROTOCOL = 253  # for experiments, RFC 3692
+
+
+def packets_of(number: int, address: str = "127.0.0.1") -> t.List[str]:
+    asked: t.Any = {"host": "cp2", "address": address, "source": "", "tcp": [], "udp": [], "ip": [number]}
+    return [probe["seen"] for probe in port_probe.probe([asked], 0.7)]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_ip_protocols(address):
+    """Where listener and sender are on one host, each of them gets every packet: none of them is answered twice."""
+    try:
+        socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_RAW, PROTOCOL).close()
+    except OSError:
+        pytest.skip("raw sockets are for root, or there is no IPv6 here")
+    listener = port_probe.listen([], [], 30, [PROTOCOL])
+    assert listener["ip"] == [PROTOCOL]
+    assert packets_of(PROTOCOL, address) == ["open"]
+    assert port_probe.stop() == listener["name"]
+    assert packets_of(PROTOCOL, address) != ["open"]
+
+
+RAW = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
+  112: 0B00580A:0070 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 51042 2 0000000000000000 0
+"""
+
+
+def test_a_protocol_that_a_program_uses_is_left_alone(monkeypatch):
+    assert port_probe.used_protocols(RAW) == {112}
+    assert port_probe.used_protocols("") == set()
+    monkeypatch.setattr(port_probe, "read_text", lambda path: RAW)
+    assert port_probe.listen([], [], 30, [112])["ip"] == []

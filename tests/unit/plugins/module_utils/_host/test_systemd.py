@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import files, systemd
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
@@ -50,6 +51,12 @@ def test_is_stale(changes, written, expected):
     assert systemd.is_stale(unit, written, now=1100.0, monotonic=100.0) is expected
 
 
+def test_a_unit_that_reads_its_files_again_is_fresh_after_that():
+    unit = {**systemd.parse_show(SHOW)["containerd"], "StateChangeTimestampMonotonic": "9000000"}
+    assert [systemd.is_stale(unit, [1007.0], 1100.0, 100.0, reloads) for reloads in (False, True)] == [True, False]
+    assert systemd.is_stale(unit, [1010.0], 1100.0, 100.0, True)
+
+
 def state(enabled, started, stale):
     return {"enabled": enabled, "started": started, "stale": stale}
 
@@ -92,6 +99,7 @@ def item(path, **values):
         "mode": "0644",
         "state": "present",
         "backup": False,
+        "validate": "",
         "units": [],
         **values,
     }
@@ -135,6 +143,38 @@ def test_units_of_a_changed_file_are_restarted(tmp_path, monkeypatch):
     module = Module(files=[item(tmp_path / "a", content="x", units=["containerd"])], units=[{"name": "containerd"}])
     assert systemd.apply_units(module)["restarted"] == ["containerd"]
     assert module.commands == [["systemctl", "restart", "containerd.service"]]
+
+
+def test_a_unit_of_a_changed_file_may_be_told_to_read_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(SHOW))
+    units = [{"name": "containerd", "restart": "reload"}]
+    module = Module(files=[item(tmp_path / "a", content="x", units=["containerd"])], units=units)
+    result = systemd.apply_units(module)
+    assert (result["changed"], result["restarted"]) == (True, [])
+    assert module.commands == [["systemctl", "reload", "containerd.service"]]
+
+
+def test_a_file_that_is_not_valid_is_not_written(tmp_path):
+    kept = tmp_path / "a"
+    kept.write_text("good")
+
+    class Judge(Module):
+        code = 5
+
+        def run_command(self, args, **options):
+            self.commands.append(args)
+            return self.code, "", f"({args[2]}: Line 1) Unknown keyword"
+
+    module = Judge(files=[item(kept, content="bad", validate="program --test %s")], units=[])
+    with pytest.raises(FabricError) as error:
+        systemd.apply_units(module)
+    assert error.value.seen == f"({kept}: Line 1) Unknown keyword"
+    assert kept.read_text() == "good"
+    module.code = 0
+    assert systemd.apply_units(module)["changed"]
+    assert kept.read_text() == "bad"
+    assert [command[:2] for command in module.commands] == [["program", "--test"]] * 2
+    assert str(kept) not in module.commands[0]
 
 
 @pytest.mark.parametrize("check", [False, True])

@@ -32,6 +32,7 @@ def test_a_good_site(hosts):
         "pod_cidr": "10.244.0.0/16",
         "service_cidr": "10.96.0.0/12",
         "endpoint": "10.88.0.11:6443",
+        "virtual_address": None,
         "control_planes": ["cp1"],
         "workers": ["w1", "w2"],
         "single_node": False,

@@ -179,3 +179,23 @@ def test_a_listener_that_an_interrupted_run_has_left_is_no_stranger():
     hosts = bare()
     hosts["cp1"]["host"]["ports_busy"] = [{"port": 6443, "process": "fabric-ports"}]
     assert "ports" not in sites.errors(sites.plan(hosts))
+
+
+def test_control_planes_with_a_virtual_address_hear_each_other():
+    hosts = bare(3, 2)
+    for name in ("cp1", "cp2", "cp3"):
+        hosts[name]["listener"]["ip"] = [112]
+
+    def vrrp(**settings):
+        targets = build_port_targets(Settings(**{**sites.SETTINGS, **settings}), hosts)
+        return {(source, one["host"]) for source, listed in targets.items() for one in listed if one["ip"] == [112]}
+
+    planes = ("cp1", "cp2", "cp3")
+    assert vrrp(control_plane_vip="10.88.0.50") == {(a, b) for a in planes for b in planes if a != b}
+    assert vrrp() == set()
+    address = hosts["cp2"]["host"]["default_address"]
+    hosts["cp1"]["probes"] = [
+        {"host": "cp2", "address": address, "protocol": "IP protocol", "port": 112, "seen": "filtered"}
+    ]
+    (finding,) = found(hosts)
+    assert finding["what"] == "cp1 cannot reach IP protocol 112 (VRRP) of cp2."

@@ -93,6 +93,8 @@ NO_MASTER = 'plugin type=macvlan failed (add): failed to lookup master "eth1": L
 LISTENER = {"name": "x", "tcp": [6443], "udp": []}
 NO_API = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 6443, "seen": "filtered"}
 OLD_KUBELET = {"present": True, "version": "v1.35.3", "server": "10.88.0.11:6443", "cluster": ""}
+IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
+          "foreign_keepalived": False}  # fmt: skip
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 
 FAULTS: t.Dict[str, Fault] = {
@@ -199,6 +201,12 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "the site asks for another endpoint than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"control_plane_endpoint": "k8s.example.org:6443"}
+    ),
+    "the virtual address of the API can't be held by the control planes": Fault(
+        settings={"control_plane_vip": "192.0.2.50"}
+    ),
+    "the virtual address of the API is another host's": Fault(
+        hosts={"cp1/host/vip": IN_USE}, settings={"control_plane_vip": "10.88.0.50"}
     ),
     "the kubeconfig on the controller is of another cluster": Fault(
         hosts={"cp1/host/cluster": sites.running(), "cp1/host/kubelet/cluster": "ab"},

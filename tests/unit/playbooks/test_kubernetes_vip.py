@@ -1,0 +1,143 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role kubernetes with a virtual address: which hosts get keepalived, and when the role would rather stop."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+PLANES = {"cp1": "10.88.0.11", "cp2": "10.88.0.12", "cp3": "10.88.0.13"}
+GROUPS = {"kube_control_plane": list(PLANES), "kube_node": ["w1"]}
+PLAY = [
+    {
+        "hosts": "all",
+        "gather_facts": False,
+        "roles": ["ipu.fabric.kubernetes"],
+        "vars": {
+            "kubernetes_cni": "none",
+            "kubernetes_version": "1.35.4",
+        },
+    }
+]
+UNREACHABLE = {"unreachable": True, "msg": "Connection timed out"}
+MEMBERS = dict.fromkeys((*PLANES, "w1"), "member")
+
+
+def node(host, membership):
+    return {
+        "name": host,
+        "address": PLANES.get(host, "10.88.0.14"),
+        "interface": "eno1",
+        "distribution": "debian",
+        "release": "bookworm",
+        "kubelet": "1.35.4",
+        "containerd": "2.2.1",
+        "images": ["registry.k8s.io/pause:3.10.1"],
+        "kubeconfig_sha256": hashlib.sha256(b"").hexdigest(),
+        "membership": membership,
+        "seen": "",
+        "next_step": "",
+        "answered": membership == "member",
+        "registered": membership == "member",
+        "is_control_plane": membership == "member" and host in PLANES,
+        "taints": [],
+    }
+
+
+@pytest.fixture
+def install(tmp_path):
+    """Run the role on hosts that are in these states; none of them has a file of keepalived yet, unless it is given."""
+
+    def run(found, *arguments, keepalived="", **variables):
+        states = {
+            host: {"node": node(host, state)} if isinstance(state, str) else state for host, state in found.items()
+        }
+        answers = {
+            "kubernetes_node_info": states,
+            "apt_packages": {"*": {"versions": {"containerd.io": "2.2.1"}}},
+            "systemd_units": {"*": {"stale": []}},
+            "kubeadm": {"*": {"discovery": {"endpoint": "", "token": "", "ca_hashes": []}}},
+        }
+        configuration = tmp_path / "keepalived.conf"
+        if keepalived:
+            configuration.write_text(keepalived)
+        settings = {
+            "kubernetes_control_plane_vip": "10.88.0.50",
+            "kubernetes_kubeconfig": str(tmp_path / "admin.conf"),
+            "_kubernetes_keepalived_conf": str(configuration),
+            **variables,
+        }
+        return play(tmp_path, PLAY, GROUPS, answers, *arguments, **settings)
+
+    return run
+
+
+def with_keepalived(run):
+    """What keepalived is told, by host."""
+    calls = [call for call in run.calls if call.module == "systemd_units"]
+    return {
+        call.host: {file["path"].rpartition("/")[2]: file for file in call.options["files"]}
+        for call in calls
+        if any(unit["name"] == "keepalived" for unit in call.options["units"])
+    }
+
+
+def test_every_control_plane_keeps_it_and_no_worker(install):
+    run = install(MEMBERS)
+    assert run.code == 0, run.text
+    told = with_keepalived(run)
+    assert sorted(told) == list(PLANES)
+    for host, files in told.items():
+        text = files["keepalived.conf"]["content"]
+        others = [address for name, address in PLANES.items() if name != host]
+        assert all(f"        {address}\n" in text for address in others)
+        assert f"unicast_src_ip {PLANES[host]}\n" in text
+        assert "%s" in files["keepalived.conf"]["validate"]
+        assert files["check-api-server"]["mode"] == "0755"
+        # What the file names is there before it is tested.
+        assert list(files)[-1] == "keepalived.conf"
+    packages = [{"name": "keepalived", "hold": False}, {"name": "python3", "hold": False}]
+    assert sorted(run.where("apt_packages", packages=packages)) == list(PLANES)
+
+
+def test_nothing_of_it_without_an_address(install):
+    run = install(MEMBERS, kubernetes_control_plane_vip="")
+    assert run.code == 0, run.text
+    assert with_keepalived(run) == {}
+
+
+def test_check_mode_on_bare_hosts(install):
+    run = install(dict.fromkeys(MEMBERS, "none"), "--check")
+    assert sorted(with_keepalived(run)) == list(PLANES), run.text
+    assert run.where("kubeadm", command="init") == ["cp1"]
+    assert "Wait until this host has the address" not in run.text
+
+
+def test_keepalived_of_somebody_else_is_left_alone(install):
+    run = install(MEMBERS, keepalived="vrrp_instance other {\n}\n")
+    assert run.code != 0
+    assert with_keepalived(run) == {}
+    assert "does something else, which is left alone" in run.said
+
+
+def test_a_file_of_this_role_is_its_own(install):
+    run = install(MEMBERS, keepalived="# Written by the role kubernetes of ipu.fabric.\n")
+    assert sorted(with_keepalived(run)) == list(PLANES), run.text
+
+
+def test_a_new_control_plane_that_the_others_do_not_hear_of(install):
+    """They would not tell it that they hold the address."""
+    run = install({**MEMBERS, "cp3": "none"}, "--limit", "cp3")
+    assert run.where("kubeadm") == []
+    assert with_keepalived(run) == {}
+    assert "cp1, cp2 outside --limit" in run.said, run.text
+
+
+def test_a_control_plane_that_is_down_keeps_nobody_from_joining(install):
+    run = install({**MEMBERS, "cp1": UNREACHABLE, "cp3": "none"}, "--limit", "!cp1")
+    assert run.where("kubeadm", command="join") == ["cp3"], run.text
+    assert sorted(with_keepalived(run)) == ["cp2", "cp3"]
