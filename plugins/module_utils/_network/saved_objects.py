@@ -177,7 +177,8 @@ def read_saved(cluster: Cluster) -> Saved:
 
 
 def read_pods(cluster: Cluster) -> Pods:
-    names, addresses = set(), []
+    names: t.Set[str] = set()
+    addresses: t.List[Address] = []
     for pod in running_pods(cluster):
         names.add("{namespace}/{name}".format(**pod["metadata"]))
         addresses += addresses_of(pod)
