@@ -46,7 +46,7 @@ class Questions(t.NamedTuple):
     paths: t.Sequence[str]  # whose free space counts
     names: t.Sequence[str]  # that should resolve
     controller_time: float  # seconds since 1970; 0 leaves clocks out
-    vip: str  # virtual address of the API to look for; empty: none
+    vip: str = ""  # virtual address of the API to look for; empty: none
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
