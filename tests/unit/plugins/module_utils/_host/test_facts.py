@@ -23,7 +23,7 @@ TCP = (
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
-QUESTIONS = host_facts.Questions([6443, 2379], ["overlay", "macvlan"], ["/var/lib/none"], ["localhost"], 0)
+QUESTIONS = host_facts.Questions([6443, 2379], ["overlay", "macvlan"], ["/var/lib/none"], ["localhost"], 0, "")
 
 
 @pytest.fixture
