@@ -93,6 +93,13 @@ OUR_FILES = (
     rdma_desired.NETNS_FILE,
     rdma_desired.QOS_FILE,
 )
+# keepalived's, where its configuration says that the role kubernetes has written it.
+KEEPALIVED = (
+    "/etc/keepalived/keepalived.conf",
+    "/etc/keepalived/check-api-server",
+    "/etc/systemd/system/keepalived.service.d/10-kubernetes.conf",
+)
+KEEPALIVED_MARK = "# Written by the role kubernetes of ipu.fabric."
 REPOSITORIES = ("containerd", "kubernetes")
 OWN_DIRECTORY = os.path.dirname(paths.MARKER)
 # Directories that packages and roles leave empty. One with something in it stays.
@@ -174,7 +181,8 @@ def own_sources() -> t.List[str]:
 
 def own_files() -> t.List[str]:
     crictl = [CRICTL[0]] if read_text(CRICTL[0]) == CRICTL[1] else []
-    return [*present(OUR_FILES), *crictl, *own_sources()]
+    keepalived = present(KEEPALIVED) if KEEPALIVED_MARK in read_text(KEEPALIVED[0]) else []
+    return [*present(OUR_FILES), *keepalived, *crictl, *own_sources()]
 
 
 def other_users() -> t.List[str]:
@@ -314,7 +322,10 @@ class HostReset:
     def remove_files(self) -> None:
         if rdma_desired.QOS_FILE in self.found["files"]:
             execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
-        for path in self.found["files"]:
+        if KEEPALIVED[0] in self.found["files"] and "keepalived" not in self.packages.removed:
+            execute("systemctl", "disable", "--now", "keepalived.service")
+        # The file that tells whose they are goes last: a killed run finds the others again.
+        for path in sorted(self.found["files"], key=lambda path: path == KEEPALIVED[0]):
             remove_path(path)
         drop_ins = {os.path.dirname(path) for path in self.found["files"] if ".service.d/" in path}
         for path in (*EMPTY, *sorted(drop_ins)):

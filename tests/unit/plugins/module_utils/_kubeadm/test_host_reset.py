@@ -80,6 +80,9 @@ def test_the_files_are_those_that_the_role_writes():
     assert f"path: {host_reset.CRICTL[0]}\n" in written
     assert host_reset.CRICTL[1] == "runtime-endpoint: unix:///run/containerd/containerd.sock\n"
     assert "_kubernetes_cri_socket: unix:///run/containerd/containerd.sock\n" in written
+    assert f'_kubernetes_keepalived_mark: "{host_reset.KEEPALIVED_MARK}"\n' in written
+    for path in host_reset.KEEPALIVED:
+        assert f": {path}\n" in written
     names = (ROOT / "roles/kubernetes/tasks/prepare.yml").read_text()
     assert "    name: kubernetes\n" in names
     assert set(host_reset.REPOSITORIES) == set(apt_names())
@@ -174,6 +177,7 @@ def host(tmp_path, monkeypatch):
         "UNOWNED",
         "STATE",
         "OUR_FILES",
+        "KEEPALIVED",
         "EMPTY",
         "OWN_DIRECTORY",
         "SOCKET",
@@ -274,6 +278,20 @@ def test_all_that_was_installed_goes_and_nothing_of_others(host):
         assert not host.exists(path), path
     order = [call.split()[0] for call in host.calls if call.split()[0] in ("kubeadm", "iptables-nft-restore")]
     assert order == ["kubeadm", "iptables-nft-restore"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("packaged", [True, False])
+def test_keepalived_gives_up_the_virtual_address(host, ours, packaged):
+    """Its package goes where we have installed it, and takes the service along; elsewhere the service is stopped."""
+    for path in host_reset.KEEPALIVED:
+        host.write(path[len(str(host.root)) :], host_reset.KEEPALIVED_MARK if ours else "vrrp_instance site {}")
+    if packaged:
+        host.packages["keepalived"] = "hold"
+        host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["keepalived"], "held": []}))
+    reset(installed=True)
+    assert [os.path.exists(path) for path in host_reset.KEEPALIVED] == [not ours] * 3
+    assert ("systemctl disable --now keepalived.service" in host.calls) == (ours and not packaged)
 
 
 def test_a_second_reset_finds_nothing(host):
