@@ -190,6 +190,7 @@ def main() -> None:
                     "source": {"type": "str", "default": ""},
                     "tcp": PORTS,
                     "udp": PORTS,
+                    "ip": PORTS,
                 },
             },
             "timeout": {"type": "int", "default": 3},
