@@ -51,7 +51,7 @@ PATHS = """
 """
 LEFT = f"""
 dpkg-query -W -f '${{Package}} ${{Status}}\\n' {PACKAGES} 2>/dev/null | grep 'ok installed'
-iptables-save | grep -E 'KUBE-|FLANNEL-'
+iptables-save | grep -v SITE-ACCESS | grep -E 'KUBE-|FLANNEL-'
 ip -o link show | grep -E ': (cni0|flannel|veth)'
 ls -d {" ".join(PATHS.split())} 2>/dev/null
 apt-mark showhold
