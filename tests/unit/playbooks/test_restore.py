@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -112,14 +113,17 @@ def test_no_limit(tmp_path):
 def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
     kubectl, saved = tmp_path / "bin/kubectl", tmp_path / "saved"
     kubectl.parent.mkdir()
-    kubectl.write_text("#!/bin/sh\nprintf 'node1 True\\nnode2 Unknown\\nnode3 True\\n'\n")
+    calls = tmp_path / "kubectl-calls"
+    kubectl.write_text(f"#!/bin/sh\necho \"$*\" >>{calls}\nprintf 'node1 True\\nnode2 Unknown\\nnode3 Unknown\\n'\n")
     kubectl.chmod(0o755)
     monkeypatch.setenv("PATH", str(kubectl.parent), prepend=os.pathsep)
     saved.mkdir()
     (saved / "control-plane.tar.gz").write_bytes(b"keys")
-    (saved / "objects.json").write_text('{"digests": {}, "addresses": [], "objects": []}')
+    held = [{"pod": f"default/{name}", "node": "node3", "address": "10.5.0.130"} for name in ("one", "two")]
+    (saved / "objects.json").write_text(json.dumps({"digests": {}, "addresses": held, "objects": []}))
     (tmp_path / "admin.conf").write_text("certificate-authority-data: QQ==")
     found = answers()
+    found["host_info"]["w1"]["host"]["kubelet"]["server"] = ""  # reinstalled
     found["backup_files"]["*"]["path"] = str(saved)
     found["kubeadm"] = {"*": {"discovery": {"token": "t"}, "changed": True}}
     found["network_operator_info"] = {"*": {"present": True, "ca": CA, "nodes": []}}
@@ -154,3 +158,5 @@ def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
     [init] = [call.options for call in done.calls if call.options.get("command") == "init"][:1]
     assert "DirAvailable--var-lib-etcd" in init["documents"][0]["nodeRegistration"]["ignorePreflightErrors"]
     assert "9 objects. Different: ConfigMap default/a." in done.said
+    # kubectl takes resources before annotations.
+    assert "annotate pod --namespace default one two k8s.v1.cni.cncf.io/network-status-" in calls.read_text()
