@@ -31,7 +31,8 @@ def state(host, renewed=(), expired=()):
     }
 
 
-def renew(folder, found, *arguments, groups=GROUPS, **more):
+def renew(folder, found, *arguments, groups=None, **more):
+    groups = groups or GROUPS
     folder.mkdir(exist_ok=True)
     (folder / "admin.conf").write_text(HERE)
     sha = hashlib.sha256(HERE.encode()).hexdigest()

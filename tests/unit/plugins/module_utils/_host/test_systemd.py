@@ -161,9 +161,9 @@ def test_a_file_that_is_not_valid_is_not_written(tmp_path):
     class Judge(Module):
         code = 5
 
-        def run_command(self, args, **options):
-            self.commands.append(args)
-            return self.code, "", f"({args[2]}: Line 1) Unknown keyword"
+        def run_command(self, argv, **_options):
+            self.commands.append(argv)
+            return self.code, "", f"({argv[2]}: Line 1) Unknown keyword"
 
     module = Judge(files=[item(kept, content="bad", validate="program --test %s")], units=[])
     with pytest.raises(FabricError) as error:

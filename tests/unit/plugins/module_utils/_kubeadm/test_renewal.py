@@ -65,7 +65,7 @@ class Host(fake.Module):
         written = time.time() - age
         os.utime(target, (written, written))
 
-    def put_leaves(self, days, age=0.0, names=certificates.LEAVES):
+    def put_leaves(self, days, age=0.0, names=tuple(certificates.LEAVES)):
         for name in names:
             path = certificates.LEAVES[name]
             self.put(path, kubeconfig(days) if path.endswith(".conf") else pem(days), age)

@@ -90,7 +90,7 @@ KINDS = {
 class Api:
     """A cluster of a few objects, two to a page."""
 
-    def __init__(self, pool=POOL):
+    def __init__(self, pool=None):
         status = [
             {"name": "cbr0", "ips": ["10.244.0.9"], "default": True},
             {"name": "default/rdma-net", "interface": "net1", "ips": ["10.5.0.130"]},
@@ -104,7 +104,7 @@ class Api:
             "/api/v1/configmaps": [{"metadata": {"name": name, "namespace": "default"}, "data": {}} for name in names],
             "/api/v1/secrets": [{"metadata": {"name": "s", "namespace": "default"}, "data": {"key": "c2VjcmV0"}}],
             "/api/v1/pods": [pod, {"metadata": {"name": "q", "namespace": "default"}, "spec": {}}],
-            "/apis/whereabouts.cni.cncf.io/v1alpha1/ippools": [pool],
+            "/apis/whereabouts.cni.cncf.io/v1alpha1/ippools": [pool or POOL],
         }
 
     def items(self, path):
