@@ -476,7 +476,8 @@ def test_a_host_reboots(finished: Bed, heal: contextlib.ExitStack) -> None:
     )
     time.sleep(15)  # the node stays Ready for a while, whatever has become of its pods
     finished.on("cp1", f"{KUBECTL} wait --for condition=Ready --timeout 180s node/w1 pod/trainer")
-    finished.on("cp1", f"{KUBECTL} -n {OPERATOR} rollout status ds/kube-multus-ds --timeout 180s")
+    for place in (OPERATOR, "ipu-operator"):
+        finished.on("cp1", f"{KUBECTL} -n {place} wait --for condition=Ready --timeout 300s pod --all")
     has = "net1" in finished.on("cp1", f"{KUBECTL} exec trainer -- ip link")
     result = prove(finished)
     failed = [check for check in report(finished) if check["status"] == "failed"]
