@@ -61,7 +61,7 @@ sanity: setup ## ansible-test sanity
 	@hack/run_tests.py sanity
 
 .PHONY: unit
-unit: setup ## Unit tests on Python 3.11, 3.12 and 3.13, where they are here
+unit: setup ## Unit tests; those of plugins on Python 3.11, 3.12 and 3.13, where they are here
 	@hack/run_tests.py unit
 
 .PHONY: package
