@@ -15,7 +15,7 @@ description:
   - On a control plane C(kubeadm certs renew all) is run if one of its certificates is to be renewed. Then the kubelet
     and the static pods are restarted, one after another, and the API server of this host is waited for.
   - The kubelet's client certificate is signed again where the kubelet has not renewed it in time. The one that it has
-    made itself for its server is made anew.
+    made itself for its server is replaced.
   - CAs are not renewed, and neither is a certificate of the kubelet's server that the cluster has signed.
   - A renewal that was interrupted is completed by the next call.
 author:
