@@ -46,7 +46,7 @@ options:
   force:
     description:
       - Whether to evict pods too that nothing brings back, and pods with data in an emptyDir.
-      - Without it such a pod is an error before the node is touched. Disruption budgets hold all the same.
+      - Without it such a pod is an error before the node is touched. Disruption budgets still hold.
     type: bool
     default: false
   wait:

@@ -17,10 +17,18 @@ CONTROL_SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]"  # its other modes
 )
 
+# What kubectl and the Kubernetes client say of an API server whose certificate is past its end.
+EXPIRED = "certificate has expired"
+
 
 def printable(text: str) -> str:
     """What hosts and pods say, without what would control a terminal or what XML cannot hold."""
     return "".join(c for c in CONTROL_SEQUENCE.sub("", text) if c in "\t\n\u00a0" or c.isprintable())
+
+
+def join_endpoint(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def shorten_list(names: t.Iterable[str], most: int, separator: str = ", ") -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import shutil
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -35,14 +35,6 @@ def to_prune(names: t.Iterable[str], new: str, keep: int) -> t.List[str]:
     backups = complete({*listed, new})
     unfinished = [name for name in listed if name.endswith(PART) and NAME.fullmatch(name[: -len(PART)])]
     return backups[: max(len(backups) - max(keep, 1), 0)] + sorted(name for name in unfinished if name[:8] < new[:8])
-
-
-def file_digest(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(BLOCK), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def sums_of(directory: str) -> t.Dict[str, str]:

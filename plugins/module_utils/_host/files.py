@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 import typing as t
@@ -24,6 +25,7 @@ class File(t.TypedDict):
 
 
 Files = t.Dict[str, t.Optional[File]]  # by path; None is no file
+BLOCK = 1 << 20  # bytes read at a time
 
 
 class FileDiff(t.TypedDict):
@@ -42,6 +44,18 @@ def read_text(path: str) -> str:
             return file.read()
     except OSError:
         return ""
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file of any size; empty when there is none."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(BLOCK), b""):
+                digest.update(block)
+    except FileNotFoundError:
+        return ""
+    return digest.hexdigest()
 
 
 def read_file(path: str) -> t.Optional[File]:

@@ -9,6 +9,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 
 PORT = 8090
 ENTRY = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
@@ -45,11 +46,10 @@ def controllers_value(controllers: t.Sequence[VipuController]) -> str:
     entries: t.Dict[str, str] = {}
     for controller in controllers:
         host, label = str(controller["host"]).strip("[]"), str(controller["label"])
-        place = f"[{host}]" if ":" in host else host
-        entry = f"{place}:{int(controller.get('port') or PORT)}:{label}"
-        endpoint = entry[: -len(label) - 1]
+        endpoint = join_endpoint(host, int(controller.get("port") or PORT))
+        entry = f"{endpoint}:{label}"
         wrong = "" if ENTRY.fullmatch(entry) else "not of the form host:port:label=value"
-        if place.partition(".")[0] == "localhost" or place.startswith("127."):
+        if host.partition(".")[0] == "localhost" or host.startswith("127."):
             wrong = "a loopback address, which the operator's proxy on the pod network can't reach"
         elif endpoint in entries:
             wrong = "named twice"

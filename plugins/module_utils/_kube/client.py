@@ -14,7 +14,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED, fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
@@ -38,7 +38,6 @@ REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
-EXPIRED = "certificate has expired"
 RENEW = "If certificates of the cluster have expired, run the playbook ipu.fabric.renew_certificates."
 BUSY = (429, 502, 503, 504)
 # What a webhook says, or a Service behind the API server that has no pod: the server itself works. An eviction that a

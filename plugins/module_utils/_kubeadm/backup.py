@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import tarfile
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, snapshot
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 
@@ -23,7 +22,7 @@ DIRECTORY = "/var/lib/ipu-fabric/backup"  # for root alone
 NAME = "control-plane.tar.gz"
 SNAPSHOT = "etcd.db"
 PKI = f"{paths.KUBERNETES}/pki"
-API_SERVER = f"{paths.KUBERNETES}/manifests/kube-apiserver.yaml"
+API_SERVER = f"{paths.MANIFESTS}/kube-apiserver.yaml"
 # Without these the hosts and service accounts of the cluster would not be believed after a restore.
 KEYS = (
     "ca.crt",
@@ -58,14 +57,6 @@ def find_files() -> t.List[str]:
             "Back up from a control plane that kubeadm made, with its CA's keys on it. Nothing was written.",
         )
     return sorted({*(path for path in found if os.path.isfile(path)), *([keys] if keys else [])})
-
-
-def file_digest(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(snapshot.BLOCK), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def make_directory() -> None:

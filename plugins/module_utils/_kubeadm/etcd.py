@@ -71,10 +71,10 @@ def members_at(members: t.Sequence[Member], hosts: t.Collection[str]) -> t.List[
     return [member for member in members if peer_addresses(member) & set(hosts)]
 
 
-def is_listening(address: str) -> bool:
-    """Whether an etcd accepts connections there."""
+def is_listening(address: str, port: int = PORT) -> bool:
+    """Whether something, an etcd unless the port is another's, accepts connections there."""
     try:
-        socket.create_connection((address, PORT), 2).close()
+        socket.create_connection((address, port), 2).close()
         return True
     except OSError:
         return False

@@ -25,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import CTR
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.network_reset import (
@@ -41,14 +42,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-CTR = ("ctr", "--namespace", "k8s.io")
 MOUNTS = "/proc/self/mounts"
 SOCKET = "/run/containerd/containerd.sock"
 # That kubeadm has something to undo.
 TRACES = (
     *paths.TRACES,
     f"{paths.KUBERNETES}/pki/ca.crt",
-    f"{paths.KUBERNETES}/manifests/etcd.yaml",
+    f"{paths.MANIFESTS}/etcd.yaml",
     "/var/lib/kubelet/config.yaml",
 )
 # What goes with everything in it. The directories themselves may be where a disk is mounted.

@@ -14,19 +14,19 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import o
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+CTR = ("ctr", "--namespace", "k8s.io")  # where the kubelet's containers and images are
 PULL_SECONDS = 600
 
 
 def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
     """Pull images in parallel. What can't be pulled now the kubelet pulls later: only a warning."""
-    ctr = module.get_bin_path("ctr")
-    if not ctr:
+    if not module.get_bin_path("ctr"):
         return {"changed": True}
-    present = output_of(ctr, "--namespace", "k8s.io", "images", "list", "--quiet").split()
+    present = output_of(*CTR, "images", "list", "--quiet").split()
     wanted = [image for image in module.params["images"] if image not in present]
     if module.check_mode or not wanted:
         return outcome({"images": sorted(present)}, {"images": sorted({*present, *wanted})})
-    pull = [ctr, "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]
+    pull = [*CTR, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]
     with ThreadPoolExecutor(len(wanted)) as pool:
         ends = list(pool.map(lambda image: run_program([*pull, image], PULL_SECONDS), wanted))
     for image, done in zip(wanted, ends):

@@ -11,6 +11,7 @@ import socket
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import expired_certificates
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 
@@ -18,7 +19,6 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
-EXPIRED = "certificate has expired"  # as kubectl says it of the API server's
 # What to do about a broken or expired host. Only one that is no member any more may be reset.
 START = (
     "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."

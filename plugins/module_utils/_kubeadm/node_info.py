@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import typing as t
@@ -13,7 +12,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import parse_holder
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import is_locked
@@ -62,14 +61,6 @@ def installed_version(program: str) -> str:
             "Try the command on the host; if the host is only slow, run again.",
         )
     return program_version(done.out)
-
-
-def file_digest(path: str) -> str:
-    """SHA-256 of a file; empty when there is none."""
-    if not os.path.exists(path):
-        return ""
-    with open(path, "rb") as handle:
-        return hashlib.sha256(handle.read()).hexdigest()
 
 
 def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:

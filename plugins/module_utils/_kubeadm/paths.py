@@ -11,7 +11,7 @@ ADMIN = f"{KUBERNETES}/admin.conf"
 KUBELET = f"{KUBERNETES}/kubelet.conf"
 MANIFESTS = f"{KUBERNETES}/manifests"
 # Any of these shows that a host is, was or was about to become a node.
-TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{KUBERNETES}/manifests/kube-apiserver.yaml")
+TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{MANIFESTS}/kube-apiserver.yaml")
 # Data of this host's etcd, which is a member of the cluster's before the host is a node.
 ETCD = "/var/lib/etcd/member"
 # There while we run kubeadm, with the name of its command, and left behind when it was interrupted: only then may a

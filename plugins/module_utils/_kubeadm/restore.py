@@ -9,7 +9,6 @@ import contextlib
 import glob
 import os
 import shutil
-import socket
 import tarfile
 import tempfile
 import time
@@ -17,9 +16,11 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, paths, snapshot
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import is_api_ready
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import is_listening
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import CTR
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 
@@ -33,10 +34,9 @@ IMAGE_ROOT = "/run/ipu-fabric/etcd-image"
 TRACES = (
     *(f"{paths.KUBERNETES}/{name}.conf" for name in ("admin", "super-admin", "controller-manager", "scheduler")),
     *(paths.KUBELET, f"{paths.KUBERNETES}/bootstrap-kubelet.conf"),
-    *(f"{paths.KUBERNETES}/manifests", backup.PKI, "/var/lib/kubelet/pki", paths.ETCD),
+    *(paths.MANIFESTS, backup.PKI, "/var/lib/kubelet/pki", paths.ETCD),
 )
 STATIC_PODS = {"etcd": 2379, "kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
-CTR = ("ctr", "--namespace", "k8s.io")
 # Clients that outlive the restore know revisions that the snapshot does not have yet: etcd goes on far behind them.
 REVISIONS = 1_000_000_000
 SECONDS = 600
@@ -63,14 +63,6 @@ def traces() -> t.List[str]:
     return [path for path in TRACES if is_something(path)]
 
 
-def is_listening(port: int) -> bool:
-    try:
-        socket.create_connection(("localhost", port), 2).close()
-        return True
-    except OSError:
-        return False
-
-
 def stop_control_plane() -> None:
     """The kubelet first: it would start the others again. Other containers go on; a kubelet takes them up again."""
     run("Stopping the kubelet", "systemctl", "stop", "kubelet")
@@ -81,7 +73,7 @@ def stop_control_plane() -> None:
             run_program([*CTR, "tasks", "kill", "--signal", "SIGKILL", container], SECONDS)
     give_up = time.monotonic() + 60
     while True:
-        busy = [name for name, port in STATIC_PODS.items() if is_listening(port)]
+        busy = [name for name, port in STATIC_PODS.items() if is_listening("localhost", port)]
         if not busy:
             return
         if time.monotonic() > give_up:
@@ -186,7 +178,7 @@ def put_back(module: AnsibleModule) -> str:
     """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too."""
     params = module.params
     path = os.path.join(STAGING, backup.NAME)
-    digest = backup.file_digest(path)
+    digest = file_digest(path)
     if digest != params["sha256"]:
         raise FabricError(
             "The archive did not arrive as it was saved.",

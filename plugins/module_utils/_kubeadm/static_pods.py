@@ -15,11 +15,11 @@ import signal
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import LEAVES
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 
-MANIFESTS = "etc/kubernetes/manifests"
 # With the certificates that each reads when it starts, in the order in which they are restarted.
 STATIC_PODS = {
     "etcd": ("etcd-server", "etcd-peer"),
@@ -40,7 +40,7 @@ class Process(t.NamedTuple):
 
 def static_pods() -> t.List[str]:
     """Those that have a manifest on this host."""
-    folder = os.path.join(paths.ROOT, MANIFESTS)
+    folder = os.path.join(paths.ROOT, paths.MANIFESTS.lstrip("/"))
     return [name for name in STATIC_PODS if os.path.exists(os.path.join(folder, f"{name}.yaml"))]
 
 
@@ -100,8 +100,8 @@ def end_process(process: Process) -> None:
 
 def local_api() -> str:
     """The URL of this host's own API server, as its manifest has it: the endpoint may lead to another one."""
-    manifest = read_text(os.path.join(paths.ROOT, MANIFESTS, "kube-apiserver.yaml"))
+    manifest = read_text(os.path.join(paths.ROOT, paths.MANIFESTS.lstrip("/"), "kube-apiserver.yaml"))
     address = re.search(r"--advertise-address=([^\s\"']+)", manifest)
     port = re.search(r"--secure-port=(\d+)", manifest)
     host = address.group(1) if address else "localhost"
-    return f"https://{f'[{host}]' if ':' in host else host}:{port.group(1) if port else '6443'}"
+    return f"https://{join_endpoint(host, int(port.group(1)) if port else 6443)}"

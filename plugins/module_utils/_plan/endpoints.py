@@ -9,10 +9,6 @@ import ipaddress
 import typing as t
 
 
-def join_endpoint(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def parse_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address, None]:
     """The address, or None where the text is no IP address."""
     try:

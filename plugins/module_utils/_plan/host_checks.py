@@ -8,10 +8,10 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
 
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}

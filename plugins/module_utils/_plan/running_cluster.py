@@ -10,6 +10,7 @@ import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
@@ -55,7 +56,7 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
             silent,
             "There is a cluster, and it can't be compared with the plan.",
             f"{error} (kubectl with /etc/kubernetes/admin.conf)",
-            RENEW if "certificate has expired" in error else step,
+            RENEW if EXPIRED in error else step,
         )
     return None
 

@@ -42,7 +42,7 @@ func add(args *skel.CmdArgs) error {
 			at, _ := ranges.at(offset)
 			fields, _ := owner.(map[string]any)
 			if fields["podref"] == podOf(args.Args) && fields["ifname"] == args.IfName {
-				address = at // a pod keeps its address when its sandbox is made anew
+				address = at // a pod keeps its address when its sandbox is recreated
 				fields["id"] = args.ContainerID
 				return nil
 			}

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import backups
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 DAYS = [f"2026112{day}T004500Z" for day in range(5)]
@@ -74,7 +75,7 @@ def verify(path):
 
 
 def test_sealed(part):
-    result = seal(part, expected={"control-plane.tar.gz": backups.file_digest(str(part / "control-plane.tar.gz"))})
+    result = seal(part, expected={"control-plane.tar.gz": file_digest(str(part / "control-plane.tar.gz"))})
     path = part.parent / NEW
     assert result["changed"]
     assert result["pruned"] == DAYS[:3]

@@ -9,6 +9,7 @@ import tarfile
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, snapshot
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
@@ -57,7 +58,7 @@ def test_packed(host):
     assert (host / "backup").stat().st_mode & 0o777 == 0o700
     path = host / "backup/control-plane.tar.gz"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert result["sha256"] == backup.file_digest(str(path))
+    assert result["sha256"] == file_digest(str(path))
     with tarfile.open(path) as archive:
         names = archive.getnames()
         key = archive.getmember(f"{host}/etc/pki/etcd/ca.key".lstrip("/"))

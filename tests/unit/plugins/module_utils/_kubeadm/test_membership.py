@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import membership, paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import Lookup
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -45,7 +46,7 @@ OLD = ["/etc/kubernetes/pki/apiserver.crt on 2026-03-01"]
         (Lookup(None, TIMEOUT), [], "broken", "i/o timeout", membership.START),
         (Lookup(None), [], "broken", "no API server can be asked", membership.START),
         (Lookup(None, TIMEOUT), OLD, "expired", "apiserver.crt on 2026-03-01", membership.RENEW),
-        (Lookup(None, f"x509: {membership.EXPIRED}"), [], "expired", "has expired", membership.RENEW),
+        (Lookup(None, f"x509: {EXPIRED}"), [], "expired", "has expired", membership.RENEW),
         (Lookup({}), OLD, "broken", "knows no such node", membership.REMOVED),
         (Lookup(WORKER), [], "broken", "not as a control plane", membership.WORKER),
     ],

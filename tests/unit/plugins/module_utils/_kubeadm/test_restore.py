@@ -11,6 +11,7 @@ import os
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, paths, restore
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
@@ -68,7 +69,7 @@ def host(tmp_path, monkeypatch):
 
     monkeypatch.setattr(restore, "run", run)
     monkeypatch.setattr(restore, "run_program", lambda argv, *_: called.append(argv) or Done(0))
-    monkeypatch.setattr(restore, "is_listening", lambda _port: False)
+    monkeypatch.setattr(restore, "is_listening", lambda _host, _port: False)
     monkeypatch.setattr(restore, "hold_lock", lambda _timeout: contextlib.nullcontext())
     monkeypatch.setattr(restore, "STAGING", str(staging))
     monkeypatch.setattr(restore, "ASIDE", str(tmp_path / "aside"))
@@ -82,7 +83,7 @@ def host(tmp_path, monkeypatch):
 
 
 def options(host, state="restored", **more):
-    digest = backup.file_digest(str(host / "staging" / backup.NAME)) if state == "restored" else ""
+    digest = file_digest(str(host / "staging" / backup.NAME)) if state == "restored" else ""
     given = {"backup": "20261123T004500Z", "sha256": digest, "image": "etcd:3.6.6", "node_name": "cp1", "timeout": 5}
     return Module(**{"state": state, "address": "10.88.0.11", **given, **more})
 
@@ -179,7 +180,7 @@ def test_a_control_plane_that_does_not_stop(host, monkeypatch):
     clock = iter(range(0, 1000, 30))
     monkeypatch.setattr(restore.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(restore.time, "sleep", lambda _seconds: None)
-    monkeypatch.setattr(restore, "is_listening", lambda port: port == 2379)
+    monkeypatch.setattr(restore, "is_listening", lambda _host, port: port == 2379)
     with pytest.raises(FabricError, match="still listening: etcd on port 2379"):
         restore.restore(options(host, "aside"))
     assert (host / "etcd/member/wal").exists()
