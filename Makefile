@@ -45,7 +45,7 @@ verify: setup ## The proof alone, from inside pods
 ##@ Tests
 
 .PHONY: test
-test: setup ## Everything but e2e-long and e2e-rdma; ends with `N passed, N failed, N skipped`
+test: setup ## Everything but the long suites; ends with `N passed, N failed, N skipped`
 	@hack/run_tests.py all
 
 .PHONY: test-fast
@@ -77,8 +77,8 @@ molecule: setup ## check, converge, idempotence and verify on fresh hosts
 	@hack/run_tests.py molecule-default molecule-roles soft-roce
 
 .PHONY: e2e
-e2e: setup ## Whole runs: finished clusters, rails, jobs, bad input; sizes, upgrades, killed runs, three control planes; rdma
-	@hack/run_tests.py e2e e2e-long e2e-rdma
+e2e: setup ## Whole runs, for hours: every fault, day 2, three control planes, RDMA
+	@hack/run_tests.py e2e long
 
 .PHONY: rdma
 rdma: setup ## Bare hosts to RDMA between pods, jobs over RoCE, and faults, on two virtual machines with Soft-RoCE

@@ -2,8 +2,9 @@
 """Run test suites, two at a time, and end with a line `N passed, N failed, N skipped`.
 
 Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on testbeds of their
-own, when nothing else runs: a control plane without a core to itself misses its deadlines. Full logs and JUnit reports
-are kept in .cache/logs; a failing suite shows the end of its log.
+own, when nothing else runs: a control plane without a core to itself misses its deadlines. Only the long ones that wait
+more than they compute run beside each other. Full logs and JUnit reports are kept in .cache/logs; a failing suite shows
+the end of its log.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Suite:
     cluster: str = ""  # TESTBED_ID, for a suite that has a cluster
     after: str = ""  # a suite that must have passed
     minutes: int = 20
+    patient: bool = False  # has a cluster, and may run beside another one that is patient
 
 
 SUITES = [
@@ -50,7 +52,11 @@ SUITES = [
     Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),
     Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
-    Suite("e2e-long", "hack/pytest.sh 3.11 {junit} tests/e2e/long", "long", "3", "testbed", 150),
+    Suite(
+        "e2e-control-planes", "hack/pytest.sh 3.11 {junit} tests/e2e/control_planes", "long", "5", "testbed", 150, True
+    ),
+    Suite("e2e-lifecycle", "hack/pytest.sh 3.11 {junit} tests/e2e/lifecycle", "long", "6", "testbed", 150, True),
+    Suite("e2e-fabric", "hack/pytest.sh 3.11 {junit} tests/e2e/fabric", "long", "3", "testbed", 150, True),
     Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed", 120),
     Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     # With playbooks and roles, which run for minutes. Other Pythons matter to plugins.
@@ -208,9 +214,9 @@ class Queue:
         self.changed = threading.Condition()
 
     def next(self) -> Suite | None:
-        first = self.waiting[0]
-        alone = first.cluster or any(run.suite.cluster for run in self.running.values())
-        return None if alone and self.running else first
+        first, others = self.waiting[0], [run.suite for run in self.running.values()]
+        together = all(suite.patient for suite in (first, *others)) or not any(s.cluster for s in (first, *others))
+        return first if together or not others else None
 
     def take(self) -> Run | None:
         with self.changed:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import re
@@ -61,7 +62,7 @@ def test_a_suite_brings_what_it_comes_after(run_tests):
 
 def test_every_suite_is_in_make_test_or_is_a_long_one(run_tests):
     left_out = {suite.name for suite in run_tests.SUITES} - {suite.name for suite in run_tests.chosen(["all"])}
-    assert left_out == {"e2e-long", "e2e-rdma"}
+    assert left_out == {suite.name for suite in run_tests.SUITES if suite.group == "long"}
 
 
 def test_suites_and_targets_name_what_is_there(run_tests):
@@ -131,3 +132,28 @@ def test_packages_that_could_not_be_installed_are_installed_the_next_time(tmp_pa
         assert done.returncode != 0
         assert "then" not in done.stdout
         assert "setup: Python packages" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "starts"),
+    [
+        ([], "e2e", True),
+        (["mypy"], "ruff", True),
+        (["mypy"], "e2e", False),
+        (["e2e"], "e2e-fabric", False),
+        (["e2e-control-planes"], "e2e-lifecycle", True),
+        (["e2e-fabric"], "e2e-rdma", False),
+    ],
+)
+def test_what_runs_beside_what(run_tests, monkeypatch, running, waiting, starts):
+    """A suite with a cluster has the machine for itself, unless both are among those that can wait."""
+    suites = {suite.name: suite for suite in run_tests.SUITES}
+    monkeypatch.setattr(run_tests, "Run", lambda suite: argparse.Namespace(suite=suite))
+    queue = run_tests.Queue([suites[waiting]])
+    queue.running = {name: run_tests.Run(suites[name]) for name in running}
+    assert (queue.next() is not None) == starts
+
+
+def test_testbeds_that_run_together_are_not_the_same(run_tests):
+    numbers = [suite.cluster for suite in run_tests.SUITES if suite.patient]
+    assert sorted(set(numbers)) == sorted(numbers)
