@@ -56,12 +56,18 @@ class Cluster(Answers):
     def kubeadm(self, args: Data) -> Data:
         if self.host in self.state["broken"]:
             return {"failed": True, "msg": "kubeadm upgrade node failed"}
-        return {"changed": True}
+        return {"changed": True, "unreachable": self.host in self.state["lost"]}
 
     def systemd_units(self, args: Data) -> Data:
+        if self.host in self.state["lost"]:
+            return {"unreachable": True}
         if args["units"][-1].get("restart") == "always" and not self.check:
             self.state["nodes"][self.host]["version"] = "1.36.3"
         return {"stale": [], "changed": True}
+
+    def kube_wait(self, args: Data) -> Data:
+        old = [name for name in args.get("nodes") or () if self.state["nodes"][name]["version"] != "1.36.3"]
+        return {"failed": True, "msg": f"node {old[0]} is not Ready with the release"} if old else {}
 
     def node_drain(self, args: Data) -> Data:
         drained, name = args.get("state") != "uncordoned", args["name"]
@@ -91,7 +97,7 @@ class Cluster(Answers):
 
 def upgrade(folder: Path, *options: str, state: t.Optional[Data] = None, **given: t.Any) -> Outcome:
     nodes = {name: {"version": OLD, "marked": False} for name in NAMES}
-    state = {"nodes": nodes, "broken": [], "blocked": [], "worse": [], **(state or {})}
+    state = {"nodes": nodes, "broken": [], "lost": [], "blocked": [], "worse": [], **(state or {})}
     variables: Data = {
         "fabric_artifacts_dir": str(folder / "artifacts"),
         "fabric_kubernetes_version": NEW,
@@ -169,6 +175,15 @@ def test_a_batch_of_which_one_fails(tmp_path: Path) -> None:
     assert [step for step in steps(result) if step.startswith("prove")][1:] == ["prove cp1", "prove cp2", "prove w2"]
     assert "kubeadm upgrade node failed" in result.text
     assert "w3 was not upgraded: w1 failed before it" in " ".join(result.text.split())
+
+
+def test_a_host_that_is_lost_on_the_way_is_uncordoned(tmp_path: Path) -> None:
+    """It answers no SSH any more, so nothing more can be done on it; the API can still be asked."""
+    result = upgrade(tmp_path, state={"lost": ["w1"]})
+    assert result.code != 0
+    assert versions(result) == {"cp1": NEW, "cp2": NEW, "w1": OLD, "w2": OLD, "w3": OLD}
+    assert steps(result)[-3:] == one("w1")[:3]
+    assert "node w1 is not Ready with the release" in result.text
 
 
 def test_a_control_plane_that_fails_spares_the_rest(tmp_path: Path) -> None:
