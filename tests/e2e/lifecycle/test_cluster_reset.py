@@ -18,9 +18,9 @@ set -e
 iptables -N SITE-ACCESS
 iptables -A SITE-ACCESS -p tcp --dport 4242 -j ACCEPT
 iptables -I INPUT -m comment --comment "site, not KUBE-FORWARD" -j SITE-ACCESS
-iptables -t nat -A POSTROUTING -s 192.0.2.0/24 -j MASQUERADE
+iptables -t nat -A POSTROUTING -s 198.51.100.0/24 -j MASQUERADE
 ip link add br-site type bridge
-ip address add 192.0.2.1/24 dev br-site
+ip address add 198.51.100.1/24 dev br-site
 mkdir -p /etc/site /srv/data
 echo own >/etc/site/site.conf
 echo own >/srv/data/results
@@ -28,9 +28,9 @@ echo net.ipv4.tcp_keepalive_time=600 >/etc/sysctl.d/50-site.conf
 echo own >/etc/kubernetes/site-policy.yaml
 """
 SHOW = """
-iptables-save | grep -E 'SITE-|192.0.2.0'
+iptables-save | grep -E 'SITE-|198.51.100.0'
 ip -o link show br-site | grep -o 'br-site:'
-ip -o address show br-site | grep -o '192.0.2.1/24'
+ip -o address show br-site | grep -o '198.51.100.1/24'
 sha256sum /etc/site/site.conf /srv/data/results /etc/sysctl.d/50-site.conf /etc/kubernetes/site-policy.yaml
 ip -o link show eth1 | grep -o 'mtu [0-9]*'
 """
@@ -38,7 +38,7 @@ UNMAKE = """
 iptables -D INPUT -m comment --comment "site, not KUBE-FORWARD" -j SITE-ACCESS
 iptables -F SITE-ACCESS
 iptables -X SITE-ACCESS
-iptables -t nat -D POSTROUTING -s 192.0.2.0/24 -j MASQUERADE
+iptables -t nat -D POSTROUTING -s 198.51.100.0/24 -j MASQUERADE
 ip link delete br-site
 rm -rf /etc/site /srv/data /etc/sysctl.d/50-site.conf /etc/kubernetes/site-policy.yaml
 """
