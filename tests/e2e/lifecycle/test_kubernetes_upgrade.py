@@ -177,6 +177,7 @@ def fabric_before(loaded: Bed) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.fault("an upgrade skips a minor release, or goes back")
 def test_site_sends_to_the_upgrade(loaded: Bed, fabric_before: Any) -> None:
     refused = loaded.play("site", **WANTED)
     assert refused.code != 0

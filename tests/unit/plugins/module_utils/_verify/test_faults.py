@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
@@ -53,11 +54,12 @@ def marked() -> t.Iterator[str]:
 
 
 class Fault(t.NamedTuple):
-    """What is changed: in the observations of hosts, in the site's settings, in what the probe saw."""
+    """What is changed: in what hosts say, in the site's settings, in what the probe saw, in nodes before an upgrade."""
 
     hosts: t.Mapping[str, t.Any] = {}
     settings: t.Mapping[str, t.Any] = {}
     probe: t.Mapping[str, t.Any] = {}
+    nodes: t.Mapping[str, t.Any] = {}
 
 
 def status(message: str) -> Facts:
@@ -217,6 +219,12 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "certificates of the cluster are about to end": Fault(hosts={"cp1/host/certificates": [sites.certificate(29)]}),
     "certificates of the cluster have expired": Fault(hosts={"cp1/host/certificates": [sites.certificate(-1)]}),
+    "an upgrade skips a minor release, or goes back": Fault(
+        hosts={"cp1/host/cluster": sites.running(version="1.34.9")}
+    ),
+    "a node of the cluster that is upgraded is not in the inventory": Fault(nodes={"w9/name": "w9"}),
+    "a node is not Ready before an upgrade": Fault(nodes={"w1/ready": False}),
+    "a kubelet is too old for the release of an upgrade": Fault(nodes={"w1/version": "1.32.9"}),
 }
 
 
@@ -228,7 +236,18 @@ def planned_site(fault: Fault) -> Facts:
 
 
 def found_by_plan(fault: Fault) -> t.Set[str]:
-    return {finding["check"] for finding in planned_site(fault)["findings"]}
+    """By the plan of the site, and by that of its upgrade."""
+    hosts = sites.finished()
+    names = {name: hosts[name]["host"]["hostname"].lower() for name in hosts}
+    nodes = {name: {"name": names[name], "ready": True, "version": "1.35.4", "own_labels": []} for name in hosts}
+    for path, value in fault.hosts.items():
+        fabrics.put(hosts, path, value)
+    for path, value in fault.nodes.items():
+        nodes.setdefault(path.partition("/")[0], dict(nodes["w1"]))
+        fabrics.put(nodes, path, value)
+    version = hosts["cp1"]["host"]["cluster"]["version"]
+    upgrade = plan_upgrade(hosts, {"version": version, "nodes": list(nodes.values())}, "1.36.3", [])
+    return {finding["check"] for finding in [*planned_site(fault)["findings"], *upgrade["findings"]]}
 
 
 def found_by_verify(fault: Fault) -> t.Set[str]:
