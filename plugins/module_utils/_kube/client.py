@@ -205,7 +205,17 @@ def is_transient(error: t.Any) -> bool:
     return error.status in BUSY or (error.status == 500 and "etcdserver" in message)
 
 
-def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Answer:
+def is_starting(error: t.Any) -> bool:
+    """Transient, or what a server says that has not read its roles yet: it forbids what everybody may read."""
+    return is_transient(error) or error.status == 403
+
+
+def persist(
+    send: t.Callable[[], Answer],
+    where: str,
+    pause: float = 1.0,
+    passes: t.Callable[[t.Any], bool] = is_transient,
+) -> Answer:
     """The answer to a request; a server that does not answer for PATIENCE seconds is an error.
 
     One whose certificate has expired does not get another by itself: nobody waits for that.
@@ -215,10 +225,11 @@ def persist(send: t.Callable[[], Answer], where: str, pause: float = 1.0) -> Ans
         try:
             return send()
         except (ApiError, TransportError) as error:
-            if not is_transient(error):
-                raise
             expired = EXPIRED in str(error)
-            if expired or time.monotonic() - start > PATIENCE:
+            is_over = expired or time.monotonic() - start > PATIENCE
+            if not passes(error) or (is_over and not is_transient(error)):
+                raise
+            if is_over:
                 raise FabricError(
                     "The Kubernetes API stopped answering.",
                     where,
@@ -257,7 +268,7 @@ def connect(module: AnsibleModule) -> Cluster:
 
     try:
         # In check mode a cluster may be missing: nothing to wait for.
-        return log_in() if module.check_mode else persist(log_in, where)
+        return log_in() if module.check_mode else persist(log_in, where, passes=is_starting)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
             module.warn(f"No cluster answers yet ({where}): check mode takes everything as missing.")

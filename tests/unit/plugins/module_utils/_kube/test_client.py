@@ -125,6 +125,28 @@ def test_no_cluster():
         client.connect(Module(check_mode=False))
 
 
+@pytest.mark.parametrize("patience", [60, -1])
+def test_a_server_that_starts_forbids_everything_for_a_moment(monkeypatch, patience):
+    """Its version is for everybody, but it has not read the roles that say so."""
+    answers = [refused(403), {}]
+
+    def request(*unused, **options):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(client.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(client, "get_api_client", lambda **unused: types.SimpleNamespace(client=starting))
+    monkeypatch.setattr(client, "PATIENCE", patience)
+    starting = types.SimpleNamespace(request=request)
+    if patience > 0:
+        assert client.connect(Module(check_mode=False)).present
+    else:
+        with pytest.raises(FabricError, match="does not answer"):
+            client.connect(Module(check_mode=False))
+
+
 @pytest.mark.parametrize(
     ("status", "step"), [(401, "Fetch a new kubeconfig"), (403, "Give this user the right"), (422, "Correct the value")]
 )
