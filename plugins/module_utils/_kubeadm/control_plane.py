@@ -93,7 +93,9 @@ def lost_lines(before: str, after: str, own: t.Iterable[str]) -> t.List[str]:
 
 def own_marks(component: Component) -> t.List[str]:
     """What lines of ours have in them. An argument of kubeadm's may give way to one of the table."""
-    return [*(f"--{name}=" for name in own_values(component)), paths.HARDENING, AUDIT_LOGS, "hardening", "audit-logs"]
+    arguments = [f"--{name}=" for name in own_values(component)]
+    # The threshold follows from the time-out that kubeadm had when it made the manifest.
+    return [*arguments, paths.HARDENING, AUDIT_LOGS, "hardening", "audit-logs", "failureThreshold:"]
 
 
 def read_config_map(module: AnsibleModule) -> ConfigMap:
