@@ -51,6 +51,8 @@ def decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
         plan = {key: value for key, value in json.loads(text).items() if key not in ("certificates", "findings")}
     except (AttributeError, ValueError):
         return None
+    if plan.get("hardening"):
+        plan["hardening"] = {key: value for key, value in plan["hardening"].items() if key != "due"}
     if "cluster" in plan:
         plan["cluster"] = {key: value for key, value in plan["cluster"].items() if key != "running"}
     return plan

@@ -117,6 +117,11 @@ options:
     description: Days before the end of a certificate of the cluster from which on the plan warns of it.
     type: int
     default: 30
+  hardening:
+    description: How the control plane is hardened, V(none), V(baseline) or V(cis).
+    type: str
+    choices: [none, baseline, cis]
+    default: baseline
   control_plane_vip:
     description: Virtual address that keepalived keeps on one of the control planes, and that is the endpoint then.
     type: str
@@ -218,6 +223,11 @@ plan:
       description:
         - V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
         - V(virtual_address) has the V(address), V(router_id) and V(members) of keepalived, null without one.
+      type: dict
+    hardening:
+      description:
+        - The V(level) of O(hardening), its V(settings) for the control plane, and V(due), the control planes that do
+          not run as planned with what changes there. Null where Kubernetes is managed elsewhere.
       type: dict
     hosts:
       description:

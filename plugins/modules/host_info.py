@@ -184,6 +184,12 @@ host:
         - V(gateways) are those of the host's routes. V(foreign_keepalived) is whether the host has a configuration of
           keepalived that the role P(ipu.fabric.kubernetes#role) has not written.
       type: dict
+    control_plane:
+      description:
+        - How a control plane runs, null on other hosts. V(arguments) are those of its static pods by name.
+        - V(open_files) can be read or changed by others than root and should not. V(super_admin) is whether the host
+          has a super-admin.conf.
+      type: dict
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list

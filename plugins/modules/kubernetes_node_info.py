@@ -79,6 +79,9 @@ node:
       description: Images that kubeadm lists for the version; empty when kubeadm is not installed.
       type: list
       elements: str
+    unsettled:
+      description: Whether a change of this control plane was interrupted. M(ipu.fabric.control_plane) ends it.
+      type: bool
     kubeconfig_sha256:
       description: Digest of the administrator's kubeconfig; empty when there is none.
       type: str
@@ -117,6 +120,7 @@ node:
     kubelet: 1.35.4
     containerd: 2.2.1
     images: ["registry.k8s.io/pause:3.10.1"]
+    unsettled: false
     kubeconfig_sha256: ""
     membership: member
     seen: ""

@@ -21,7 +21,9 @@ HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubea
 # Modules that roles call on the hosts of the inventory; all others run where the API is.
 HOST_MODULES = (
     "apt_packages",
+    "control_plane",
     "control_plane_backup",
+    "control_plane_info",
     "control_plane_restore",
     "etcd_member",
     "etcd_snapshot",
@@ -35,6 +37,7 @@ HOST_MODULES = (
     "port_probe",
     "rdma_host",
     "rdma_info",
+    "secrets_encryption",
     "systemd_units",
     "unowned_files",
     "vipu_info",

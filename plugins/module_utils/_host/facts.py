@@ -19,6 +19,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_control_plane
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import read_vip
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
@@ -250,6 +251,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "cluster": read_cluster(root),
         "certificates": read_certificates(root),
         "vip": read_vip(questions.vip, root=root),
+        "control_plane": read_control_plane(root),
         "other_kubernetes": sorted(
             name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
         ),

@@ -42,6 +42,13 @@ class Error(t.TypedDict, total=False):
     message: str
 
 
+class KeyValue(t.TypedDict, total=False):
+    """A key and its value, both in base64."""
+
+    key: str
+    value: str
+
+
 class Answer(t.TypedDict, total=False):
     """The parts of answers that are read."""
 
@@ -50,6 +57,8 @@ class Answer(t.TypedDict, total=False):
     dbSize: str
     members: t.List[Member]
     blob: str  # base64
+    kvs: t.List[KeyValue]
+    more: bool  # there are more keys than the limit
     error: Error
     result: Answer
 
@@ -82,7 +91,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 @contextlib.contextmanager
-def post(path: str, body: t.Mapping[str, bool]) -> t.Iterator[http.client.HTTPResponse]:
+def post(path: str, body: t.Mapping[str, t.Union[bool, int, str]]) -> t.Iterator[http.client.HTTPResponse]:
     """The answer to a request, to read while the block lasts. Every failure in the block is said in the same way."""
     try:
         context = tls_context()
@@ -99,7 +108,7 @@ def post(path: str, body: t.Mapping[str, bool]) -> t.Iterator[http.client.HTTPRe
         raise failed(f"{path}: {error or type(error).__name__}") from error
 
 
-def ask(path: str, body: t.Optional[t.Mapping[str, bool]] = None) -> Answer:
+def ask(path: str, body: t.Optional[t.Mapping[str, t.Union[bool, int, str]]] = None) -> Answer:
     with post(path, body or {}) as response:
         answer: Answer = json.loads(response.read())
         return answer

@@ -78,7 +78,16 @@ UNOWNED = (
     "/var/lib/cni/networks/k8s-pod-network",
     "/var/log/nv-ipam-cni.log",
 )
-STATE = ("/var/lib/calico", "/var/log/calico", "/var/log/containers", "/var/log/pods", "/run/calico", "/run/flannel")
+STATE = (
+    "/var/lib/calico",
+    "/var/log/calico",
+    "/var/log/containers",
+    "/var/log/pods",
+    "/run/calico",
+    "/run/flannel",
+    paths.HARDENING,  # with the keys of Secrets
+    paths.EARLIER,
+)
 # As the roles kubernetes, memlock and rdma_host write them.
 CRICTL = ("/etc/crictl.yaml", f"runtime-endpoint: unix://{SOCKET}\n")
 OUR_FILES = (

@@ -40,6 +40,7 @@ class NodeInfo(Membership):
     kubelet: str  # version; empty when it is not installed
     containerd: str  # version; empty when it is not installed
     images: t.List[str]  # that kubeadm lists for the version
+    unsettled: bool  # a change of its control plane was interrupted
     kubeconfig_sha256: str  # of the administrator's kubeconfig; empty when there is none
 
 
@@ -82,6 +83,7 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
         "kubelet": installed_version("kubelet"),
         "containerd": installed_version("containerd"),
         "images": output_of(*listing).split(),
+        "unsettled": os.path.exists(paths.EARLIER),
         "kubeconfig_sha256": file_digest(paths.ADMIN),
         **inspect_host(module, name, params["control_plane"], unfinished),
     }

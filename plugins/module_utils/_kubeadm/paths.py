@@ -25,3 +25,11 @@ RESTORING = "/var/lib/ipu-fabric/restore-unfinished"
 LOCK = "/run/ipu-fabric/kubeadm.lock"
 # Configuration for kubeadm, while it runs. It may carry a token.
 CONFIG = "/run/ipu-fabric/kubeadm.yaml"
+# Files that arguments of the API server name; it has the directory, so that a file can be replaced in one step.
+HARDENING = f"{KUBERNETES}/hardening"
+# Keys of Secrets in etcd. Secret.
+ENCRYPTION = f"{HARDENING}/encryption.yaml"
+# Manifests and files as they were before a change, while it is not known whether the control plane lives with it.
+EARLIER = "/var/lib/ipu-fabric/control-plane-earlier"
+# Where kubeadm renders manifests before they are put in place.
+RENDERED = "/run/ipu-fabric/manifests"

@@ -150,8 +150,17 @@ class VipFacts(t.TypedDict):
     foreign_keepalived: bool  # there is a configuration of keepalived that this collection has not written
 
 
+class ControlPlaneFacts(t.TypedDict):
+    """How a control plane runs."""
+
+    arguments: t.Dict[str, t.Dict[str, str]]  # by static pod, without dashes
+    open_files: t.List[str]  # that others than root can read or change, and should not
+    super_admin: bool  # there is a super-admin.conf
+
+
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
+    control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
 
 
 class HostFacts(_HostOptional):

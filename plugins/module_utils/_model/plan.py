@@ -269,12 +269,39 @@ class HostCertificates(t.TypedDict):
     expired: t.List[str]
 
 
+class HardeningSetting(t.TypedDict):
+    """A setting of the control plane that follows from fabric_hardening."""
+
+    name: str
+    component: str  # static pod
+    arguments: t.Dict[str, str]  # without dashes
+    checks: str  # of the CIS benchmark for Kubernetes 1.12; empty: none
+
+
+class HardeningChange(t.TypedDict):
+    """A control plane that does not run as planned."""
+
+    host: str  # inventory name
+    changes: t.List[str]  # arguments by static pod, and files
+    kept: t.List[str]  # settings that the site has made in its own way, with what it has
+
+
+class Hardening(t.TypedDict):
+    """How the control plane is hardened."""
+
+    level: str  # none, baseline or cis
+    settings: t.List[HardeningSetting]  # of a control plane where nothing is set by the site
+    super_admin: bool  # whether super-admin.conf stays
+    due: t.List[HardeningChange]  # when the plan was made; empty where there is no cluster yet
+
+
 class Plan(t.TypedDict):
     """The whole plan."""
 
     schema: int  # version of this structure
     releases: Releases
     cluster: Cluster
+    hardening: t.Optional[Hardening]  # null where Kubernetes is managed elsewhere
     hosts: t.Dict[str, PlannedHost]  # by inventory name
     vipu: Vipu
     networks: t.List[PlannedNetwork]

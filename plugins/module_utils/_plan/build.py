@@ -21,6 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
     check_certificates,
     describe_certificates,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
     NetworkLinks,
@@ -74,6 +75,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
     joined = running.facts["endpoint"] if running else ""
+    hardening = plan_hardening(settings, hosts, kubernetes)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes), findings)
     check_host_ports(hosts, findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
@@ -105,6 +107,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
         "schema": SCHEMA,
         "releases": releases,
         "cluster": cluster.describe_cluster(settings, hosts, endpoint, virtual, describe_running(running)),
+        "hardening": hardening,
         "hosts": _planned_hosts(hosts, chosen),
         "vipu": vipu,
         "networks": networks,

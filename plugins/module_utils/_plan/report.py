@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Finding,
+    Hardening,
     Plan,
     PlannedHost,
     PlannedLink,
@@ -76,6 +77,8 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     if cluster["running"]:
         networks = " and ".join(cluster["running"]["pod_networks"]) or "no pod network"
         lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}"))
+    if plan["hardening"]:
+        lines += _hardening_facts(plan["hardening"])
     for controller in plan["vipu"]["controllers"]:
         at = f"{controller['address']}:{controller['port']} ({controller['label']})"
         lines.append(
@@ -86,6 +89,17 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         )
     for network in plan["networks"]:
         lines += _network_facts(network, plan["hosts"])
+    return lines
+
+
+def _hardening_facts(hardening: Hardening) -> t.List[t.Tuple[str, str]]:
+    names = list(dict.fromkeys(setting["name"] for setting in hardening["settings"]))
+    lines = [("Hardening", f"{hardening['level']}{': ' if names else ''}{', '.join(names)}")]
+    for each in hardening["due"]:
+        if each["changes"]:
+            lines.append(("", f"changes on {each['host']}: {'; '.join(each['changes'])}"))
+        if each["kept"]:
+            lines.append(("", f"stays on {each['host']}, set by the site: {'; '.join(each['kept'])}"))
     return lines
 
 

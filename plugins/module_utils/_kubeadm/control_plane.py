@@ -1,0 +1,282 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of a control plane that runs: manifests as kubeadm renders them, files that they name, modes.
+
+kubeadm renders the manifests by a dry run into a directory of its own; they are compared before they are put in place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_arguments, too_open
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
+    AUDIT_LOGS,
+    STATIC_POD,
+    ClusterConfiguration,
+    Component,
+    HardenedFile,
+    differences,
+    own_values,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.live_change import (
+    API_SERVER,
+    LiveChange,
+    kept,
+    manifest,
+    newer_files,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Document, Kubeadm, config_file
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+SUPER_ADMIN = f"{paths.KUBERNETES}/super-admin.conf"
+CA_KEY = f"{paths.KUBERNETES}/pki/ca.key"
+CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+SECONDS = 60
+DRY_RUN = "KUBEADM_INIT_DRYRUN_DIR"
+
+
+class ConfigMapMetadata(t.TypedDict, total=False):
+    """Which version of it."""
+
+    resourceVersion: str
+
+
+class ConfigMap(t.TypedDict, total=False):
+    """The parts of kubeadm-config that are read."""
+
+    metadata: ConfigMapMetadata
+    data: t.Dict[str, str]
+
+
+class State(t.TypedDict):
+    """What is compared before and after."""
+
+    arguments: t.Dict[str, t.Dict[str, str]]  # of the table, by static pod
+    files: t.Dict[str, str]  # content by path
+    open_files: t.List[str]
+    super_admin: bool
+    restart: t.List[str]  # static pods that run since before their files were written
+
+
+def cluster_document(documents: t.Sequence[Document]) -> ClusterConfiguration:
+    for document in documents:
+        if document.get("kind") == "ClusterConfiguration":
+            return t.cast("ClusterConfiguration", document)
+    raise FabricError("There is no ClusterConfiguration to apply.", "documents", "none", "Give one.")
+
+
+def lost_lines(before: str, after: str, own: t.Iterable[str]) -> t.List[str]:
+    """Lines of a manifest that the rendered one would lose, but for those with something of ours in them."""
+    kept_lines = {line.strip() for line in after.splitlines()}
+    marks = list(own)
+    return [
+        line.strip()
+        for line in before.splitlines()
+        if line.strip() and line.strip() not in kept_lines and not any(mark in line for mark in marks)
+    ]
+
+
+def own_marks(component: Component) -> t.List[str]:
+    """What lines of ours have in them. An argument of kubeadm's may give way to one of the table."""
+    arguments = [f"--{name}=" for name in own_values(component)]
+    # The threshold follows from the time-out that kubeadm had when it made the manifest.
+    return [*arguments, paths.HARDENING, AUDIT_LOGS, "hardening", "audit-logs", "failureThreshold:"]
+
+
+def read_config_map(module: AnsibleModule) -> ConfigMap:
+    """kubeadm's configuration of the cluster, as this control plane's administrator reads it."""
+    argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "30s", "get", "--raw", CONFIG_MAP]
+    done = run_program(argv, SECONDS)
+    if done.rc != 0:
+        raise FabricError(
+            "kubeadm's configuration of the cluster can't be read.",
+            f"{host_name()}: ConfigMap kube-system/kubeadm-config",
+            done.err.strip() or f"no end within {SECONDS} s",
+            "Start the API server, or put the ConfigMap back: kubeadm init phase upload-config kubeadm.",
+        )
+    found: ConfigMap = json.loads(done.out)
+    return found
+
+
+def read_info(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.control_plane_info)."""
+    data = read_config_map(module).get("data", {})
+    return {"changed": False, "configuration": data.get("ClusterConfiguration", "")}
+
+
+class ControlPlane:
+    """The settings of one control plane."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.documents: t.List[Document] = module.params["documents"]
+        self.files: t.List[HardenedFile] = module.params["files"]
+
+    def wanted_files(self) -> Files:
+        return {file["path"]: {"content": file["content"], "mode": "0600"} for file in self.files}
+
+    def write_files(self) -> t.Dict[str, object]:
+        """Only files, of a host that becomes a control plane: kubeadm does the rest."""
+        wanted = self.wanted_files()
+        before = {path: read_file(path) for path in wanted}
+        if before != wanted and not self.module.check_mode:
+            os.makedirs(paths.HARDENING, mode=0o700, exist_ok=True)
+            for path, file in wanted.items():
+                if file is not None and before[path] != file:
+                    write_file(self.module, path, file["content"], file["mode"])
+        return outcome(before, wanted)
+
+    def upload(self) -> t.Dict[str, object]:
+        """kubeadm's configuration, from which control planes join and are upgraded."""
+        found = read_config_map(self.module)
+        before = found.get("data", {}).get("ClusterConfiguration", "")
+        text: str = self.module.params["configuration"]
+        if before != text and not self.module.check_mode:
+            version = found.get("metadata", {}).get("resourceVersion", "")
+            patch = json.dumps({"metadata": {"resourceVersion": version}, "data": {"ClusterConfiguration": text}})
+            argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "30s", "--namespace", "kube-system"]
+            done = run_program([*argv, "patch", "configmap", "kubeadm-config", "--type", "merge", "-p", patch], SECONDS)
+            if done.rc != 0:
+                raise FabricError(
+                    "kubeadm's configuration of the cluster can't be written.",
+                    f"{host_name()}: ConfigMap kube-system/kubeadm-config",
+                    done.err.strip() or f"no end within {SECONDS} s",
+                    "Run again: the control planes have their settings already.",
+                )
+        return outcome({"ClusterConfiguration": before}, {"ClusterConfiguration": text})
+
+    def settle(self) -> t.Dict[str, object]:
+        unfinished = kept() is not None
+        action = "nothing"
+        if unfinished and not self.module.check_mode:
+            with hold_lock(self.module.params["lock_timeout"]):
+                action = LiveChange(self.module).settle()
+        return {"changed": unfinished, "action": action}
+
+    def look(self) -> t.Tuple[State, State]:
+        """The control plane as it is, and as it is wanted."""
+        configuration = cluster_document(self.documents)
+        running = read_arguments(paths.ROOT)
+        differing = differences(configuration, running)
+        wanted = self.wanted_files()
+        found = {path: read_file(path) for path in wanted}
+        has_super_admin = os.path.exists(SUPER_ADMIN)
+        before: State = {
+            "arguments": {},
+            "files": {path: file["content"] if file else "" for path, file in found.items()},
+            "open_files": sorted(too_open(paths.ROOT)) if self.module.params["private"] else [],
+            "super_admin": has_super_admin,
+            "restart": [API_SERVER] if newer_files(API_SERVER, wanted) else [],
+        }
+        after: State = {
+            "arguments": {},
+            "files": {path: file["content"] if file else "" for path, file in wanted.items()},
+            "open_files": [],
+            "super_admin": has_super_admin and (self.module.params["super_admin"] or not os.path.exists(CA_KEY)),
+            "restart": [],
+        }
+        for component, names in differing.items():
+            pod = STATIC_POD[component]
+            section = configuration.get(component) or {}
+            extra = {each["name"]: each["value"] for each in section.get("extraArgs") or []}
+            before["arguments"][pod] = {name: running[pod][name] for name in names if name in running.get(pod, {})}
+            after["arguments"][pod] = {name: extra[name] for name in names if name in extra}
+        return before, after
+
+    def apply(self) -> t.Dict[str, object]:
+        if self.module.check_mode:
+            before, after = self.look()
+            return outcome(before, after)
+        with hold_lock(self.module.params["lock_timeout"]) as lock:
+            LiveChange(self.module).settle()
+            before, after = self.look()
+            if before != after:
+                self.carry_out(Kubeadm(self.module, lock), before, after)
+        return outcome(before, after)
+
+    def carry_out(self, kubeadm: Kubeadm, before: State, after: State) -> None:
+        for path, mode in (too_open(paths.ROOT) if self.module.params["private"] else {}).items():
+            os.chmod(path, mode)
+        changed: Files = {
+            path: file for path, file in self.wanted_files().items() if before["files"][path] != after["files"][path]
+        }
+        pods = list(after["arguments"])
+        if pods:
+            changed.update(self.render(kubeadm, pods))
+        if (changed and any(not path.startswith(paths.MANIFESTS) for path in changed)) or before["restart"]:
+            pods = [API_SERVER, *(pod for pod in pods if pod != API_SERVER)]
+        if pods:
+            LiveChange(self.module).apply(changed, pods)
+        if before["super_admin"] and not after["super_admin"]:
+            self.remove_super_admin()
+
+    def render(self, kubeadm: Kubeadm, pods: t.Sequence[str]) -> Files:
+        """Manifests of kubeadm for its new configuration."""
+        shutil.rmtree(paths.RENDERED, ignore_errors=True)
+        os.makedirs(paths.RENDERED, mode=0o700)
+        os.environ[DRY_RUN] = paths.RENDERED
+        next_step = "Nothing was changed. Correct the configuration that it names, or see kubernetes_cluster_config."
+        try:
+            with config_file(self.documents) as config:
+                arguments = ("init", "phase", "control-plane", "all", "--dry-run", f"--config={config}")
+                kubeadm.run(*arguments, next_step=next_step)
+            texts = {pod: read_text(os.path.join(paths.RENDERED, f"{pod}.yaml")) for pod in pods}
+        finally:
+            del os.environ[DRY_RUN]
+            shutil.rmtree(paths.RENDERED, ignore_errors=True)
+        names: t.Dict[str, Component] = {pod: component for component, pod in STATIC_POD.items()}
+        files: Files = {}
+        for pod, text in texts.items():
+            lost = lost_lines(read_text(manifest(pod)), text, own_marks(names[pod]))
+            if lost or not text:
+                raise FabricError(
+                    "The manifest of a static pod has something that kubeadm's configuration does not know of.",
+                    f"{host_name()}: {manifest(pod)}",
+                    "; ".join(lost[:10]) or "kubeadm has rendered none",
+                    "Put it into the ConfigMap kube-system/kubeadm-config (extraArgs, extraVolumes, extraEnvs), as an"
+                    " upgrade would lose it too, or set fabric_hardening to none. Nothing was changed.",
+                )
+            files[manifest(pod)] = {"content": text, "mode": format(self.mode_of(manifest(pod)), "04o")}
+        return files
+
+    def mode_of(self, path: str) -> int:
+        return stat.S_IMODE(os.stat(path).st_mode) & 0o600
+
+    def remove_super_admin(self) -> None:
+        """It bypasses RBAC. kubeadm makes it again from the CA's key: kubeadm init phase kubeconfig super-admin."""
+        if not kubectl(self.module, "auth", "can-i", "*", "*", "--all-namespaces"):
+            raise FabricError(
+                "super-admin.conf stays, since admin.conf does not work as administrator.",
+                f"{host_name()}: {paths.ADMIN}",
+                "kubectl auth can-i '*' '*' does not say yes",
+                "Give the group kubeadm:cluster-admins its ClusterRoleBinding back, with"
+                f" kubectl --kubeconfig {SUPER_ADMIN}. Then run again.",
+            )
+        os.remove(SUPER_ADMIN)
+
+
+def run(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.control_plane)."""
+    control_plane = ControlPlane(module)
+    bodies = {
+        "files": control_plane.write_files,
+        "present": control_plane.apply,
+        "settled": control_plane.settle,
+        "uploaded": control_plane.upload,
+    }
+    return bodies[module.params["state"]]()

@@ -1,0 +1,296 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Encryption of Secrets in etcd: the file with its keys, and the order in which keys come and go.
+
+All control planes have the same keys. One is written with only when all can read with it, and it goes only when etcd
+has nothing any more that was written with it. How far that is follows from the files and from etcd: a run that was
+killed is taken up by the next one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import etcd_api, paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.live_change import (
+    API_SERVER,
+    LiveChange,
+    newer_files,
+    put,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+IDENTITY = "identity"  # the provider that does not encrypt, but reads what is not encrypted
+PREFIX = "key"
+KEY_BYTES = 32  # of secretbox
+REGISTRY = "/registry/secrets/"
+PAGE = 200  # Secrets at a time
+TRIES = 5  # Secrets that change meanwhile are written again
+FLAG = "encryption-provider-config"
+MODE = "0600"
+HEAD = """\
+# Keys of Secrets in etcd, the same on all control planes. ipu.fabric.rotate_encryption_key changes them.
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+  - resources:
+      - secrets
+    providers:
+"""
+KEY = """\
+      - secretbox:
+          keys:
+            - name: {name}
+              secret: {secret}
+"""
+PLAIN = "      - identity: {}\n"
+
+Order = t.List[str]  # names of keys and `identity`; the first one writes, all read
+Keys = t.Dict[str, str]  # name -> secret in base64
+
+
+class Steps(t.TypedDict):
+    """Orders that every control plane passes, in this turn. Between the two lists all Secrets are written again."""
+
+    before: t.List[Order]
+    after: t.List[Order]
+    new: str  # name of the key that writes at the end; empty: nothing is encrypted
+
+
+def render(order: t.Sequence[str], keys: t.Mapping[str, str]) -> str:
+    """An EncryptionConfiguration. Secret."""
+    parts = [PLAIN if name == IDENTITY else KEY.format(name=name, secret=keys[name]) for name in order]
+    return HEAD + "".join(parts)
+
+
+def parse(text: str) -> t.Tuple[Order, Keys]:
+    """Order and keys of a file of ours. Secret."""
+    order: Order = []
+    keys: Keys = {}
+    for name, secret, plain in re.findall(r"- name: (\S+)\n\s+secret: (\S+)|(- identity: \{\})", text):
+        order.append(IDENTITY if plain else name)
+        if not plain:
+            keys[name] = secret
+    return order, keys
+
+
+def digest(secret: str) -> str:
+    """What tells two keys apart, and tells nothing of them."""
+    return hashlib.sha256(secret.encode()).hexdigest()[:16]
+
+
+def number(name: str) -> int:
+    found = re.fullmatch(rf"{PREFIX}(\d+)", name)
+    return int(found.group(1)) if found else 0
+
+
+def unique(names: t.Iterable[str]) -> Order:
+    return list(dict.fromkeys(names))
+
+
+def plan_steps(orders: t.Mapping[str, Order], wanted: bool, rotate: bool) -> Steps:
+    """How the control planes get to one key. Names are numbered: the highest is the newest.
+
+    orders: of each control plane, empty without a file. wanted: whether Secrets are to be encrypted.
+    """
+    numbers = sorted({number(name) for order in orders.values() for name in order if number(name)})
+    if not numbers and not wanted:
+        return {"before": [], "after": [], "new": ""}
+    if not numbers:
+        numbers = [1]
+    elif rotate and len(numbers) == 1 and all(order[:1] == [f"{PREFIX}{numbers[0]}"] for order in orders.values()):
+        numbers = [numbers[0], numbers[0] + 1]
+    new, old = f"{PREFIX}{numbers[-1]}", [f"{PREFIX}{each}" for each in numbers[:-1]]
+    if all(order == [new, IDENTITY] for order in orders.values()):
+        return {"before": [], "after": [], "new": new}
+    former = old or [IDENTITY]
+    before = [unique([*former, new, IDENTITY]), unique([new, *old, IDENTITY])]
+    return {"before": before, "after": [[new, IDENTITY]] if old else [], "new": new}
+
+
+def target(current: t.Sequence[str], steps: t.Sequence[Order], step: int) -> Order:
+    """What a control plane has after a step: one that is further on stays there."""
+    passed = [index for index, order in enumerate(steps) if order == list(current)]
+    return list(steps[max([step, *passed])])
+
+
+def check_same(planes: t.Mapping[str, t.Mapping[str, str]]) -> None:
+    """Keys of one name have to be the same everywhere. planes: digest by name, by control plane."""
+    for name in sorted({name for digests in planes.values() for name in digests}):
+        found = {digests[name]: plane for plane, digests in planes.items() if name in digests}
+        if len(found) > 1:
+            raise FabricError(
+                "Control planes have different keys of one name: what one has written the other can't read.",
+                f"{paths.ENCRYPTION} on {', '.join(sorted(found.values()))}",
+                f"two keys {name}",
+                "Find out which one etcd has been written with, and copy that file to the others. Nothing was changed.",
+            )
+
+
+def generate() -> str:
+    return base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def count_stale(values: t.Iterable[str], key: str) -> int:
+    """How many values of etcd were not written with a key. They are in base64, and nothing of them is kept."""
+    prefix = f"k8s:enc:secretbox:v1:{key}:".encode()
+    return sum(not base64.b64decode(value).startswith(prefix) for value in values)
+
+
+def stale_secrets(key: str) -> int:
+    """Secrets in etcd that were not written with a key."""
+    start, stale = REGISTRY, 0
+    while True:
+        end = REGISTRY[:-1] + "0"
+        answer = etcd_api.ask("/v3/kv/range", {"key": encode(start), "range_end": encode(end), "limit": PAGE})
+        found = answer.get("kvs") or []
+        stale += count_stale((each.get("value", "") for each in found), key)
+        if not answer.get("more") or not found:
+            return stale
+        start = base64.b64decode(found[-1]["key"]).decode() + "\0"
+
+
+class Encryption:
+    """The file of this control plane."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+
+    def read(self) -> t.Dict[str, object]:
+        order, keys = parse(read_text(paths.ENCRYPTION))
+        found: t.Dict[str, object] = {
+            "changed": False,
+            "order": order,
+            "digests": {name: digest(secret) for name, secret in keys.items()},
+            "used": self.is_used(),
+        }
+        return {**found, "keys": keys} if self.module.params["secrets"] else found
+
+    def is_used(self) -> bool:
+        """Whether the API server of this host is told of the file."""
+        return read_arguments(paths.ROOT).get(API_SERVER, {}).get(FLAG) == paths.ENCRYPTION
+
+    def present(self) -> t.Dict[str, object]:
+        if self.module.check_mode:
+            order, _keys = parse(read_text(paths.ENCRYPTION))
+            wanted = target(order, self.module.params["steps"], self.module.params["step"])
+            return outcome({"order": order}, {"order": wanted})
+        with hold_lock(self.module.params["lock_timeout"]):
+            order, keys = parse(read_text(paths.ENCRYPTION))
+            wanted = target(order, self.module.params["steps"], self.module.params["step"])
+            stale = self.is_used() and newer_files(API_SERVER, [paths.ENCRYPTION])
+            if order != wanted or stale:
+                text = render(wanted, self.complete(wanted, keys))
+                if self.is_used():
+                    LiveChange(self.module).settle()
+                    files: Files = {paths.ENCRYPTION: {"content": text, "mode": MODE}} if order != wanted else {}
+                    LiveChange(self.module).apply(files, [API_SERVER])
+                else:
+                    put(paths.ENCRYPTION, text, MODE)
+        return outcome({"order": order, "restart": stale}, {"order": wanted, "restart": False})
+
+    def complete(self, wanted: t.Sequence[str], own: Keys) -> Keys:
+        """Keys of the names: those of this host, the given ones, or new ones."""
+        given: Keys = self.module.params["keys"] or {}
+        keys = {**given, **own}
+        for name in wanted:
+            if name != IDENTITY and name not in keys:
+                if not self.module.params["generate"]:
+                    raise FabricError(
+                        "A control plane lacks a key that the others have.",
+                        f"{host_name()}: {paths.ENCRYPTION}",
+                        f"no {name}, and none was given",
+                        "Run again with all control planes.",
+                    )
+                keys[name] = generate()
+        return keys
+
+    def copied(self) -> t.Dict[str, object]:
+        """The same file as another control plane, before this host becomes one."""
+        given: Keys = self.module.params["keys"] or {}
+        steps: t.List[Order] = self.module.params["steps"]
+        before = read_file(paths.ENCRYPTION)
+        order, keys = parse(before["content"] if before else "")
+        wanted = steps[0] if steps else []
+        same = order == wanted and keys == given
+        if not same and wanted and not self.module.check_mode:
+            put(paths.ENCRYPTION, render(wanted, given), MODE)
+        return {"changed": bool(wanted) and not same}
+
+    def rewritten(self) -> t.Dict[str, object]:
+        """All Secrets written with the first key, as etcd has them."""
+        key: str = self.module.params["key"]
+        before = after = stale_secrets(key)
+        for _try in range(TRIES):
+            if not after or self.module.check_mode:
+                break
+            self.rewrite()
+            after = stale_secrets(key)
+        if after and not self.module.check_mode:
+            raise FabricError(
+                "Some Secrets could not be written with the new key.",
+                f"etcd of {host_name()}, {REGISTRY}",
+                f"{after} of them after {TRIES} times",
+                "See why with kubectl get secrets --all-namespaces; a webhook may refuse to update them. Then run"
+                " again: all keys are still there.",
+            )
+        return outcome({"not_written_with_it": before}, {"not_written_with_it": 0})
+
+    def rewrite(self) -> None:
+        """Update every Secret with what it has. One that somebody changes or deletes meanwhile is not touched."""
+        go_on = ""
+        while True:
+            page = self.kubectl("get", "--raw", f"/api/v1/secrets?limit={PAGE}{go_on}")
+            listed = json.loads(page)
+            items = [{"apiVersion": "v1", "kind": "Secret", **item} for item in listed.get("items") or []]
+            if items:
+                self.kubectl(
+                    "replace", "-f", "-", data=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+                )
+            token = listed.get("metadata", {}).get("continue")
+            if not token:
+                return
+            go_on = f"&continue={token}"
+
+    def kubectl(self, *arguments: str, data: str = "") -> str:
+        argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "60s", *arguments]
+        done = run_program(argv, self.module.params["timeout"], data=data)
+        # A Secret may have changed or gone since it was read: the count in etcd says what is left.
+        if done.rc != 0 and not data:
+            raise FabricError(
+                "Secrets can't be read to write them with the new key.",
+                host_name(),
+                (done.err.strip().splitlines() or ["no end in time"])[-1],
+                "Start the API server, then run again: all keys are still there.",
+            )
+        return done.out
+
+
+def run(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.secrets_encryption)."""
+    encryption = Encryption(module)
+    bodies = {
+        "read": encryption.read,
+        "present": encryption.present,
+        "copied": encryption.copied,
+        "rewritten": encryption.rewritten,
+    }
+    return bodies[module.params["state"]]()

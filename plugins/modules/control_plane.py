@@ -1,0 +1,122 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: control_plane
+short_description: Change the settings of a control plane that runs
+version_added: 0.1.0
+description:
+  - Has kubeadm render the manifests of the static pods, and puts those in place whose arguments differ. Files that they
+    name come first. Then it waits for the pods and for C(/readyz) of this host's API server.
+  - Where that does not come up, the earlier manifests and files are put back, and the module fails. One that was killed
+    meanwhile is completed or put back by the next call.
+  - Refuses where a manifest has something that the configuration of kubeadm has not, since that would be lost.
+  - Call it on one control plane after another.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  state:
+    description:
+      - V(present) is the settings.
+      - V(files) only writes O(files), on a host that is to become a control plane.
+      - V(settled) ends a change that was interrupted, and does nothing else.
+      - V(uploaded) writes O(configuration) into the ConfigMap kubeadm-config.
+    type: str
+    choices: [present, files, settled, uploaded]
+    default: present
+  documents:
+    description:
+      - Configuration for kubeadm, an InitConfiguration with this host's C(localAPIEndpoint), and the cluster's
+        ClusterConfiguration.
+      - The filter P(ipu.fabric.hardened_configuration#filter) returns the latter. Only arguments of its table are
+        compared.
+    type: list
+    elements: dict
+    default: []
+  files:
+    description: Files that arguments name. They are written for root alone.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: Where it is.
+        type: path
+        required: true
+      content:
+        description: What is in it.
+        type: str
+        required: true
+  private:
+    description: Whether manifests, kubeconfigs, keys and the data of etcd are made unreadable for others than root.
+    type: bool
+    default: true
+  super_admin:
+    description:
+      - Whether C(super-admin.conf) stays. Else it is removed once C(admin.conf) works, if kubeadm can make it again.
+    type: bool
+    default: true
+  configuration:
+    description: The ClusterConfiguration as YAML, with O(state=uploaded).
+    type: str
+    default: ""
+  ready_timeout:
+    description: Seconds to wait for the static pods and the API server, and again where they are put back.
+    type: int
+    default: 300
+  lock_timeout:
+    description: Seconds to wait for another kubeadm.
+    type: int
+    default: 600
+  timeout:
+    description: Seconds that one command of kubeadm may take.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: End a change that was interrupted
+  ipu.fabric.control_plane:
+    state: settled
+"""
+
+RETURN = r"""
+action:
+  description: What had to be done, V(nothing), V(completed) or V(restored).
+  type: str
+  returned: with O(state=settled)
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.control_plane import run
+
+FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True}}
+
+
+def main() -> None:
+    run_module(
+        {
+            "state": {"type": "str", "choices": ["present", "files", "settled", "uploaded"], "default": "present"},
+            "documents": {"type": "list", "elements": "dict", "default": []},
+            "files": {"type": "list", "elements": "dict", "options": FILE, "default": []},
+            "private": {"type": "bool", "default": True},
+            "super_admin": {"type": "bool", "default": True},
+            "configuration": {"type": "str", "default": ""},
+            "ready_timeout": {"type": "int", "default": 300},
+            "lock_timeout": {"type": "int", "default": 600},
+            "timeout": {"type": "int", "default": 300},
+        },
+        run,
+        required_if=[("state", "uploaded", ["configuration"])],
+    )
+
+
+if __name__ == "__main__":
+    main()

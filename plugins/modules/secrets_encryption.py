@@ -1,0 +1,124 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: secrets_encryption
+short_description: Keys with which Secrets are encrypted in etcd
+version_added: 0.1.0
+description:
+  - Keeps the EncryptionConfiguration of a control plane, with keys for secretbox. All control planes need the same
+    keys.
+  - The filter P(ipu.fabric.encryption_steps#filter) says in which steps a key comes and another one goes. Each step is
+    taken on all control planes, one after another, before the next step.
+  - Where the API server uses the file, it is restarted and waited for. Where it does not come up, the earlier file is
+    put back and the module fails.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  state:
+    description:
+      - V(read) returns the names of the keys.
+      - V(present) takes O(step). A control plane that is further on stays there.
+      - V(copied) writes the file of another control plane, before this host becomes one.
+      - V(rewritten) writes all Secrets again that etcd has not with O(key). Once, on any control plane.
+    type: str
+    choices: [read, present, copied, rewritten]
+    required: true
+  steps:
+    description: Orders of names of keys, V(identity) among them. The first name of an order writes, all of them read.
+    type: list
+    elements: list
+    default: []
+  step:
+    description: Which of O(steps) is taken, from 0 on.
+    type: int
+    default: 0
+  generate:
+    description: Whether a key that neither this host nor O(keys) has is made. On one control plane only.
+    type: bool
+    default: false
+  keys:
+    description: Keys of another control plane by name, as RV(keys) has them. Secret.
+    type: dict
+    default: {}
+  key:
+    description: Name of the key with which Secrets are to be written.
+    type: str
+    default: ""
+  secrets:
+    description: Whether RV(keys) is returned. Needs C(no_log).
+    type: bool
+    default: false
+  ready_timeout:
+    description: Seconds to wait for the API server, and again where the earlier file is put back.
+    type: int
+    default: 300
+  lock_timeout:
+    description: Seconds to wait for kubeadm or another change.
+    type: int
+    default: 600
+  timeout:
+    description: Seconds that one command of kubectl may take.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: See with which keys Secrets are encrypted
+  ipu.fabric.secrets_encryption:
+    state: read
+  register: result
+"""
+
+RETURN = r"""
+order:
+  description: Names of the providers, the one that writes first. Empty without a file.
+  type: list
+  elements: str
+  returned: with O(state=read)
+digests:
+  description: A digest of each key by its name, which tells keys apart and nothing else.
+  type: dict
+  returned: with O(state=read)
+used:
+  description: Whether the API server of this host is told of the file.
+  type: bool
+  returned: with O(state=read)
+keys:
+  description: The keys by name. Secret.
+  type: dict
+  returned: with O(secrets=true)
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import run
+
+
+def main() -> None:
+    run_module(
+        {
+            "state": {"type": "str", "choices": ["read", "present", "copied", "rewritten"], "required": True},
+            "steps": {"type": "list", "elements": "list", "default": []},
+            "step": {"type": "int", "default": 0},
+            "generate": {"type": "bool", "default": False},
+            "keys": {"type": "dict", "default": {}, "no_log": True},
+            "key": {"type": "str", "default": "", "no_log": False},
+            "secrets": {"type": "bool", "default": False, "no_log": False},
+            "ready_timeout": {"type": "int", "default": 300},
+            "lock_timeout": {"type": "int", "default": 600},
+            "timeout": {"type": "int", "default": 300},
+        },
+        run,
+        required_if=[("state", "present", ["steps"]), ("state", "rewritten", ["key"])],
+    )
+
+
+if __name__ == "__main__":
+    main()
