@@ -184,6 +184,10 @@ host:
         - V(gateways) are those of the host's routes. V(foreign_keepalived) is whether the host has a configuration of
           keepalived that the role P(ipu.fabric.kubernetes#role) has not written.
       type: dict
+    noexec:
+      description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
+      type: list
+      elements: str
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list
@@ -199,8 +203,10 @@ host:
       type: bool
 """
 
+import os
+
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, read_host
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS, Questions, read_host
 
 
 def main() -> None:
@@ -213,7 +219,9 @@ def main() -> None:
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
         },
-        lambda module: {"host": read_host(Questions(**module.params))},
+        lambda module: {
+            "host": read_host(Questions(**module.params, run_from=(CNI_PLUGINS, os.path.dirname(module.tmpdir))))
+        },
     )
 
 

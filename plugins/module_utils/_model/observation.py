@@ -152,6 +152,7 @@ class VipFacts(t.TypedDict):
 
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
+    noexec: t.List[str]  # folders that programs are run from, on mounts that forbid it
 
 
 class HostFacts(_HostOptional):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import describe_request
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
@@ -45,6 +46,16 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
         first = f"the first to end is {host['first']}, {host['ends'][:10] or 'which can not be read'}"
         expected = "none has expired or is about to"
         yield result("certificates", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
+
+
+def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
+    if not plan.get("certificates", []):
+        yield skip("kubelet_requests", "no certificates of a cluster that kubeadm made were on the hosts")
+        return
+    found = probe.get("kubelet_requests", [])
+    seen = shorten_list(map(describe_request, found), 3, "; ") or "none"
+    yield result("kubelet_requests", not found, "none is pending", seen)
 
 
 def version_of(plan: Plan, component: str) -> str:
