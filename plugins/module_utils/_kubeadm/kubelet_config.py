@@ -49,7 +49,7 @@ PRIVATE = (
     "lib/systemd/system/kubelet.service.d/10-kubeadm.conf",
     "etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
 )
-BOOTSTRAP = re.compile(r"^\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\b", re.MULTILINE)
+BOOTSTRAP = re.compile(r"(?:^|[{,])\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\b", re.MULTILINE)
 RESTART_SECONDS = 120
 SETTLE = 12.0  # seconds that its process has to last: one that refuses its configuration ends in the first few
 PAUSE = 2.0  # seconds between two questions
