@@ -156,7 +156,7 @@ def pending_requests(cluster: Cluster) -> t.List[Object]:
 
 
 def describe_request(request: KubeletRequest) -> str:
-    return f"{request['name']} of {request['requestor']}: {request['problem'] or 'waits for approval'}"
+    return f"{request['name']} of {request['requestor']}: {request['problem']}"
 
 
 def approve(cluster: Cluster, request: Object) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import describe_request
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
@@ -54,7 +53,8 @@ def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         yield skip("kubelet_requests", "no certificates of a cluster that kubeadm made were on the hosts")
         return
     found = probe.get("kubelet_requests", [])
-    seen = shorten_list(map(describe_request, found), 3, "; ") or "none"
+    texts = [f"{each['name']} of {each['requestor']}: {each['problem'] or 'not approved yet'}" for each in found]
+    seen = shorten_list(texts, 3, "; ") or "none"
     yield result("kubelet_requests", not found, "none is pending", seen)
 
 
