@@ -23,7 +23,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 TASKS = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.y*ml"))]
 TEMPLATES = sorted(path for path in (ROOT / "roles").rglob("*") if "templates" in path.parts and path.is_file())
 PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
-TEMPORARY = re.compile(r"(?<![\w.-])/(?:var/)?tmp\b|/dev/shm\b|\bTMPDIR\b")
+TEMPORARY = re.compile(r"(?<![\w.-])/(?:var/)?tmp\b|\bTMPDIR\b")
 # The first copies a program to the temporary directory of Ansible and runs it there. Scratch directories have data.
 RUNS = re.compile(r"^\s*(?:- )?(?:ansible\.builtin\.)?(?:script:|(?:command|shell|cmd|argv):.*scratch)", re.MULTILINE)
 # Calls that make a file, or say which mode it has.

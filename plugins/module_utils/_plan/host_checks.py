@@ -209,7 +209,7 @@ def _check_kernel_modules(host: PlacedHost, facts: HostFacts, findings: Findings
 
 
 def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """Nothing of this collection is run from /tmp, so that one may have noexec."""
+    """Of others than these nothing is run: temporary directories may have it."""
     for folder in facts.get("noexec", []):
         if folder == CNI_PLUGINS:
             findings.error(
