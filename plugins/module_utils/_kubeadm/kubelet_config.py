@@ -25,7 +25,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates impo
     has_expired,
     read_certificate,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_diffs, read_file, read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    Files,
+    file_diffs,
+    read_file,
+    read_text,
+    write_file,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
@@ -136,8 +142,8 @@ class KubeletConfig:
             awaits=awaits_certificate(paths.ROOT, content, time.time()),
             content=content,
         )
-        wanted = {self.path: {"content": content, "mode": f"{MODE:04o}"}}
-        diffs = file_diffs({self.path: before}, t.cast(t.Any, wanted)) if content != before["content"] else []
+        wanted: Files = {self.path: {"content": content, "mode": before["mode"]}}
+        diffs = file_diffs({self.path: before}, wanted)
         return {**result, "diff": [*diffs, {"before": was, "after": becomes}]}
 
     def change(self, before: str, content: str) -> None:
