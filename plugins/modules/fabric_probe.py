@@ -146,6 +146,12 @@ probe:
     pods_without:
       description: For each network the running pods that ask for it and lack it, each with the reason.
       type: dict
+    kubelet_requests:
+      description:
+        - Pending requests of kubelets for serving certificates. Each has C(name), C(requestor), C(node), and
+          C(problem), why it does not fit the plan.
+      type: list
+      elements: dict
     addons:
       description: DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
       type: dict

@@ -190,6 +190,10 @@ host:
         - V(open_files) can be read or changed by others than root and should not. V(super_admin) is whether the host
           has a super-admin.conf.
       type: dict
+    noexec:
+      description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
+      type: list
+      elements: str
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list
@@ -205,8 +209,20 @@ host:
       type: bool
 """
 
+import os
+import typing as t
+
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, read_host
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS, Questions, read_host
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+
+def run_from(module: AnsibleModule) -> t.List[str]:
+    """Directories of programs. AnsibleModule's own property for the temporary one would make it."""
+    temporary = str(getattr(module, "_remote_tmp", None) or "")
+    return [CNI_PLUGINS, *([os.path.expanduser(os.path.expandvars(temporary))] if temporary else [])]
 
 
 def main() -> None:
@@ -219,7 +235,7 @@ def main() -> None:
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
         },
-        lambda module: {"host": read_host(Questions(**module.params))},
+        lambda module: {"host": read_host(Questions(**module.params, run_from=run_from(module)))},
     )
 
 

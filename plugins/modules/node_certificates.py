@@ -16,7 +16,8 @@ description:
     and the static pods are restarted, one after another, and the API server of this host is waited for.
   - The kubelet's client certificate is signed again where the kubelet has not renewed it in time. The one that it has
     made itself for its server is replaced.
-  - CAs are not renewed, and neither is a certificate of the kubelet's server that the cluster has signed.
+  - CAs are not renewed. A certificate of the kubelet's server that the cluster has signed takes an approval, which
+    M(ipu.fabric.kubelet_certificates) makes.
   - A renewal that was interrupted is completed by the next call.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -80,6 +81,19 @@ RETURN = r"""
 node:
   description: Name of the node.
   type: str
+  returned: success
+addresses:
+  description: Addresses with which the kubelet registers its node.
+  type: list
+  elements: str
+  returned: success
+signed:
+  description: Whether the cluster has signed the kubelet's serving certificate.
+  type: bool
+  returned: success
+requested:
+  description: Whether that certificate is about to end or has ended, so that the cluster has to sign a new one.
+  type: bool
   returned: success
 needed:
   description: Whether there was something to do, be it only to complete what an interrupted run had begun.

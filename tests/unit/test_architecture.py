@@ -31,6 +31,7 @@ HOST_MODULES = (
     "host_reset",
     "kernel_settings",
     "kubeadm",
+    "kubelet_config",
     "kubernetes_node_info",
     "memlock",
     "node_certificates",

@@ -35,6 +35,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "netns-mode": "RDMA devices are shared between network namespaces",
     "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",
     "node-version": "nodes run the Kubernetes of their cluster",
+    "noexec": "programs can be run from the directories that they are in",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
     "other-cluster": "the kubeconfig leads to the cluster that the hosts are in",
     "pcie-link": "a NIC's PCIe link carries what its port does, as fast and as wide as both ends can",

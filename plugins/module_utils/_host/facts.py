@@ -36,6 +36,7 @@ _MODULE_SIGNS = {
     "br_netfilter": "proc/sys/net/bridge",
     "nf_conntrack": "proc/sys/net/netfilter/nf_conntrack_max",
 }
+CNI_PLUGINS = "/opt/cni/bin"
 SECONDS = 5.0  # for a program or a name server to answer
 
 
@@ -48,6 +49,7 @@ class Questions(t.NamedTuple):
     names: t.Sequence[str]  # that should resolve
     controller_time: float  # seconds since 1970; 0 leaves clocks out
     vip: str = ""  # virtual address of the API to look for; empty: none
+    run_from: t.Sequence[str] = ()  # folders that programs are run from
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
@@ -158,10 +160,19 @@ def module_available(root: str, release: str, name: str) -> t.Optional[bool]:
 
 def free_mb(root: str, path: str) -> int:
     """Free space for `path`, or for the nearest folder above it that is there already."""
-    full = os.path.join(root, path.lstrip("/"))
-    while not os.path.isdir(full) and os.path.dirname(full) != full:
-        full = os.path.dirname(full)
-    return shutil.disk_usage(full).free // 2**20
+    return shutil.disk_usage(nearest_folder(os.path.join(root, path.lstrip("/")))).free // 2**20
+
+
+def nearest_folder(path: str) -> str:
+    """The folder itself, or the nearest above it that is there already."""
+    while not os.path.isdir(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def forbids_programs(root: str, path: str) -> bool:
+    """Whether a folder is on a mount with noexec, or would be."""
+    return bool(os.statvfs(nearest_folder(os.path.join(root, path.lstrip("/")))).f_flag & os.ST_NOEXEC)
 
 
 def _resolves(name: str, answers: t.Dict[str, bool]) -> None:
@@ -252,6 +263,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "certificates": read_certificates(root),
         "vip": read_vip(questions.vip, root=root),
         "control_plane": read_control_plane(root),
+        "noexec": sorted(path for path in set(questions.run_from) if forbids_programs(root, path)),
         "other_kubernetes": sorted(
             name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(os.path.join(root, path))
         ),

@@ -151,9 +151,9 @@ class Helm:
             return os.path.expanduser(given)
         return self.file("kubeconfig", json.dumps(given or kubeconfig_of(cluster.client.configuration)))
 
-    def file(self, name: str, text: str, mode: int = 0o600) -> str:
+    def file(self, name: str, text: str) -> str:
         path = os.path.join(self.scratch, name)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, mode), "w", encoding="utf-8") as file:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         return path
 
@@ -196,13 +196,14 @@ class Helm:
         params = self.params
         values = self.file("values.json", json.dumps(params["values"]))
         changes = self.file("changes.json", json.dumps(rendered_changes(params)))
-        script = f"#!{sys.executable}\n{inspect.getsource(post_renderer)}"
+        # Run by the interpreter, and not by itself: temporary directories may be mounted with noexec.
+        script = self.file("post-renderer.py", inspect.getsource(post_renderer))
         self.call(
             f"The release {params['name']} could not be installed or upgraded to {params['chart_version']}.",
             f"namespace {params['namespace']}",
             "upgrade", params["name"], chart, "--install", "--namespace", params["namespace"],
             "--values", values, "--reset-values", "--labels", f"{RENDER_LABEL}={render}", "--history-max", "3",
-            "--post-renderer", self.file("post-renderer", script, 0o700), "--post-renderer-args", changes,
+            "--post-renderer", sys.executable, "--post-renderer-args", script, "--post-renderer-args", changes,
             "--timeout", f"{params['timeout']}s", *(["--take-ownership"] if params["take_ownership"] else []),
             *self.context(),
         )  # fmt: skip

@@ -56,9 +56,18 @@ class NodeSystemInfo(t.TypedDict, total=False):
     kubeletVersion: str  # of the kubelet that runs
 
 
+class NodeCondition(t.TypedDict):
+    """What the kubelet reports about its node."""
+
+    type: str  # Ready and others
+    status: str  # True, False or Unknown
+    lastHeartbeatTime: str  # of the report, by the host's own clock
+
+
 class NodeStatus(t.TypedDict, total=False):
     """The part of a node's status that is read."""
 
+    conditions: t.List[NodeCondition]
     nodeInfo: NodeSystemInfo
 
 

@@ -17,6 +17,8 @@ ETCD = "/var/lib/etcd/member"
 # There while we run kubeadm, with the name of its command, and left behind when it was interrupted: only then may a
 # half-made node be reset.
 MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
+# The kubelet's earlier configuration, from when a new one is written until its kubelet has come up with that.
+EARLIER_KUBELET_CONFIG = "/var/lib/ipu-fabric/kubelet-config-before.yaml"
 # There while certificates are renewed, with what is still to be done: renew or restart.
 RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
 # There from the moment when a backup is put back on a control plane until all hosts are, with its name.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import time
 import typing as t
 
@@ -25,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates impo
     read_certificates,
     seconds_left,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
@@ -52,6 +54,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
+FLAGS = "var/lib/kubelet/kubeadm-flags.env"
 RENEW, RESTART = "renew", "restart"  # what a killed run may have left to do
 RESTART_SECONDS = 120
 PAUSE = 2.0  # seconds between two questions
@@ -79,6 +82,7 @@ class Work(t.NamedTuple):
     leaves: t.List[str]  # certificates of kubeadm, which renews all or none
     client: bool  # the kubelet's client certificate
     serving: bool  # the one that the kubelet has made itself
+    signed: bool  # the one that the cluster has signed: it takes an approval, which is not made here
     stale: t.List[str]  # static pods that still have old certificates in memory
     unfinished: str  # what an earlier run did not come to
 
@@ -102,6 +106,7 @@ def plan_work(found: t.Sequence[Certificate], now: float, days: float, force: bo
         leaves=[each["name"] for each in leaves] if all_of_them else [],
         client=KUBELET_CLIENT in due and os.path.exists(os.path.join(paths.ROOT, KUBELET_CONF)),
         serving=(KUBELET_SERVING in due and own.endswith(SERVING[-1])) or half_a_pair(),
+        signed=KUBELET_SERVING in due and own.endswith(SERVING[0]),
         stale=stale_pods(),
         unfinished=unfinished,
     )
@@ -156,12 +161,19 @@ def table(found: t.Sequence[Certificate], work: Work, now: float) -> t.List[str]
         **dict.fromkeys(work.leaves, "kubeadm certs renew all"),
         **({KUBELET_CLIENT: "signed by the CA on a control plane"} if work.client else {}),
         **({KUBELET_SERVING: "the kubelet makes a new one"} if work.serving else {}),
+        **({KUBELET_SERVING: "signed by the cluster when the kubelet's request is approved"} if work.signed else {}),
     }
     lines = []
     for each in found:
         end = f"{each['not_after'][:10]} {int(seconds_left(each, now) // DAY):>5} days" if each["not_after"] else ""
         lines.append(f"{each['name']:<26}{end or each['error']:<22}  {actions.get(each['name'], '')}".rstrip())
     return [*lines, *(f"{name:<26}restart: its certificates are newer than it" for name in work.stale)]
+
+
+def node_addresses(flags: str) -> t.List[str]:
+    """Those with which the kubelet registers its node: of its flag, else the one that the default route goes from."""
+    match = re.search(r"--node-ip=([0-9A-Fa-f.:,]+)", flags)
+    return match.group(1).split(",") if match else [default_address()]
 
 
 def state(found: t.Sequence[Certificate], stale: t.Sequence[str]) -> State:
@@ -209,7 +221,10 @@ class Renewal:
             before,
             after,
             node=self.node,
+            addresses=node_addresses(read_text(os.path.join(paths.ROOT, FLAGS))),
             needed=work.any,
+            signed=any(each["path"].endswith(SERVING[0]) for each in found),
+            requested=work.signed,
             interrupted=bool(work.unfinished),
             renewed=work.renewed,
             restarted=static_pods() if work.leaves else work.stale,

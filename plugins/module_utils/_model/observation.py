@@ -161,6 +161,7 @@ class ControlPlaneFacts(t.TypedDict):
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
+    noexec: t.List[str]  # folders that programs are run from, on mounts that forbid it
 
 
 class HostFacts(_HostOptional):

@@ -294,8 +294,18 @@ class IpuFacts(t.TypedDict, total=False):
     certificate: Certificate
 
 
+class KubeletRequest(t.TypedDict):
+    """A kubelet's request for a serving certificate that nobody has decided about."""
+
+    name: str  # of the CertificateSigningRequest
+    requestor: str  # user that has made it, as the API server says
+    node: str  # planned node whose kubelet that is; empty: none
+    problem: str  # why it does not fit the plan; empty: it does
+
+
 class ClusterFacts(t.TypedDict, total=False):
     version: str  # of Kubernetes
+    kubelet_requests: t.List[KubeletRequest]
     nodes: t.Dict[str, NodeFacts]
     policy: t.Optional[PolicyStatus]  # None: there is none
     releases: t.List[ChartRelease]

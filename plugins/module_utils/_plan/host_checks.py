@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS
 from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
@@ -207,6 +208,27 @@ def _check_kernel_modules(host: PlacedHost, facts: HostFacts, findings: Findings
         )
 
 
+def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
+    """Of others than these nothing is run: temporary directories may have it."""
+    for folder in facts.get("noexec", []):
+        if folder == CNI_PLUGINS:
+            findings.error(
+                "noexec",
+                [host.name],
+                "containerd has to run CNI plugins: without them no pod gets a network.",
+                f"{folder} is on a mount with noexec",
+                f"Mount {folder} without noexec, in /etc/fstab too.",
+            )
+        else:
+            findings.warning(
+                "noexec",
+                [host.name],
+                "Ansible's temporary directory does not let programs run. Modules in Python do all the same.",
+                f"{folder} is on a mount with noexec",
+                "Nothing for this collection. For modules of others set ansible_remote_tmp to another directory.",
+            )
+
+
 def _check_clock(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
     clock = facts["time"]
     if abs(clock["offset"]) > CLOCK_SECONDS:
@@ -353,6 +375,7 @@ _ALWAYS = (
     _check_python,
     _check_systemd,
     _check_clock,
+    _check_noexec,
     _check_netns_mode,
     _check_rdma_modules,
 )

@@ -59,6 +59,11 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "cluster",
         "Run the playbook ipu.fabric.renew_certificates. For a CA see the finding of the plan: it takes more.",
     ),
+    "kubelet_requests": CheckType(
+        "No kubelet asks in vain",
+        "cluster",
+        "Run the playbook ipu.fabric.site, which approves what fits the inventory. Deny the rest: `kubectl get csr`.",
+    ),
     "pod": CheckType(
         "Pod starts",
         "network",

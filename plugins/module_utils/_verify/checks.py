@@ -42,6 +42,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks 
     check_addons,
     check_certificates,
     check_cluster,
+    check_kubelet_requests,
     check_workloads,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import check_ipu
@@ -72,6 +73,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     groups = (
         check_cluster(plan, probe, expect),
         check_certificates(plan),
+        check_kubelet_requests(plan, probe),
         check_addons(plan, probe),
         check_workloads(plan, probe),
         check_networks(plan, probe),

@@ -47,6 +47,17 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
         yield result("certificates", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
 
 
+def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
+    if not plan.get("certificates", []):
+        yield skip("kubelet_requests", "no certificates of a cluster that kubeadm made were on the hosts")
+        return
+    found = probe.get("kubelet_requests", [])
+    texts = [f"{each['name']} of {each['requestor']}: {each['problem'] or 'not approved yet'}" for each in found]
+    seen = shorten_list(texts, 3, "; ") or "none"
+    yield result("kubelet_requests", not found, "none is pending", seen)
+
+
 def version_of(plan: Plan, component: str) -> str:
     """The planned version; empty where any will do."""
     version: object = plan["releases"].get(component, "")

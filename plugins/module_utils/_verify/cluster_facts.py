@@ -21,6 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     message_of,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import decode_release
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import judge, pending_requests
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API, network_fault
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
@@ -31,6 +32,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Deployment,
     Health,
     IpuFacts,
+    KubeletRequest,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY, addon_facts
@@ -56,6 +58,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     addons = pool.submit(addon_facts, cluster)
     sources = pool.submit(address_sources, cluster)
     lacking = pool.submit(pods_without, cluster, plan["networks"])
+    requests = pool.submit(kubelet_requests, cluster, plan)
     operator = pool.submit(ipu_facts, cluster) if ipu else None
     kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
@@ -63,6 +66,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     facts = {
         "version": query("gitVersion", version.result()) or "",
         "nodes": {name: node_facts(plan, node) for name, node in nodes.items()},
+        "kubelet_requests": requests.result(),
         "policy": status_of(policy.result()),
         "releases": releases.result(),
         "addons": addons.result(),
@@ -73,6 +77,12 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "ipu": operator.result() if operator else {},
     }
     return t.cast(ClusterFacts, facts), nodes
+
+
+def kubelet_requests(cluster: Cluster, plan: Plan) -> t.List[KubeletRequest]:
+    """Kubelets' requests for serving certificates that nobody has decided about, held against the plan."""
+    planned = {host["node"]: [host["address"]] for host in plan["hosts"].values()}
+    return [judge(request, planned) for request in pending_requests(cluster)]
 
 
 def status_of(obj: t.Optional[Object]) -> t.Any:

@@ -25,6 +25,9 @@ def state(host, renewed=(), expired=()):
         "renewed": list(renewed),
         "restarted": [],
         "expired": list(expired),
+        "addresses": ["192.0.2.1"],
+        "signed": False,
+        "requested": False,
         "needed": bool(renewed),
         "interrupted": False,
         "table": [f"{name} ends" for name in renewed],
@@ -171,3 +174,30 @@ def test_clusters_of_others_are_left_alone(tmp_path):
     assert run.code != 0
     assert run.where("node_certificates") == []
     assert "managed elsewhere" in run.said
+
+
+def signed(host, requested=True):
+    return {**state(host), "signed": True, "requested": requested}
+
+
+def test_without_certificates_that_the_cluster_signs_the_api_is_not_asked(tmp_path):
+    assert renew(tmp_path, {}).where("kubelet_certificates") == []
+
+
+def test_what_kubelets_ask_for_is_approved_and_one_that_does_not_ask_is_restarted(tmp_path):
+    found = {name: signed(name, name in ("w1", "w2")) for name in ("cp1", "cp2", "cp3", "w1", "w2")}
+    answers = {"kubelet_certificates": {"*": {"changed": True, "approved": ["csr-1 of system:node:node-w1"]}}}
+    run = renew(tmp_path, found, answers=answers)
+    assert run.code == 0, run.text
+    first, second = [call.options for call in run.calls if call.module == "kubelet_certificates"]
+    assert first["nodes"] == {f"node-{name}": ["192.0.2.1"] for name in found}
+    assert second["requested"] == ["node-w2"]
+    assert run.where("systemd_units") == ["w2"]
+
+
+def test_check_mode_waits_for_no_kubelet(tmp_path):
+    answers = {"kubelet_certificates": {"*": {"approved": []}}}
+    run = renew(tmp_path, {"w1": signed("w1")}, "--check", answers=answers)
+    assert run.code == 0, run.text
+    assert run.where("kubelet_certificates") == ["localhost"]
+    assert run.where("systemd_units") == ["w1"]

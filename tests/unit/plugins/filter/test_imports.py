@@ -11,7 +11,14 @@ import sys
 
 import pytest
 
-FILTERS = ("gpu_operator_values", "ipu_node_labels", "ipu_operator_values", "mpi_job", "native_workload")
+FILTERS = (
+    "gpu_operator_values",
+    "ipu_node_labels",
+    "ipu_operator_values",
+    "kubelet_config",
+    "mpi_job",
+    "native_workload",
+)
 SCRIPT = """
 import importlib, sys
 importlib.import_module("ansible_collections.ipu.fabric.plugins.filter.{name}")

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
@@ -147,3 +149,20 @@ def test_the_first_certificate_names_a_cluster():
     assert host_facts.ca_digest(CA) == host_facts.ca_digest(f"# old\n{CA}{other}")
     assert host_facts.ca_digest(other) not in (host_facts.ca_digest(CA), "")
     assert host_facts.ca_digest("") == host_facts.ca_digest("certificate") == ""
+
+
+@pytest.mark.parametrize(("flags", "found"), [(0, []), (os.ST_NOEXEC, ["/opt/cni/bin", "/root/.ansible/tmp"])])
+def test_directories_that_programs_can_not_be_run_from(tmp_path, monkeypatch, flags, found):
+    """Of those that are not there yet, the directory above decides."""
+    (tmp_path / "opt").mkdir()
+    asked = []
+
+    def statvfs(path):
+        asked.append(path)
+        return types.SimpleNamespace(f_flag=flags | os.ST_NOSUID)
+
+    monkeypatch.setattr(host_facts.os, "statvfs", statvfs)
+    questions = QUESTIONS._replace(run_from=["/opt/cni/bin", "/root/.ansible/tmp"])
+    wanted = [path for path in questions.run_from if host_facts.forbids_programs(str(tmp_path), path)]
+    assert wanted == found
+    assert asked == [str(tmp_path / "opt"), str(tmp_path)]

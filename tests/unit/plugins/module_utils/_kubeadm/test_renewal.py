@@ -371,8 +371,28 @@ def test_half_a_pair_keeps_the_kubelet_from_starting(host):
 
 def test_a_server_certificate_that_the_cluster_has_signed_is_the_kubelets(host):
     host.kubelet(300)
+    host.put("var/lib/kubelet/pki/kubelet-server-current.pem", pem(300))
+    result = host.apply()
+    assert (result["needed"], result["signed"], result["requested"]) == (False, True, False)
     host.put("var/lib/kubelet/pki/kubelet-server-current.pem", pem(-1))
-    assert not host.apply()["needed"]
+    result = host.apply()
+    assert (result["needed"], result["signed"], result["requested"]) == (False, True, True)
+    assert "request is approved" in result["table"][-1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "addresses"),
+    [
+        ('KUBELET_KUBEADM_ARGS="--node-ip=10.88.0.21 --pod-infra=x"', ["10.88.0.21"]),
+        ('KUBELET_KUBEADM_ARGS="--node-ip=10.88.0.21,fd00::21"', ["10.88.0.21", "fd00::21"]),
+        ('KUBELET_KUBEADM_ARGS=""', ["192.0.2.7"]),
+    ],
+)
+def test_addresses_that_a_kubelet_may_have_in_its_certificate(host, monkeypatch, flags, addresses):
+    monkeypatch.setattr(renewal, "default_address", lambda: "192.0.2.7")
+    host.kubelet(300)
+    host.put("var/lib/kubelet/kubeadm-flags.env", flags)
+    assert host.apply()["addresses"] == addresses
 
 
 def test_a_host_without_a_cluster(host):

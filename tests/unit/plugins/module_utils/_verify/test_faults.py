@@ -98,6 +98,7 @@ OLD_KUBELET = {"present": True, "version": "v1.35.3", "server": "10.88.0.11:6443
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
+REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem": "no host is the node x"}
 
 FAULTS: t.Dict[str, Fault] = {
     "multus has no pod on a control-plane node": Fault(
@@ -225,6 +226,10 @@ FAULTS: t.Dict[str, Fault] = {
     "a node of the cluster that is upgraded is not in the inventory": Fault(nodes={"w9/name": "w9"}),
     "a node is not Ready before an upgrade": Fault(nodes={"w1/ready": False}),
     "a kubelet is too old for the release of an upgrade": Fault(nodes={"w1/version": "1.32.9"}),
+    "a certificate for a kubelet is requested that does not fit the inventory": Fault(
+        probe={"kubelet_requests": [REQUEST]}
+    ),
+    "the directory of CNI plugins is mounted with noexec": Fault(hosts={"w1/host/noexec": ["/opt/cni/bin"]}),
 }
 
 

@@ -1,0 +1,55 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubelet's configuration, changed in the keys that are given and left alone in all others. Pure.
+
+Hosts can't parse YAML with what they have, so this runs on the controller, or where the API is.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    HAS_YAML = False  # run_module() says so, by the module's `libraries`
+
+KIND = "KubeletConfiguration"
+
+
+def plain(value: t.Any) -> t.Any:
+    """Without the marks that Ansible puts on what it gives to a filter, and that YAML can't write."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return next((kind(value) for kind in (bool, str, int, float) if isinstance(value, kind)), value)
+
+
+def kubelet_config(text: str, settings: t.Mapping[str, t.Any]) -> str:
+    """The text with these settings; the very same one where it has them all. Without a text there is nothing to set."""
+    if not text.strip() or not settings:
+        return text
+    try:
+        config = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise unreadable(" ".join(str(error).split())) from error
+    if not isinstance(config, dict) or config.get("kind") != KIND:
+        raise unreadable(f"no {KIND}")
+    merged = merge_values(config, plain(settings))
+    return text if merged == config else yaml.safe_dump(merged, default_flow_style=False, width=4096)
+
+
+def unreadable(seen: str) -> FabricError:
+    return FabricError(
+        "The kubelet's configuration can't be changed.",
+        "/var/lib/kubelet/config.yaml, or the ConfigMap kube-system/kubelet-config",
+        seen,
+        "Correct it by hand, then run again. Nothing of it was changed.",
+    )

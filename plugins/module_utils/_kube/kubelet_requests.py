@@ -1,0 +1,251 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests of kubelets for serving certificates: which of them fit the planned hosts, and only those are approved.
+
+Kubernetes approves none by itself, for it can't know which names and addresses are a node's own. The plan does.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import ipaddress
+import typing as t
+from concurrent.futures import ThreadPoolExecutor
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    TransportError,
+    connect,
+    message_of,
+    refusal,
+    wait_until,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import KubeletRequest
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    from cryptography import x509
+    from cryptography.x509.oid import ExtensionOID, NameOID
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+SIGNER = "kubernetes.io/kubelet-serving"
+USER, GROUP = "system:node:", "system:nodes"
+# As the signer has them; key encipherment is for RSA keys.
+USAGES = (
+    {"digital signature", "server auth"},
+    {"digital signature", "key encipherment", "server auth"},
+)
+NEXT_STEP = (
+    "See kubectl get csr, and journalctl -u kubelet on that host. One that is right after all is approved by"
+    " kubectl certificate approve NAME; deny all others."
+)
+AT_ONCE = 16  # kubelets that are asked at the same time
+
+Nodes = t.Mapping[str, t.Sequence[str]]  # planned addresses by the name of the node
+
+
+class Contents(t.NamedTuple):
+    """What a request asks to be certified."""
+
+    subject: t.List[t.Tuple[str, str]]  # the name of each attribute and its value
+    names: t.List[str]
+    addresses: t.List[str]
+    others: t.List[str]  # alternative names of other kinds
+    signed: bool  # by the key that it is for
+
+
+def read_contents(pem: bytes) -> Contents:
+    """Of a PEM text. ValueError where it is none."""
+    request = x509.load_pem_x509_csr(pem)
+    names: t.List[str] = []
+    addresses: t.List[str] = []
+    others: t.List[str] = []
+    for extension in request.extensions:
+        if extension.oid != ExtensionOID.SUBJECT_ALTERNATIVE_NAME:
+            continue
+        for name in extension.value:
+            if isinstance(name, x509.DNSName):
+                names.append(name.value)
+            elif isinstance(name, x509.IPAddress):
+                addresses.append(str(name.value))
+            else:
+                others.append(type(name).__name__)
+    known = {NameOID.COMMON_NAME: "CN", NameOID.ORGANIZATION_NAME: "O"}
+    subject = [(known.get(each.oid, each.oid.dotted_string), str(each.value)) for each in request.subject]
+    return Contents(subject, names, addresses, others, request.is_signature_valid)
+
+
+def is_pending(request: Object) -> bool:
+    """Whether nobody has decided about it yet."""
+    return not (request.get("status") or {}).get("conditions")
+
+
+def requested_node(request: Object) -> str:
+    """The node whose kubelet has made a request; empty where somebody else has. The API server says who it was."""
+    user = str(request["spec"].get("username", ""))
+    return user[len(USER) :] if user.startswith(USER) else ""
+
+
+def normal_addresses(addresses: t.Iterable[str]) -> t.Set[str]:
+    """In one notation; what is no address stays as it is."""
+    found = set()
+    for address in filter(None, addresses):
+        try:
+            found.add(str(ipaddress.ip_address(address)))
+        except ValueError:
+            found.add(address)
+    return found
+
+
+def why_not(request: Object, nodes: Nodes) -> str:
+    """What speaks against a request; empty where it is just what the kubelet of a planned host asks for."""
+    spec, node = request["spec"], requested_node(request)
+    if spec.get("signerName") != SIGNER:
+        return f"it is for the signer {spec.get('signerName')}"
+    if not node or GROUP not in (spec.get("groups") or []):
+        return "it was not made by a kubelet"
+    if node not in nodes:
+        return f"no host of the inventory is the node {node}"
+    if set(spec.get("usages") or []) not in USAGES:
+        return f"its usages are {', '.join(sorted(spec.get('usages') or [])) or 'missing'}"
+    try:
+        contents = read_contents(base64.b64decode(spec.get("request", "")))
+    except ValueError as error:
+        return f"it can't be read: {error}"
+    return why_not_contents(contents, node, nodes[node])
+
+
+def why_not_contents(contents: Contents, node: str, planned: t.Sequence[str]) -> str:
+    if not contents.signed:
+        return "its signature is not that of its key"
+    if sorted(contents.subject) != [("CN", f"{USER}{node}"), ("O", GROUP)]:
+        return f"its subject is {', '.join('='.join(each) for each in contents.subject) or 'empty'}"
+    if contents.others:
+        return f"it has alternative names of the kind {', '.join(sorted(set(contents.others)))}"
+    if set(contents.names) != {node}:
+        return f"it is for the names {', '.join(sorted(contents.names)) or '(none)'}, and the node is {node}"
+    asked, own = normal_addresses(contents.addresses), normal_addresses(planned)
+    if asked != own:
+        return (
+            f"it is for the addresses {', '.join(sorted(asked)) or '(none)'},"
+            f" and those planned for {node} are {', '.join(sorted(own)) or '(none)'}"
+        )
+    return ""
+
+
+def judge(request: Object, nodes: Nodes) -> KubeletRequest:
+    node = requested_node(request)
+    return {
+        "name": request["metadata"]["name"],
+        "requestor": printable(str(request["spec"].get("username", ""))),
+        "node": node if node in nodes else "",
+        "problem": printable(why_not(request, nodes)),
+    }
+
+
+def pending_requests(cluster: Cluster) -> t.List[Object]:
+    """All that wait for somebody's decision."""
+    found = cluster.items(REQUESTS, fieldSelector=f"spec.signerName={SIGNER}")
+    return sorted(filter(is_pending, found), key=lambda each: each["metadata"]["name"])
+
+
+def describe_request(request: KubeletRequest) -> str:
+    return f"{request['name']} of {request['requestor']}: {request['problem']}"
+
+
+def approve(cluster: Cluster, request: Object) -> None:
+    """As the version that was judged: what is in it can't change, but somebody else may have decided meanwhile."""
+    metadata = request["metadata"]
+    condition = {
+        "type": "Approved",
+        "status": "True",
+        "reason": "PlannedHost",
+        "message": "ipu.fabric: requestor, name and addresses are those of a planned host",
+    }
+    body = {
+        "metadata": {"resourceVersion": metadata.get("resourceVersion")},
+        "status": {"conditions": [condition]},
+    }
+    try:
+        cluster.patch(f"{REQUESTS}/{metadata['name']}/approval", body)
+    except ApiError as error:
+        if error.status not in (404, 409):  # then it is gone, or decided
+            raise refusal(error, "approve", f"CertificateSigningRequest {metadata['name']}") from error
+
+
+def why_no_answer(cluster: Cluster, node: str) -> str:
+    """Why the API server gets no answer from a kubelet; empty if it gets one. Without a certificate it gives none."""
+    try:
+        cluster.client.request("get", f"/api/v1/nodes/{node}/proxy/healthz", serialize=False, _request_timeout=10)
+    except (ApiError, TransportError) as error:
+        return message_of(error).strip() or "no answer"
+    return ""
+
+
+class Approval:
+    """Approves what fits, until the kubelets that wait for a certificate have one."""
+
+    def __init__(
+        self, cluster: Cluster, nodes: Nodes, awaited: t.Sequence[str] = (), requested: t.Sequence[str] = ()
+    ) -> None:
+        self.cluster, self.nodes, self.awaited, self.requested = cluster, nodes, list(awaited), list(requested)
+        self.approved: t.List[str] = []
+        self.left: t.List[KubeletRequest] = []
+
+    def judge(self) -> t.List[Object]:
+        """The requests that fit; the others are left."""
+        found = pending_requests(self.cluster)
+        judged = [judge(each, self.nodes) for each in found]
+        self.left = [each for each in judged if each["problem"]]
+        return [request for request, verdict in zip(found, judged) if not verdict["problem"]]
+
+    def approve(self) -> None:
+        for request in self.judge():
+            approve(self.cluster, request)
+            self.approved.append(f"{request['metadata']['name']} of {request['spec']['username']}")
+            self.requested = [node for node in self.requested if node != requested_node(request)]
+
+    def missing(self) -> t.List[str]:
+        """Kubelets that still have no certificate, each with what is known of it."""
+        self.approve()
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            answers = list(pool.map(lambda node: why_no_answer(self.cluster, node), self.awaited))
+        silent = [(node, answer) for node, answer in zip(self.awaited, answers) if answer]
+        self.awaited = [node for node, _answer in silent]
+        refused = {each["node"]: describe_request(each) for each in self.left if each["node"]}
+        silent += [(node, "its kubelet has not asked for a certificate") for node in self.requested]
+        return [f"{node}: {refused.get(node) or answer}" for node, answer in silent]
+
+
+def manage_requests(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.kubelet_certificates)."""
+    params, cluster = module.params, connect(module)
+    approval = Approval(cluster, params["nodes"], params["awaited"], params["requested"])
+    if module.check_mode:
+        fitting = [f"{each['metadata']['name']} of {each['spec']['username']}" for each in approval.judge()]
+        approval.approved = fitting
+    elif params["awaited"] or params["requested"]:
+        try:
+            wait_until(
+                approval.missing,
+                params["timeout"],
+                "Kubelets did not get a certificate for their server. Without one, logs and exec of pods do not work.",
+                NEXT_STEP,
+                sleep=2.0,
+            )
+        except FabricError as error:
+            raise FabricError(
+                error.what, error.where, shorten_list(error.seen.split("; "), 5, "; "), NEXT_STEP
+            ) from error
+    else:
+        approval.approve()
+    left = [describe_request(each) for each in approval.left]
+    for each in left:
+        module.warn(f"A request for a kubelet's certificate does not fit the inventory, and was not approved: {each}")
+    return outcome({"pending": approval.approved}, {"pending": []}, approved=approval.approved, left=left)

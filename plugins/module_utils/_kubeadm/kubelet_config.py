@@ -1,0 +1,225 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubelet's configuration on a host: written, tried, and put back where the kubelet does not come up with it.
+
+The earlier file is kept aside until the kubelet has come up. So one that a killed run left behind says what there is
+still to do, and to what to go back.
+"""
+
+from __future__ import annotations
+
+import calendar
+import os
+import re
+import stat
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import (
+    KUBELET_CONF,
+    KUBELET_SERVING,
+    SERVING,
+    has_expired,
+    read_certificate,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    Files,
+    file_diffs,
+    read_file,
+    read_text,
+    write_file,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
+    NodeCondition,
+    find_node,
+    host_name,
+)
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+CONFIG = "var/lib/kubelet/config.yaml"
+MODE = 0o600
+# What says how the kubelet runs, and with which rights. The package brings the unit, and writes it again in an upgrade.
+PRIVATE = (
+    KUBELET_CONF,
+    CONFIG,
+    "usr/lib/systemd/system/kubelet.service",
+    "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf",
+    "lib/systemd/system/kubelet.service",
+    "lib/systemd/system/kubelet.service.d/10-kubeadm.conf",
+    "etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
+)
+BOOTSTRAP = re.compile(r"(?:^|[{,])\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\b", re.MULTILINE)
+RESTART_SECONDS = 120
+SETTLE = 12.0  # seconds that its process has to last: one that refuses its configuration ends in the first few
+PAUSE = 2.0  # seconds between two questions
+JOURNAL = ["journalctl", "-u", "kubelet", "-n", "15", "--no-pager", "-o", "cat"]
+
+
+class State(t.TypedDict):
+    """What is compared before and after."""
+
+    restart: bool  # the kubelet has not come up yet with what is there
+    modes: t.Dict[str, str]  # of files that are for root alone
+
+
+def private_modes(root: str) -> t.Dict[str, int]:
+    """The modes of those files that are there, each once."""
+    found: t.Dict[str, int] = {}
+    for path in (os.path.join(root, each) for each in PRIVATE):
+        if os.path.isfile(path):
+            real = os.path.realpath(path)
+            found[real] = stat.S_IMODE(os.stat(real).st_mode)
+    return found
+
+
+def narrowed(mode: int) -> int:
+    """What is left of a mode for root alone. One that allows less stays as it is."""
+    return mode & MODE
+
+
+def heartbeat(condition: NodeCondition) -> float:
+    """When the kubelet has reported it, in seconds since 1970."""
+    return calendar.timegm(time.strptime(condition["lastHeartbeatTime"], "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def awaits_certificate(root: str, config: str, now: float) -> bool:
+    """Whether the kubelet gets its serving certificate from the cluster and has none: its server does not answer."""
+    if not BOOTSTRAP.search(config):
+        return False
+    path = os.path.join(root, SERVING[0])
+    if not os.path.exists(path):
+        return True
+    certificate = read_certificate(KUBELET_SERVING, path, "kubelet")
+    return bool(certificate["error"]) or has_expired(certificate, now)
+
+
+def read_main_pid() -> str:
+    """Of the kubelet while it is active; empty otherwise."""
+    shown = output_of("systemctl", "show", "--property", "ActiveState,MainPID", "kubelet.service")
+    values = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    return values.get("MainPID", "") if values.get("ActiveState") == "active" else ""
+
+
+class KubeletConfig:
+    """The configuration of one host."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.node: str = module.params["node_name"] or host_name()
+        self.path = os.path.join(paths.ROOT, CONFIG)
+
+    def apply(self) -> t.Dict[str, object]:
+        before = read_file(self.path)
+        if before is None:  # no node yet: kubeadm writes it
+            return outcome(None, None, needed=False, awaits=False, content="")
+        content = self.module.params["content"] or before["content"]
+        unfinished = os.path.exists(paths.EARLIER_KUBELET_CONFIG)
+        modes = private_modes(paths.ROOT)
+        changes = content != before["content"] or unfinished
+        was: State = {"restart": unfinished, "modes": {path: f"{mode:04o}" for path, mode in modes.items()}}
+        becomes: State = {
+            "restart": False,
+            "modes": {path: f"{narrowed(mode):04o}" for path, mode in modes.items()},
+        }
+        if not self.module.check_mode:
+            if changes:
+                with hold_lock(self.module.params["lock_timeout"]):
+                    self.change(before["content"], content)
+            for path, mode in modes.items():
+                if narrowed(mode) != mode:
+                    os.chmod(path, narrowed(mode))
+        result = outcome(
+            {"content": before["content"], **was},
+            {"content": content, **becomes},
+            needed=changes or was != becomes,
+            awaits=awaits_certificate(paths.ROOT, content, time.time()),
+            content=content,
+        )
+        wanted: Files = {self.path: {"content": content, "mode": before["mode"]}}
+        diffs = file_diffs({self.path: before}, wanted)
+        return {**result, "diff": [*diffs, {"before": was, "after": becomes}]}
+
+    def change(self, before: str, content: str) -> None:
+        ready = self.read_ready()  # first: without an answer nobody could tell whether the kubelet comes up
+        if not os.path.exists(paths.EARLIER_KUBELET_CONFIG):
+            write_file(self.module, paths.EARLIER_KUBELET_CONFIG, before, "0600")
+        if content != before:
+            write_file(self.module, self.path, content, "0600")
+        try:
+            self.restart(ready["status"] == "True")
+        except FabricError as error:
+            self.put_back(error)
+        os.remove(paths.EARLIER_KUBELET_CONFIG)
+
+    def put_back(self, error: FabricError) -> t.NoReturn:
+        """The configuration that the kubelet ran with before."""
+        journal = run_program(JOURNAL).out.strip()
+        write_file(self.module, self.path, read_text(paths.EARLIER_KUBELET_CONFIG), "0600")
+        try:
+            self.restart(False)
+            end = "The earlier configuration is back, and the kubelet runs with it."
+            os.remove(paths.EARLIER_KUBELET_CONFIG)
+        except FabricError as again:
+            end = f"The earlier configuration is back, and the kubelet does not come up with it either: {again.seen}."
+        raise FabricError(
+            "The kubelet did not come up with its new configuration.",
+            f"{host_name()}: {self.path}",
+            f"{error.seen}\n{journal}\n{end}",
+            "Correct the settings that the journal names (kubernetes_kubelet_config). Then run again.",
+        ) from error
+
+    def read_ready(self) -> NodeCondition:
+        lookup = find_node(self.module, self.node)
+        conditions = (lookup.node or {}).get("status", {}).get("conditions", [])
+        ready = next((each for each in conditions if each["type"] == "Ready"), None)
+        if ready is None:
+            raise FabricError(
+                "The kubelet's configuration is only changed where its node can be read, to see whether it comes up.",
+                host_name(),
+                lookup.error or f"the cluster has no node {self.node} that has reported",
+                "Start the API server, see crictl ps on its host. Then run again. Nothing was changed here.",
+            )
+        return ready
+
+    def restart(self, ready: bool) -> None:
+        """Restart the kubelet, and wait until it lasts and has reported; its node Ready where that is asked for."""
+        since = int(time.time())
+        done = run_program(["systemctl", "restart", "kubelet"], RESTART_SECONDS)
+        if done.rc != 0:
+            seen = done.err.strip() if done.rc is not None else f"no end within {RESTART_SECONDS} s"
+            raise FabricError("The kubelet could not be restarted.", host_name(), seen, "See journalctl -u kubelet.")
+        give_up = time.monotonic() + self.module.params["ready_timeout"]
+        pid, started = "", time.monotonic()
+        while True:
+            now = read_main_pid()
+            if now != pid:
+                pid, started = now, time.monotonic()
+            problem = self.problem(pid, time.monotonic() - started, since, ready)
+            if not problem:
+                return
+            if time.monotonic() > give_up:
+                raise FabricError("The kubelet does not come up.", host_name(), problem, "See journalctl -u kubelet.")
+            time.sleep(PAUSE)
+
+    def problem(self, pid: str, lasted: float, since: int, ready: bool) -> str:
+        """What speaks against the kubelet having come up; empty for nothing."""
+        if not pid:
+            return "the kubelet does not run"
+        if lasted < SETTLE:
+            return "the kubelet starts again and again"
+        try:
+            condition = self.read_ready()
+        except FabricError as error:
+            return error.seen
+        if heartbeat(condition) < since:
+            return f"the kubelet has not reported since {condition['lastHeartbeatTime']}"
+        if ready and condition["status"] != "True":
+            return f"the node was Ready before, and is not now (status {condition['status']})"
+        return ""

@@ -1,0 +1,94 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kubelet_certificates
+short_description: Approve the serving certificates that the kubelets of planned hosts ask for
+version_added: 0.1.0
+description:
+  - A kubelet with C(serverTLSBootstrap) has its serving certificate signed by the cluster, and asks again before that
+    ends. Kubernetes approves none of these requests by itself.
+  - Approved is a request that the kubelet of a node in O(nodes) has made, for the name of that node and its addresses,
+    no more and no less, as a server of the group C(system:nodes).
+  - All others stay pending, and are named in a warning and in RV(left).
+author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - cryptography
+  - jmespath
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  nodes:
+    description: The addresses of each node, by its name.
+    type: dict
+    required: true
+  awaited:
+    description: Nodes to wait for, until their kubelets answer the API server.
+    type: list
+    elements: str
+    default: []
+  requested:
+    description: Nodes to wait for, until a request of each has been approved in this call.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: Seconds to wait for them.
+    type: int
+    default: 120
+"""
+
+EXAMPLES = r"""
+- name: Approve what the kubelets of two hosts ask for
+  ipu.fabric.kubelet_certificates:
+    kubeconfig: artifacts/admin.conf
+    nodes:
+      cp1: [10.88.0.11]
+      w1: [10.88.0.21]
+    awaited: [w1]
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+approved:
+  description: Requests that were approved, or would be in check mode.
+  type: list
+  elements: str
+  returned: success
+  sample: ["csr-7x2vl of system:node:w1"]
+left:
+  description: Requests that do not fit, each with the reason. They stay pending.
+  type: list
+  elements: str
+  returned: success
+  sample: ["csr-9fk2d of system:node:x: no host of the inventory is the node x"]
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import manage_requests
+
+
+def main() -> None:
+    run_module(
+        arguments(
+            nodes={"type": "dict", "required": True},
+            awaited={"type": "list", "elements": "str", "default": []},
+            requested={"type": "list", "elements": "str", "default": []},
+            timeout={"type": "int", "default": 120},
+        ),
+        manage_requests,
+        libraries=("cryptography", "jmespath"),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kubelet_config
+short_description: Change the kubelet's configuration on a node, and put it back where the kubelet does not come up
+version_added: 0.1.0
+description:
+  - Writes C(/var/lib/kubelet/config.yaml) where it differs, restarts the kubelet, and waits until that has reported to
+    its cluster. If it does not, the earlier file is put back, and that is the error.
+  - A run that was killed in between is completed by the next one.
+  - That file, the kubelet's kubeconfig and its unit get a mode for root alone.
+  - On a host that is no node nothing is done.
+author:
+  - ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  content:
+    description: The whole text, as P(ipu.fabric.kubelet_config#filter) makes it. Empty leaves it as it is.
+    type: str
+    default: ""
+  node_name:
+    description: Name of the node. Empty is the host name in lower case.
+    type: str
+    default: ""
+  ready_timeout:
+    description: Seconds to wait for the kubelet.
+    type: int
+    default: 300
+  lock_timeout:
+    description: Seconds to wait for a kubeadm that runs.
+    type: int
+    default: 600
+"""
+
+EXAMPLES = r"""
+- name: Read the configuration
+  ansible.builtin.slurp:
+    src: /var/lib/kubelet/config.yaml
+  register: config
+
+- name: Limit the processes of each pod
+  ipu.fabric.kubelet_config:
+    content: "{{ config.content | b64decode | ipu.fabric.kubelet_config({'podPidsLimit': 16384}) }}"
+  throttle: 1
+"""
+
+RETURN = r"""
+needed:
+  description: Whether there was something to do.
+  type: bool
+  returned: success
+awaits:
+  description: Whether the kubelet gets its serving certificate from the cluster, and has none that is valid.
+  type: bool
+  returned: success
+content:
+  description: The text that the file has now, or would have in check mode.
+  type: str
+  returned: success
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_config import KubeletConfig
+
+
+def main() -> None:
+    run_module(
+        {
+            "content": {"type": "str", "default": ""},
+            "node_name": {"type": "str", "default": ""},
+            "ready_timeout": {"type": "int", "default": 300},
+            "lock_timeout": {"type": "int", "default": 600},
+        },
+        lambda module: KubeletConfig(module).apply(),
+    )
+
+
+if __name__ == "__main__":
+    main()

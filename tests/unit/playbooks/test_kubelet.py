@@ -1,0 +1,113 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role kubernetes on nodes that are there: in which order kubelets change, and whose certificates are approved."""
+
+from __future__ import annotations
+
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
+from ansible_collections.ipu.fabric.tests.unit.playbooks.test_kubernetes import BARE, GROUPS, PLAY, node
+
+MEMBERS = dict.fromkeys(BARE, "member")
+CONTENT = "kind: KubeletConfiguration\n"
+
+
+def kubelet(needed=True, awaits=False, **more):
+    return {"needed": needed, "awaits": awaits, "content": CONTENT, **more}
+
+
+def run_role(folder, kubelets, *arguments, states=None, **variables):
+    answers = {
+        "kubernetes_node_info": {host: {"node": node(host, state)} for host, state in (states or MEMBERS).items()},
+        "apt_packages": {"*": {"versions": {"containerd.io": "2.2.1"}}},
+        "systemd_units": {"*": {"stale": []}},
+        "kubeadm": {"*": {"discovery": {"endpoint": "", "token": "", "ca_hashes": []}}},
+        "kubelet_config": {"*": kubelet(False), **kubelets},
+    }
+    (folder / "admin.conf").write_text("")
+    settings = {"kubernetes_kubeconfig": str(folder / "admin.conf"), **variables}
+    return play(folder, PLAY, GROUPS, answers, *arguments, **settings)
+
+
+def changes(run):
+    """Where kubelets were changed, after the look that is taken at all of them."""
+    calls = [call for call in run.calls if call.module == "kubelet_config"]
+    return [call.host for call in calls if "ready_timeout" in call.options]
+
+
+def test_nothing_to_change(tmp_path):
+    run = run_role(tmp_path, {})
+    assert run.code == 0, run.text
+    assert changes(run) == []
+    assert run.where("kubelet_config_map") == []
+    assert run.where("kubelet_certificates") == ["localhost"]
+
+
+def test_control_planes_one_after_another_and_then_the_workers(tmp_path):
+    due = {host: kubelet() for host in ("cp1", "cp3", "w1", "w9")}
+    run = run_role(tmp_path, due, kubernetes_hardening="cis")
+    assert run.code == 0, run.text
+    assert changes(run)[:2] == ["cp1", "cp3"]
+    assert sorted(changes(run)[2:]) == ["w1", "w9"]
+    modules = [call.module for call in run.calls if call.module.startswith("kubelet_")]
+    assert modules[-2:] == ["kubelet_config_map", "kubelet_certificates"]
+
+
+def test_where_a_kubelet_fails_no_other_is_changed(tmp_path):
+    due = {"cp1": kubelet(failed=False), "cp2": kubelet(), "w1": kubelet()}
+    due["cp1"]["meets"] = []
+    answers = {**due, "cp2": {**kubelet(), "failed": False}}
+    run = run_role(tmp_path, answers, kubernetes_hardening="cis", kubernetes_timeout="broken")
+    assert run.code != 0
+    assert set(changes(run)) <= {"cp1"}
+    assert run.where("kubelet_config_map") == []
+
+
+def test_whose_certificates_are_approved(tmp_path):
+    kubelets = {"cp1": kubelet(False, awaits=True), "w9": kubelet(True, awaits=True)}
+    run = run_role(tmp_path, kubelets, kubernetes_node_addresses={"cp1": ["192.0.2.1"]})
+    call = next(call for call in run.calls if call.module == "kubelet_certificates")
+    assert sorted(call.options["awaited"]) == ["cp1", "w9"], run.text
+    assert call.options["nodes"] == {"cp1": ["192.0.2.1"]}
+
+
+def test_without_a_plan_those_of_the_hosts_in_the_run(tmp_path):
+    run = run_role(tmp_path, {}, "--limit", "cp1,w1")
+    call = next(call for call in run.calls if call.module == "kubelet_certificates")
+    assert call.options["nodes"] == {"cp1": ["10.88.0.3"], "w1": ["10.88.0.2"]}, run.text
+
+
+def test_bare_hosts_get_it_from_kubeadm(tmp_path):
+    run = run_role(tmp_path, {}, states=BARE, kubernetes_hardening="cis")
+    init = next(call for call in run.calls if call.module == "kubeadm" and call.options["command"] == "init")
+    config = next(each for each in init.options["documents"] if each["kind"] == "KubeletConfiguration")
+    assert config["serverTLSBootstrap"] is True
+    assert config["cgroupDriver"] == "systemd"
+    assert changes(run) == []
+
+
+def test_the_kernel_is_as_the_kubelet_demands_before_it_does(tmp_path):
+    run = run_role(tmp_path, {}, kubernetes_sysctl={"vm.swappiness": 1, "kernel.panic": 20})
+    calls = [call for call in run.calls if call.module in ("kernel_settings", "kubelet_config")]
+    assert calls[0].module == "kernel_settings"
+    assert calls[0].options["sysctl"]["kernel.panic_on_oops"] == 1
+    assert calls[0].options["sysctl"]["kernel.panic"] == 20
+
+
+def settings(hardening, **config):
+    name = "_kubernetes_kubelet_settings"
+    return evaluate("kubernetes", name, kubernetes_hardening=hardening, kubernetes_kubelet_config=config)
+
+
+def test_the_default_changes_nothing():
+    assert settings("baseline") == {}
+
+
+def test_a_site_wins_over_the_benchmark():
+    found = settings("cis", podPidsLimit=100, authentication={"webhook": {"cacheTTL": "1m0s"}})
+    assert found["podPidsLimit"] == 100
+    assert found["authentication"] == {
+        "anonymous": {"enabled": False},
+        "webhook": {"enabled": True, "cacheTTL": "1m0s"},
+    }

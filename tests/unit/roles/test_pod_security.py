@@ -1,0 +1,43 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Namespaces of pods that Pod Security's baseline refuses are labelled by the role that makes them, and no others."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
+
+LABELS = {"pod-security.kubernetes.io/enforce": "privileged"}
+
+
+@pytest.mark.parametrize(
+    "tasks", ["gpu_operator/tasks/main.yml", "network_operator/tasks/present.yml", "spiderpool/tasks/main.yml"]
+)
+def test_operators_that_run_privileged_pods(tasks):
+    found = yaml.safe_load((ROOT / "roles" / tasks).read_text(encoding="utf-8"))
+    releases = [task["ipu.fabric.helm_release"] for task in found if "ipu.fabric.helm_release" in task]
+    assert [release.get("namespace_labels") for release in releases] == [LABELS]
+
+
+@pytest.mark.parametrize(
+    ("version", "controller", "labels"),
+    [
+        ("1.1.0", {}, LABELS),  # its controller is on the host's network
+        ("1.2.0", {}, {}),
+        ("1.2.0", {"host_network": True}, LABELS),
+        ("1.1.0", {"host_network": False}, {}),
+    ],
+)
+def test_the_ipu_operator_only_where_its_controller_is_on_the_hosts_network(version, controller, labels):
+    settings = {"ipu_operator_version": version, "ipu_operator_controller": controller}
+    assert evaluate("ipu_operator", "_ipu_operator_namespace_labels", **settings) == labels
+
+
+def test_flannel():
+    text = (ROOT / "roles/kubernetes/templates/flannel.yaml.j2").read_text(encoding="utf-8")
+    namespace = yaml.safe_load(text.split("---")[1])
+    assert namespace["kind"] == "Namespace"
+    assert LABELS.items() <= namespace["metadata"]["labels"].items()
