@@ -135,9 +135,10 @@ def embedded_addresses(name: str, servers: ApiObject) -> Addresses:
             continue
         arguments: t.List[str] = json.loads(written)
         # Where nodes have addresses of IPv6 alone, the defaults are others.
-        usual = node.get("spec", {}).get("podCIDR", "").startswith("10.42.")
+        usual = "." in node.get("spec", {}).get("podCIDR", "")
         return Addresses(
-            flag(arguments, "--cluster-cidr") or POD_CIDR * usual, flag(arguments, "--service-cidr") or SERVICE_CIDR * usual
+            flag(arguments, "--cluster-cidr") or POD_CIDR * usual,
+            flag(arguments, "--service-cidr") or SERVICE_CIDR * usual,
         )
     return Addresses("", "")
 

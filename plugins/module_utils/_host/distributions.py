@@ -22,7 +22,11 @@ CNI_BIN, CNI_NETWORK = "/opt/cni/bin", "/etc/cni/net.d"  # containerd's defaults
 CNI_TABLE = re.compile(r"\[plugins\.(['\"])io\.containerd\.(?:grpc\.v1\.cri|cri\.v1\.runtime)\1\.cni\]")
 UNIT_FOLDERS = ("etc/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
 # Environment files that the installers' units read.
-ENVIRONMENTS = ("etc/default/{unit}", "etc/systemd/system/{unit}.service.env", "usr/local/lib/systemd/system/{unit}.env")
+ENVIRONMENTS = (
+    "etc/default/{unit}",
+    "etc/systemd/system/{unit}.service.env",
+    "usr/local/lib/systemd/system/{unit}.env",
+)
 BUNDLE = re.compile(r"/data/[0-9a-f]{64}/bin$")
 
 
@@ -205,7 +209,9 @@ def find_distribution(root: str = "/") -> t.Optional[Found]:
     found = [Found(each, data_directory(each, root), root) for each in DISTRIBUTIONS.values()]
     found = [each for each in found if each.there(each.distribution.kubelet) or each.is_server]
     running = [
-        each for each in found if each.distribution.embeds_containerd and each.there(each.distribution.containerd_socket)
+        each
+        for each in found
+        if each.distribution.embeds_containerd and each.there(each.distribution.containerd_socket)
     ]
     return next(iter([*running, *found]), None)
 
