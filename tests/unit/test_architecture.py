@@ -23,6 +23,7 @@ HOST_MODULES = (
     "apt_packages",
     "control_plane_backup",
     "control_plane_restore",
+    "embedded_containerd",
     "etcd_member",
     "etcd_snapshot",
     "host_info",

@@ -128,7 +128,7 @@ def flag(arguments: t.Sequence[str], name: str) -> str:
 
 
 def embedded_addresses(name: str, servers: ApiObject) -> Addresses:
-    """Those of a cluster of k3s or RKE2, by the arguments that a server has written on its node, else their defaults."""
+    """Those of a cluster of k3s or RKE2: a server has written its arguments on its node, else they are the defaults."""
     for node in servers.get("items", []):
         written = node["metadata"].get("annotations", {}).get(f"{name}.io/node-args", "")
         if not written:

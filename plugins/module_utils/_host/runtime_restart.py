@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Restarts of what carries a host's containers, and the pods that have to be ready again after it.
 
-Containers go on meanwhile. With k3s and RKE2 the API server of a server ends with its service, so those are restarted on
-one server after another, and only when asked.
+Containers go on meanwhile. With k3s and RKE2 the API server of a server ends with its service, so those are restarted
+on one server after another, and only when asked.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus_once": CheckType(
         "One multus",
         "cluster",
-        "Remove one: each overwrites the other's file in /etc/cni/net.d (Spiderpool: multus.multusCNI.install=false).",
+        "Remove one: each overwrites the other's CNI configuration (fabric_multus: false keeps one that was there).",
     ),
     "multus_node": CheckType(
         "Multus runs on the node",
