@@ -131,7 +131,7 @@ def test_other_distributions_have_to_be_told(tmp_path):
     [
         ("network_operator", "25.7.0", ""),
         ("network_operator", "24.10.1", f"network operator 24.10.1 can't be told to use {NETWORK}"),
-        ("network_operator", "23.10.0", f"network operator 23.10.0 can't be told to use {BIN} and {NETWORK}"),
+        ("network_operator", "23.7.0", f"network operator 23.7.0 can't be told to use {BIN} and {NETWORK}"),
         ("spiderpool", "24.10.1", ""),
     ],
 )
