@@ -161,7 +161,7 @@ def find_node(module: AnsibleModule, name: str) -> Lookup:
 def of_others() -> t.Optional[Membership]:
     """A node of k3s or RKE2, over which kubeadm must not build another one."""
     found = find_distribution()
-    if not found or not found.distribution.embeds_containerd:
+    if not found or not found.distribution.embeds_containerd or os.path.exists(paths.KUBELET):
         return None
     return {
         "membership": "broken",
