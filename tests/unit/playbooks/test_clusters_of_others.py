@@ -111,11 +111,12 @@ def test_a_server_that_does_not_come_back_spares_the_others(tmp_path):
         {
             "hosts": "all",
             "gather_facts": False,
-            "vars": {"memlock_restart_kubernetes": True, "__memlock": "{{ seen[inventory_hostname] }}"},
+            "vars": {"memlock_restart_kubernetes": True},
             "tasks": [{"ansible.builtin.import_role": {"name": "ipu.fabric.memlock", "tasks_from": "restart"}}],
         }
     ]
     answers = {"memlock": {"cp1": {"failed": True, "msg": "The API server was not ready again"}}}
-    run = play(tmp_path, plays, GROUPS, answers, seen=found)
+    seen = {host: {"__memlock": result} for host, result in found.items()}
+    run = play(tmp_path, plays, GROUPS, answers, host_vars=seen)
     assert run.code != 0
     assert run.where("memlock") == ["cp1"], run.text
