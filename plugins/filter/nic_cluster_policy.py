@@ -22,6 +22,7 @@ options:
       - C(release), the network operator release.
       - C(ipam), V(nv-ipam) or V(whereabouts).
       - C(rdma_resources), the C(configList) of the shared device plugin; when it is empty, the plugin is left out.
+      - C(multus), whether multus is one of its components; it is without this key.
       - C(ofed_driver), the driver container in the policy's own field names; without it the host's driver serves.
       - C(images), C(repository), C(image) and C(version) by component, to replace those of the release.
       - C(pull_secrets), names of image pull secrets.

@@ -97,6 +97,14 @@ options:
     description: The pod network, V(calico), V(flannel) or V(none).
     type: str
     default: calico
+  cni_bin_directory:
+    description: Where containerd of every node looks for CNI plugins. Empty is what the nodes say.
+    type: str
+    default: ""
+  cni_network_directory:
+    description: Where it looks for their configurations. Empty is what the nodes say.
+    type: str
+    default: ""
   calico_version:
     description: Release of Calico, where that is the pod network.
     type: str
@@ -222,6 +230,8 @@ plan:
     cluster:
       description:
         - V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
+        - V(distribution) has the V(name) of what makes the nodes (V(kubeadm), V(k3s), V(rke2), or V(none) where that is
+          not known), V(containerd_socket), V(cni_bin_directory) and V(cni_network_directory), empty for the usual one.
         - V(virtual_address) has the V(address), V(router_id) and V(members) of keepalived, null without one.
       type: dict
     hardening:

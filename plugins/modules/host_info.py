@@ -20,7 +20,7 @@ options:
     description: TCP ports that should be free.
     type: list
     elements: int
-    default: [2379, 2380, 6443, 10250, 10256, 10257, 10259]
+    default: [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259]
   modules:
     description: Kernel modules that should be available, loaded or not.
     type: list
@@ -135,7 +135,17 @@ host:
     kubelet:
       description:
         - V(present) and V(version) of the program.
-        - V(server) is host and port of its API server, V(cluster) a digest of its CA. Both may be empty.
+        - V(server) is host and port of its API server, V(cluster) a digest of its CA. Both may be empty; with k3s and
+          RKE2 V(server) is.
+      type: dict
+    kubernetes:
+      description:
+        - What made the node of this host, and where its parts are.
+        - V(distribution) is V(kubeadm), V(k3s), V(rke2) or V(none), V(server) whether the host is a control plane.
+        - V(units) are the services of its kubelet, which with k3s and RKE2 carry containerd too, V(kubeconfig) is that
+          of the administrator.
+        - V(containerd_socket), V(containerd_config) and V(registries) are paths of files, V(cni_bin_directory) and
+          V(cni_network_directory) where containerd looks for CNI plugins and for their configurations.
       type: dict
     cluster:
       description:
@@ -143,7 +153,7 @@ host:
         - V(answered) is whether its API server did, V(error) why not, V(unfinished) whether kubeadm is setting up the
           host or was interrupted.
         - V(version) is that of the API server, V(endpoint), V(pod_cidr) and V(service_cidr) are those of kubeadm's
-          ClusterConfiguration.
+          ClusterConfiguration, or of the arguments of a server of k3s or RKE2.
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen).
       type: dict
     certificates:
@@ -228,7 +238,11 @@ def run_from(module: AnsibleModule) -> t.List[str]:
 def main() -> None:
     run_module(
         {
-            "ports": {"type": "list", "elements": "int", "default": [2379, 2380, 6443, 10250, 10256, 10257, 10259]},
+            "ports": {
+                "type": "list",
+                "elements": "int",
+                "default": [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259],
+            },
             "modules": {"type": "list", "elements": "str", "default": ["overlay", "br_netfilter", "macvlan"]},
             "paths": {"type": "list", "elements": "path", "default": ["/var/lib"]},
             "names": {"type": "list", "elements": "str", "default": []},

@@ -16,6 +16,7 @@ description:
     kept, and the old file is backed up.
   - A runtime is restarted only when it has been running since before its limit was set. Then it waits for the
     pods of the node. Docker is not, unless it keeps its containers or O(restart_docker) is set.
+  - k3s and RKE2 carry containerd, and their servers the API. They are restarted with O(restart_kubernetes) alone.
   - Containers that were started before keep their old limit until they are restarted.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -40,12 +41,18 @@ options:
     description: Restart Docker even where its containers end with it, as they do without C(live-restore).
     type: bool
     default: false
+  restart_kubernetes:
+    description:
+      - Restart k3s and RKE2. Their containers go on meanwhile, but the API server and the etcd of a server do not.
+      - Call it on one server after another. It returns when the API server of the host is ready again.
+    type: bool
+    default: false
   node_name:
     description: Name of the host's node. Empty is the host name in lower case.
     type: str
     default: ""
   timeout:
-    description: Seconds to wait for pods after a restart.
+    description: Seconds to wait for pods after a restart, and for a service of k3s or RKE2 and its API server.
     type: int
     default: 180
 """
@@ -70,6 +77,11 @@ restartable:
   elements: str
   returned: success
   sample: [containerd]
+node:
+  description: Name of the host's node, O(node_name) or what the kubelet calls it by default.
+  type: str
+  returned: success
+  sample: w1
 units:
   description: Runtimes that are installed.
   type: list
@@ -91,6 +103,7 @@ def main() -> None:
             "units": {"type": "list", "elements": "str", "default": RUNTIMES},
             "restart": {"type": "bool", "default": True},
             "restart_docker": {"type": "bool", "default": False},
+            "restart_kubernetes": {"type": "bool", "default": False},
             "node_name": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 180},
         },

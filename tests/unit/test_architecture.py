@@ -25,6 +25,7 @@ HOST_MODULES = (
     "control_plane_backup",
     "control_plane_info",
     "control_plane_restore",
+    "embedded_containerd",
     "etcd_member",
     "etcd_snapshot",
     "host_info",

@@ -8,15 +8,16 @@ Asked by kubectl as administrator, with `get --raw` alone: every other command w
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution, on_host
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, PodNetwork
 
-ADMIN = "etc/kubernetes/admin.conf"
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
 # Pod networks, by the DaemonSet that carries them.
@@ -37,11 +38,24 @@ POD_NETWORKS = {
 }
 
 
+# What k3s and RKE2 give to pods and services unless they are told otherwise.
+POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
+SERVERS = "/api/v1/nodes?labelSelector=node-role.kubernetes.io/control-plane"
+BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which k3s has in itself
+
+
 class Metadata(t.TypedDict, total=False):
     """Which object it is."""
 
     name: str
     namespace: str
+    annotations: t.Dict[str, str]
+
+
+class Spec(t.TypedDict, total=False):
+    """The part of a node's spec that is read."""
+
+    podCIDR: str
 
 
 class ApiObject(t.TypedDict, total=False):
@@ -51,15 +65,26 @@ class ApiObject(t.TypedDict, total=False):
     data: t.Dict[str, str]
     items: t.List[ApiObject]
     metadata: Metadata
+    spec: Spec
+
+
+class Addresses(t.NamedTuple):
+    """CIDRs of pods and services; empty is not known."""
+
+    pods: str
+    services: str
 
 
 class UnansweredError(Exception):
     """The API server gave no answer, or not this one."""
 
 
-def ask(admin: str, path: str) -> ApiObject:
+Ask = t.Callable[[str], ApiObject]
+
+
+def ask(kubectl: t.Sequence[str], admin: str, path: str) -> ApiObject:
     """An object of the API, or an empty one where it has none."""
-    done = run_program(["kubectl", "--kubeconfig", admin, "--request-timeout", "30s", "get", "--raw", path], SECONDS)
+    done = run_program([*kubectl, "--kubeconfig", admin, "--request-timeout", "30s", "get", "--raw", path], SECONDS)
     if done.rc == 0:
         answer: ApiObject = json.loads(done.out)
         return answer
@@ -92,11 +117,56 @@ def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[Pod
     ]
 
 
+def flag(arguments: t.Sequence[str], name: str) -> str:
+    """The value of a flag, which is the next argument or follows an equals sign."""
+    for word, following in zip(arguments, [*arguments[1:], ""]):
+        if word == name:
+            return following
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return ""
+
+
+def embedded_addresses(name: str, servers: ApiObject) -> Addresses:
+    """Those of a cluster of k3s or RKE2: a server has written its arguments on its node, else they are the defaults."""
+    for node in servers.get("items", []):
+        written = node["metadata"].get("annotations", {}).get(f"{name}.io/node-args", "")
+        if not written:
+            continue
+        arguments: t.List[str] = json.loads(written)
+        # Where nodes have addresses of IPv6 alone, the defaults are others.
+        usual = "." in node.get("spec", {}).get("podCIDR", "")
+        return Addresses(
+            flag(arguments, "--cluster-cidr") or POD_CIDR * usual,
+            flag(arguments, "--service-cidr") or SERVICE_CIDR * usual,
+        )
+    return Addresses("", "")
+
+
+def embedded_flannel(servers: ApiObject) -> t.List[PodNetwork]:
+    """flannel in k3s itself, which has no DaemonSet."""
+    for node in servers.get("items", []):
+        if node["metadata"].get("annotations", {}).get(BACKEND):
+            return [{"name": "flannel", "seen": f"annotation {BACKEND} of node {node['metadata']['name']}"}]
+    return []
+
+
+def read_addresses(distribution: str, asks: Ask, servers: ApiObject) -> t.Tuple[str, Addresses]:
+    """Endpoint and addresses, as whoever made the cluster has written them down in it."""
+    if distribution != "kubeadm":
+        return "", embedded_addresses(distribution, servers)
+    kubeadm = asks("/api/v1/namespaces/kube-system/configmaps/kubeadm-config")
+    configuration = kubeadm.get("data", {}).get("ClusterConfiguration", "")
+    addresses = Addresses(setting(configuration, "podSubnet"), setting(configuration, "serviceSubnet"))
+    return setting(configuration, "controlPlaneEndpoint"), addresses
+
+
 def read_cluster(root: str) -> ClusterFacts:
     """The cluster of which this host is a control plane."""
-    admin = os.path.join(root, ADMIN)
+    found = find_distribution(root)
+    admin = found.admin if found else ""
     facts: ClusterFacts = {
-        "present": os.path.exists(admin),
+        "present": bool(admin),
         "answered": False,
         "unfinished": os.path.exists(os.path.join(root, UNFINISHED)),
         "error": "",
@@ -106,23 +176,23 @@ def read_cluster(root: str) -> ClusterFacts:
         "service_cidr": "",
         "pod_networks": [],
     }
-    if not facts["present"]:
+    if not found or not admin:
         return facts
+    name = found.distribution.name
+    asks = functools.partial(ask, found.kubectl, on_host(root, admin))
     try:
-        version = ask(admin, "/version")
-        kubeadm = ask(admin, "/api/v1/namespaces/kube-system/configmaps/kubeadm-config")
-        networks = pod_networks(
-            ask(admin, "/apis/apps/v1/daemonsets"), ask(admin, "/apis/operator.tigera.io/v1/installations")
-        )
+        version = asks("/version")
+        servers = asks(SERVERS) if found.distribution.embeds_containerd else ApiObject()
+        endpoint, addresses = read_addresses(name, asks, servers)
+        networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
     except UnansweredError as error:
         return {**facts, "error": str(error)}
-    configuration = kubeadm.get("data", {}).get("ClusterConfiguration", "")
     return {
         **facts,
         "answered": True,
         "version": version["gitVersion"].lstrip("v"),
-        "endpoint": setting(configuration, "controlPlaneEndpoint"),
-        "pod_cidr": setting(configuration, "podSubnet"),
-        "service_cidr": setting(configuration, "serviceSubnet"),
-        "pod_networks": networks,
+        "endpoint": endpoint,
+        "pod_cidr": addresses.pods,
+        "service_cidr": addresses.services,
+        "pod_networks": networks or embedded_flannel(servers),
     }

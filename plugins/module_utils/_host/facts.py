@@ -20,17 +20,17 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_control_plane
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
+    KUBEADM,
+    OTHER_KUBERNETES,
+    Found,
+    find_distribution,
+    read_kubernetes,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import read_vip
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
 
-# Other distributions of Kubernetes, by a path that only they have.
-OTHER_KUBERNETES = {
-    "k3s": "var/lib/rancher/k3s",
-    "rke2": "var/lib/rancher/rke2",
-    "microk8s": "var/snap/microk8s",
-    "k0s": "var/lib/k0s",
-}
 # Signs that a kernel has a module which /lib/modules does not show (in a container, or built in).
 _MODULE_SIGNS = {
     "br_netfilter": "proc/sys/net/bridge",
@@ -206,15 +206,26 @@ def default_address() -> str:
     return ""
 
 
+def kubelet_version(program: str) -> str:
+    """As in `Kubernetes v1.35.4`, or `k3s version v1.35.4+k3s1 (hash)` with a line about Go."""
+    match = re.search(r"\bv\d+\.\d+\.\d+\S*", output_of(program, "--version", timeout=SECONDS))
+    return match.group() if match else ""
+
+
 def read_kubelet(root: str) -> Kubelet:
-    """Which cluster this host belongs to: the API server and a digest of the CA, both empty if to none."""
-    etc = os.path.join(root, "etc/kubernetes")
-    version = output_of("kubelet", "--version", timeout=SECONDS)
+    """Which cluster this host belongs to: the API server and a digest of the CA, both empty if to none.
+
+    Kubelets of k3s and RKE2 reach the API through a proxy of their own host, which says nothing about the server.
+    """
+    found = find_distribution(root) or Found(KUBEADM, KUBEADM.data, root)
+    version = kubelet_version(found.distribution.program)
+    authority = found.first(found.distribution.ca)
+    proxied = found.distribution.embeds_containerd
     return {
         "present": bool(version),
-        "version": version.replace("Kubernetes", "").strip(),
-        "server": parse_server(read_text(os.path.join(etc, "kubelet.conf"))),
-        "cluster": ca_digest(read_text(os.path.join(etc, "pki/ca.crt"))),
+        "version": version,
+        "server": "" if proxied else parse_server(found.text(found.distribution.kubelet)),
+        "cluster": ca_digest(found.text(authority)) if authority else "",
     }
 
 
@@ -258,6 +269,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "modules": {name: module_available(root, kernel, name) for name in questions.modules},
         "time": clock,
         "dns": resolve_names(questions.names),
+        "kubernetes": read_kubernetes(root),
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),
         "certificates": read_certificates(root),

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import typing as t
 
-# Kubeconfig of the kubelet, and the kubectl that goes with it, of each distribution.
-KUBELETS = (
-    ("/etc/kubernetes/kubelet.conf", ["kubectl"]),
-    ("/var/lib/rancher/k3s/agent/kubelet.kubeconfig", ["k3s", "kubectl"]),
-    ("/var/lib/rancher/rke2/agent/kubelet.kubeconfig", ["/var/lib/rancher/rke2/bin/kubectl"]),
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution
 
 
-def found_kubelets() -> t.List[t.Tuple[str, t.List[str]]]:
-    return [(config, kubectl) for config, kubectl in KUBELETS if os.path.exists(config)]
+def kubelet_kubectl() -> t.Optional[t.Tuple[str, t.List[str]]]:
+    """The kubeconfig of the kubelet, and the kubectl that goes with it; None where there is no kubelet."""
+    found = find_distribution()
+    if not found or not found.there(found.distribution.kubelet):
+        return None
+    return found.path(found.distribution.kubelet), found.kubectl
 
 
 def node_name(given: str) -> str:

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common import memlock_limits
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host import docker
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import EMBEDDING_UNITS
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     File,
     Files,
@@ -21,7 +19,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     read_file,
     write_file,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import found_kubelets, node_name
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import node_name
+from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import restart_runtimes
 from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
     Unit,
     show_units,
@@ -40,42 +39,9 @@ class Settings(t.TypedDict):
     units: t.List[str]
     restart: bool
     restart_docker: bool
+    restart_kubernetes: bool
     node_name: str
     timeout: int  # seconds
-
-
-class Condition(t.TypedDict):
-    """A condition of a pod."""
-
-    type: str
-    status: str
-
-
-class Metadata(t.TypedDict):
-    """Which pod it is."""
-
-    namespace: str
-    name: str
-
-
-class Pod(t.TypedDict, total=False):
-    """The parts of a pod that are read."""
-
-    metadata: Metadata
-    status: t.Dict[str, t.List[Condition]]  # of which `conditions` is read
-
-
-class PodList(t.TypedDict):
-    """What the API answers about pods."""
-
-    items: t.List[Pod]
-
-
-class NodePods(t.NamedTuple):
-    """Pods of this node, by namespace and name."""
-
-    all: t.Set[str]
-    ready: t.Set[str]
 
 
 def limit_bytes(limit: str) -> t.Optional[int]:
@@ -130,65 +96,11 @@ def wanted_files(
     return files, readers
 
 
-def pod_name(pod: Pod) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def ready_pods(answer: PodList) -> t.Set[str]:
-    """Pods that are ready, by namespace and name."""
-
-    def is_ready(pod: Pod) -> bool:
-        conditions = pod.get("status", {}).get("conditions", [])
-        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-
-    return {pod_name(pod) for pod in answer["items"] if is_ready(pod)}
-
-
-def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
-    """The pods of this node; None when there is no kubelet, or no answer."""
-    for config, kubectl in found_kubelets():
-        path = module.get_bin_path(kubectl[0])
-        if not path:
-            continue
-        node = node_name(module.params["node_name"])
-        argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
-        argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
-        code, out, _err = module.run_command(argv)
-        if code != 0:
-            return None
-        answer: PodList = json.loads(out)
-        return NodePods({pod_name(pod) for pod in answer["items"]}, ready_pods(answer))
-    return None
-
-
-def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
-    """Wait until the pods that were ready are so again. Those that were deleted meanwhile don't count."""
-    give_up = time.monotonic() + module.params["timeout"]
-    missing: t.Set[str] = expected
-    while missing:
-        pods = node_pods(module)
-        if pods is not None:
-            missing = (expected & pods.all) - pods.ready
-        if not missing:
-            return
-        if time.monotonic() > give_up:
-            raise FabricError(
-                "Pods did not become ready again after the container runtime was restarted.",
-                os.uname().nodename,
-                "not ready: " + ", ".join(sorted(missing)),
-                "See why with kubectl describe pod.",
-            )
-        time.sleep(2)
-
-
-def restart_runtimes(module: AnsibleModule, units: t.Dict[str, Unit], names: t.Sequence[str]) -> None:
-    """Restart runtimes, and wait for the pods that were ready."""
-    pods = node_pods(module)
-    if any(units[name].get("NeedDaemonReload") == "yes" for name in names):
-        systemctl(module, "daemon-reload")
-    systemctl(module, "restart", *names)
-    if pods:
-        wait_for_pods(module, pods.ready)
+def may_restart(module: AnsibleModule, settings: Settings, unit: str) -> bool:
+    """Docker's containers may end with it, and the API of a server with k3s and RKE2: those wait until asked for."""
+    if unit == "docker":
+        return settings["restart_docker"] or docker.keeps_containers(module)
+    return settings["restart_kubernetes"] or unit not in EMBEDDING_UNITS
 
 
 def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
@@ -212,13 +124,18 @@ def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
     old = stale_units(units, readers)
     running = [name for name, unit in units.items() if unit["ActiveState"] == "active"]
     stale = [name for name in running if old[name] or any(path in changed for path in readers.get(name, []))]
-    restartable = [
-        name for name in stale if name != "docker" or settings["restart_docker"] or docker.keeps_containers(module)
-    ]
-    if restartable != stale:
+    restartable = [name for name in stale if may_restart(module, settings, name)]
+    waiting = [name for name in stale if name not in restartable]
+    if "docker" in waiting:
         module.warn(
             "Docker still runs with its former limit of locked memory: a restart would end its containers. Restart it "
             "when they may end, or set memlock_restart_docker, or turn on its live-restore."
+        )
+    embedding = [name for name in waiting if name in EMBEDDING_UNITS]
+    if embedding:
+        module.warn(
+            f"{', '.join(embedding)} still runs with its former limit of locked memory, and so do the pods that it "
+            "starts. Restart it when it suits, or set fabric_restart_kubernetes (memlock_restart_kubernetes)."
         )
     restart = restartable if settings["restart"] else []
     if restart and not module.check_mode:
@@ -230,6 +147,7 @@ def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
         stale=stale,
         restartable=restartable,
         units=sorted(units),
+        node=node_name(settings["node_name"]),
     )
     return {
         **result,

@@ -20,7 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     write_file,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import has_module, load_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import found_kubelets, node_name
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import kubelet_kubectl, node_name
 from ansible_collections.ipu.fabric.plugins.module_utils._host.links import Port, read_netns_mode, read_ports
 from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
     driver_name,
@@ -267,6 +267,6 @@ def prepare_host(module: AnsibleModule) -> t.Dict[str, object]:
         {"files": plan.files, "host": after},
         reboot=reboot,
         notes=plan.notes,
-        node=node_name(module.params["node_name"]) if found_kubelets() else "",
+        node=node_name(module.params["node_name"]) if kubelet_kubectl() else "",
     )
     return {**result, "diff": [*file_diffs(files_before, plan.files), {"before": before, "after": after}]}

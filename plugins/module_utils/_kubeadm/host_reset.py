@@ -20,7 +20,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._host import package_record, rdma_desired
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import OTHER_KUBERNETES, ca_digest, parse_server
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path

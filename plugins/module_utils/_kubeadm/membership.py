@@ -13,6 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import expired_certificates
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 
 if t.TYPE_CHECKING:
@@ -166,7 +167,26 @@ def find_node(module: AnsibleModule, name: str) -> Lookup:
     return lookup
 
 
+def of_others() -> t.Optional[Membership]:
+    """A node of k3s or RKE2, over which kubeadm must not build another one."""
+    found = find_distribution()
+    if not found or not found.distribution.embeds_containerd or os.path.exists(paths.KUBELET):
+        return None
+    return {
+        "membership": "broken",
+        "seen": f"it is a node of {found.distribution.name}",
+        "next_step": "Set fabric_manage_kubernetes to false to keep its cluster, or remove it with its uninstaller.",
+        "answered": False,
+        "registered": False,
+        "is_control_plane": False,
+        "taints": [],
+    }
+
+
 def inspect_host(module: AnsibleModule, name: str, control_plane: bool, unfinished: bool) -> Membership:
+    other = of_others()
+    if other:
+        return other
     traces = [path for path in paths.TRACES if os.path.exists(path)]
     lookup = find_node(module, name) if traces else Lookup(Node())
     membership = classify(traces, unfinished, lookup.node, control_plane)

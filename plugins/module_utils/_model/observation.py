@@ -158,10 +158,25 @@ class ControlPlaneFacts(t.TypedDict):
     super_admin: bool  # there is a super-admin.conf
 
 
+class KubernetesFacts(t.TypedDict):
+    """What made the Kubernetes node of a host, and where its parts are. Paths are absolute."""
+
+    distribution: str  # kubeadm, k3s, rke2 or none
+    server: bool  # it has the administrator's kubeconfig, as control planes have
+    units: t.List[str]  # services of its kubelet; with k3s and RKE2 that of containerd too
+    kubeconfig: str  # the administrator's; empty: there is none here
+    containerd_socket: str
+    containerd_config: str  # file that containerd reads
+    registries: str  # file with mirrors of k3s and RKE2, there or not; empty: they have none
+    cni_bin_directory: str  # where containerd looks for CNI plugins
+    cni_network_directory: str  # and for their configurations
+
+
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
     noexec: t.List[str]  # folders that programs are run from, on mounts that forbid it
+    kubernetes: KubernetesFacts  # observations of earlier releases lack it
 
 
 class HostFacts(_HostOptional):

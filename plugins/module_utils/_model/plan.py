@@ -71,12 +71,22 @@ class VirtualAddress(t.TypedDict):
     members: t.Dict[str, str]  # address of each control plane, by its inventory name
 
 
+class Distribution(t.TypedDict):
+    """What makes the nodes, and where their containerd looks for CNI files."""
+
+    name: str  # kubeadm, k3s or rke2; none: not known
+    containerd_socket: str  # empty: the usual /run/containerd/containerd.sock
+    cni_bin_directory: str  # of plugins; empty: the usual /opt/cni/bin
+    cni_network_directory: str  # of configurations; empty: the usual /etc/cni/net.d
+
+
 class Cluster(t.TypedDict):
     """The planned cluster. Hosts have their inventory names."""
 
     pod_cidr: str  # one, or one of each family with a comma between
     service_cidr: str
     endpoint: str  # host:port of the API server; empty: unknown
+    distribution: Distribution
     virtual_address: t.Optional[VirtualAddress]  # null: the endpoint is somebody else's work
     control_planes: t.List[str]
     workers: t.List[str]
@@ -203,11 +213,19 @@ class WhereaboutsRange(t.TypedDict, total=False):
     exclude: t.List[str]
 
 
+class WhereaboutsApi(t.TypedDict):
+    """How whereabouts reaches the API."""
+
+    kubeconfig: str  # file on every node
+
+
 class Ipam(WhereaboutsRange, total=False):
     """The ipam of a MacvlanNetwork, with the keys of the IPAM that `type` names; empty where there are no addresses."""
 
     type: str
     ipRanges: t.List[WhereaboutsRange]  # whereabouts with two families
+    configuration_path: str  # whereabouts, where its files are not in the usual directory
+    kubernetes: WhereaboutsApi  # likewise
     poolName: str  # nv-ipam
     default_ipv4_ippool: t.List[str]  # Spiderpool
     default_ipv6_ippool: t.List[str]

@@ -28,6 +28,8 @@ class Settings:
     kubernetes_version: str
     upgrade: bool  # the cluster that is there may run an older one
     cni: str
+    cni_bin_directory: str  # where containerd looks for CNI plugins; empty: what the hosts say
+    cni_network_directory: str  # and for their configurations; empty: what the hosts say
     calico_version: str
     pod_cidr: str  # one CIDR, or one of each family with a comma between
     service_cidr: str

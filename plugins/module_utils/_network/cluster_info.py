@@ -19,7 +19,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_object
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
-MULTUS_IMAGES = ("multus-cni", "multus", "hardened-multus-cni", "multus-thick")
+# Those of RKE2 are hardened.
+MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", "hardened-multus-thick")
+WHEREABOUTS_IMAGES = ("whereabouts", "hardened-whereabouts")
 NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 
 # What pods trust the API server by, the same in every namespace.
@@ -120,7 +122,7 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
     deployments = cluster.items("/apis/apps/v1/deployments")
     policy = cluster.get(POLICY)
     operators = [deployment for deployment in deployments if "network-operator" in image_names(deployment)]
-    whereabouts = [daemonset for daemonset in daemonsets if "whereabouts" in image_names(daemonset)]
+    whereabouts = [daemonset for daemonset in daemonsets if set(image_names(daemonset)) & set(WHEREABOUTS_IMAGES)]
     version = query("gitVersion", cluster.get("/version")) or ""
     return {
         "changed": False,
@@ -131,7 +133,7 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),
         "nv_ipam": places([*daemonsets, *deployments], NV_IPAM_IMAGES),
-        "whereabouts": places(whereabouts, ("whereabouts",)),
+        "whereabouts": places(whereabouts, WHEREABOUTS_IMAGES),
         "whereabouts_networks": whereabouts_networks(cluster),
         "api_groups": sorted(query("groups[].name", cluster.get("/apis")) or []),
         "network_operators": [operator_view(operator) for operator in operators],

@@ -27,6 +27,7 @@ class OperatorSettings(t.TypedDict, total=False):
     release: str
     ipam: str  # nv-ipam or whereabouts
     rdma_resources: t.List[RdmaResource]  # empty: no device plugin
+    multus: bool  # whether the operator installs multus; it does without this key
     ofed_driver: Object  # ofedDriver of the policy; empty: the hosts' driver
     images: t.Dict[str, t.Dict[str, str]]  # repository, image, version by component, in place of the release's own
     pull_secrets: t.List[str]
@@ -113,10 +114,9 @@ def policy_spec(settings: OperatorSettings) -> Object:
     images: t.Dict[str, Object] = {name: {**image, **own.get(name, {})} for name, image in found.items()}
     secrets = settings.get("pull_secrets") or []
     multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
-    secondary = {
-        "cniPlugins": component(images["cniPlugins"], secrets),
-        "multus": component(images["multus"], secrets, **multus),
-    }
+    secondary = {"cniPlugins": component(images["cniPlugins"], secrets)}
+    if settings.get("multus", True):
+        secondary["multus"] = component(images["multus"], secrets, **multus)
     spec: Object = {"secondaryNetwork": secondary}
     if ipam == "nv-ipam":
         spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)

@@ -21,6 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
     check_certificates,
     describe_certificates,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
@@ -32,7 +33,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import
     choose_links,
     planned_link,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import check_host_ports, port_targets
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import (
+    check_host_ports,
+    embedded_needs,
+    kubeadm_needs,
+    port_targets,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
@@ -70,6 +76,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
     releases = choose_releases(_release_request(settings, kubernetes), findings)
+    distribution = plan_distribution(settings, hosts, releases, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
@@ -99,6 +106,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
         taken=taken_addresses(hosts, vipu_of) + ([virtual["address"]] if virtual else []),
         avoid=cidrs.as_text(),
         cluster_size=len(hosts),
+        cni_network_directory=distribution["cni_network_directory"],
     )
     networks = plan_networks(chosen, rules, findings)
     resources = plan_resources(networks)
@@ -106,7 +114,9 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     return {
         "schema": SCHEMA,
         "releases": releases,
-        "cluster": cluster.describe_cluster(settings, hosts, endpoint, virtual, describe_running(running)),
+        "cluster": cluster.describe_cluster(
+            settings, hosts, endpoint, distribution, virtual, describe_running(running)
+        ),
         "hardening": hardening,
         "hosts": _planned_hosts(hosts, chosen),
         "vipu": vipu,
@@ -139,7 +149,10 @@ def build_port_targets(settings: Settings, observations: Observations) -> t.Dict
     hosts = place_hosts(observations)
     networks = read_networks(settings.networks, ignored) if settings.require_rdma else []
     chosen = choose_links(networks, hosts, {}, False, ignored)
-    return port_targets(hosts, chosen, settings.cni, settings.manage_kubernetes, bool(settings.control_plane_vip))
+    if settings.manage_kubernetes:
+        return port_targets(hosts, chosen, kubeadm_needs(hosts, settings.cni, bool(settings.control_plane_vip)))
+    names = {facts["distribution"] for facts in made_by(hosts).values()}
+    return port_targets(hosts, chosen, embedded_needs(hosts, names))
 
 
 def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:

@@ -14,7 +14,12 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Cluster, RunningCluster, VirtualAddress
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
+    Cluster,
+    Distribution,
+    RunningCluster,
+    VirtualAddress,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, with_role
@@ -83,7 +88,7 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
     address = hosts[planes[0]].address if planes else ""
     if not address:
         return ""  # a finding already
-    if len(planes) > 1:
+    if len(planes) > 1 and settings.manage_kubernetes:
         findings.warning(
             "endpoint",
             [],
@@ -148,6 +153,7 @@ def describe_cluster(
     settings: Settings,
     hosts: Hosts,
     endpoint: str,
+    distribution: Distribution,
     virtual_address: t.Optional[VirtualAddress],
     running: t.Optional[RunningCluster],
 ) -> Cluster:
@@ -155,6 +161,7 @@ def describe_cluster(
         "pod_cidr": settings.pod_cidr,
         "service_cidr": settings.service_cidr,
         "endpoint": endpoint,
+        "distribution": distribution,
         "virtual_address": virtual_address,
         "control_planes": with_role(hosts, "control_plane"),
         "workers": with_role(hosts, "worker"),

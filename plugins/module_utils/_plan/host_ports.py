@@ -23,6 +23,7 @@ Port = t.Tuple[str, int]  # protocol and number
 Pairs = t.Iterable[t.Tuple[str, str]]  # inventory names of source and target
 
 API_SERVER, ETCD, ETCD_PEER, KUBELET = ("TCP", 6443), ("TCP", 2379), ("TCP", 2380), ("TCP", 10250)
+SUPERVISOR = ("TCP", 9345)
 POD_NETWORK: t.Dict[str, t.List[Port]] = {"calico": [("UDP", 4789), ("TCP", 5473)], "flannel": [("UDP", 8472)]}
 ROCE = ("UDP", 4791)
 VRRP = ("IP protocol", 112)
@@ -37,6 +38,7 @@ SERVICES: t.Dict[Port, str] = {
     ("UDP", 8472): "flannel's VXLAN",
     ROCE: "RoCE",
     VRRP: "VRRP",
+    SUPERVISOR: "RKE2's supervisor",
 }
 SEEN = {
     "filtered": "no answer",
@@ -53,7 +55,7 @@ def ring(names: t.Sequence[str]) -> Pairs:
     return [(name, names[(place + step) % count]) for place, name in enumerate(names) for step in steps]
 
 
-class _Need(t.NamedTuple):
+class Need(t.NamedTuple):
     """A port that one host needs of another."""
 
     source: str  # inventory name
@@ -64,14 +66,12 @@ class _Need(t.NamedTuple):
 
 
 def port_targets(
-    hosts: Hosts, chosen: t.Sequence[NetworkLinks], cni: str, managed: bool, virtual: bool = False
+    hosts: Hosts, chosen: t.Sequence[NetworkLinks], cluster: t.Iterable[Need]
 ) -> t.Dict[str, t.List[PortTarget]]:
     """For each host what it has to connect to, as far as something listens there."""
     targets: t.Dict[str, t.Dict[t.Tuple[str, str], PortTarget]] = {}
     listening = {name: _listening(host) for name, host in hosts.items()}
-    for need in dict.fromkeys(
-        itertools.chain(_cluster_needs(hosts, cni, virtual) if managed else (), _roce_needs(chosen))
-    ):
+    for need in dict.fromkeys(itertools.chain(cluster, _roce_needs(chosen))):
         if need.source == need.target or not need.address or need.port not in listening[need.target]:
             continue
         of_source = targets.setdefault(need.source, {})
@@ -84,24 +84,37 @@ def port_targets(
     return {name: list(found.values()) for name, found in targets.items()}
 
 
-def _cluster_needs(hosts: Hosts, cni: str, virtual: bool) -> t.Iterator[_Need]:
+def kubeadm_needs(hosts: Hosts, cni: str, virtual: bool) -> t.Iterator[Need]:
+    """Of a cluster that the role kubernetes builds."""
     planes = with_role(hosts, "control_plane")
     to_planes, to_all = list(itertools.product(hosts, planes)), list(itertools.product(planes, hosts))
     between = list(itertools.product(planes, planes))
     pairs: t.List[t.Tuple[Port, Pairs]] = [(API_SERVER, to_planes), (KUBELET, to_all)]
     pairs += [(ETCD, between), (ETCD_PEER, between), *([(VRRP, between)] if virtual else [])]
     pairs += [(port, [*to_planes, *to_all, *ring(list(hosts))]) for port in POD_NETWORK.get(cni, [])]
+    return _needs(hosts, pairs)
+
+
+def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[Need]:
+    """Of a cluster of k3s or RKE2: what every node needs of its servers, which reach kubelets by a tunnel of theirs."""
+    to_planes = list(itertools.product(hosts, with_role(hosts, "control_plane")))
+    ports = {"k3s": [API_SERVER], "rke2": [API_SERVER, SUPERVISOR]}
+    wanted = [port for name, listed in ports.items() if name in distributions for port in listed]
+    return _needs(hosts, [(port, to_planes) for port in dict.fromkeys(wanted)])
+
+
+def _needs(hosts: Hosts, pairs: t.Iterable[t.Tuple[Port, Pairs]]) -> t.Iterator[Need]:
     for port, of_port in pairs:
         for source, target in of_port:
-            yield _Need(source, target, port, hosts[target].address)
+            yield Need(source, target, port, hosts[target].address)
 
 
-def _roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[_Need]:
+def _roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[Need]:
     """A NIC whose RDMA is up keeps all packets to RoCE's port (kube-router#1746): there only the proof can tell."""
     for network in chosen:
         plain = {name: link.addresses[0]["address"] for name, link in network.links.items() if not link.nic["device"]}
         for source, target in ring(list(plain)):
-            yield _Need(source, target, ROCE, plain[target], plain[source])
+            yield Need(source, target, ROCE, plain[target], plain[source])
 
 
 def _temporary(host: PlacedHost) -> t.Set[Port]:

@@ -40,6 +40,7 @@ class NetworkRules:
     taken: t.Sequence[str]  # addresses that no pod may get
     avoid: t.Sequence[str]  # CIDRs of pods and services
     cluster_size: int  # hosts
+    cni_network_directory: str = ""  # of CNI configurations; empty: the usual one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +108,8 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     planned["pools"] = [family.pool for family in families if family.pool]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
     own_ipam = rules.releases["ipam"] == "spiderpool"
-    planned["ipam"] = spiderpool.ipam(planned) if own_ipam else _join_ipams(families)
+    ipam = spiderpool.ipam(planned) if own_ipam else _join_ipams(families)
+    planned["ipam"] = _find_whereabouts(ipam, rules.cni_network_directory)
     return planned
 
 
@@ -211,6 +213,14 @@ def _join_ipams(families: t.Sequence[_FamilyPlan]) -> Ipam:
         for part in parts
     ]
     return {"type": "whereabouts", "ipRanges": ranges}
+
+
+def _find_whereabouts(ipam: Ipam, directory: str) -> Ipam:
+    """whereabouts looks for its own files in the usual directory, and needs telling where they are elsewhere."""
+    if ipam.get("type") != "whereabouts" or not directory:
+        return ipam
+    own = f"{directory}/whereabouts.d/whereabouts"
+    return {**ipam, "configuration_path": f"{own}.conf", "kubernetes": {"kubeconfig": f"{own}.kubeconfig"}}
 
 
 def _check_overlaps(networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:

@@ -74,6 +74,11 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
             f"services {cluster['service_cidr']}",
         ),
     ]
+    distribution = cluster["distribution"]
+    places = (("plugins", distribution["cni_bin_directory"]), ("configurations", distribution["cni_network_directory"]))
+    told = [f"CNI {what} in {place}" for what, place in places if place]
+    if told or distribution["name"] in ("k3s", "rke2"):
+        lines.append(("", "; ".join([f"nodes made by {distribution['name']}", *told])))
     if cluster["running"]:
         networks = " and ".join(cluster["running"]["pod_networks"]) or "no pod network"
         lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}"))

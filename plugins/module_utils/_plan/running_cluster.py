@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, HostFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
@@ -50,15 +50,24 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
     silent = [name for name in silent if not expired(hosts[name])]
     if silent:
         error = seen[silent[0]]["error"]
-        step = "Start its API server: see crictl ps and journalctl -u kubelet there. Then run again."
+        kubeconfig, logs = _where_to_look(hosts[silent[0]].facts)
+        step = f"Start its API server: see {logs} there. Then run again."
         (findings.error if managed else findings.warning)(
             "cluster-unread",
             silent,
             "There is a cluster, and it can't be compared with the plan.",
-            f"{error} (kubectl with /etc/kubernetes/admin.conf)",
+            f"{error} (kubectl with {kubeconfig})",
             RENEW if EXPIRED in error else step,
         )
     return None
+
+
+def _where_to_look(facts: t.Optional[HostFacts]) -> t.Tuple[str, str]:
+    """The administrator's kubeconfig, and what shows why an API server is down."""
+    made = facts.get("kubernetes") if facts else None
+    if made and made["distribution"] in ("k3s", "rke2"):
+        return made["kubeconfig"], f"journalctl -u {made['units'][0]}"
+    return "/etc/kubernetes/admin.conf", "crictl ps and journalctl -u kubelet"
 
 
 def adopt(settings: Settings, running: t.Optional[Running]) -> Settings:
@@ -184,7 +193,7 @@ def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) 
             "other-cluster",
             [running.host],
             "The kubeconfig on the controller is of another cluster than the hosts.",
-            f"{config.path} leads to {config.server}, and its CA is not /etc/kubernetes/pki/ca.crt of {running.host}",
+            f"{config.path} leads to {config.server}, and its CA is not the one that {running.host} trusts",
             "Move the file away, or set fabric_kubeconfig to that of this cluster. A proxy may have a CA of its own.",
         )
 

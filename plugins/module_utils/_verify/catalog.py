@@ -44,7 +44,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus_once": CheckType(
         "One multus",
         "cluster",
-        "Remove one: each overwrites the other's file in /etc/cni/net.d (Spiderpool: multus.multusCNI.install=false).",
+        "Remove one: each overwrites the other's CNI configuration (fabric_multus: false keeps one that was there).",
     ),
     "multus_node": CheckType(
         "Multus runs on the node",
@@ -52,7 +52,10 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Let multus tolerate the node's taints: spec.tolerations of the NicClusterPolicy, or remove them before 23.7.",
     ),
     "node": CheckType(
-        "Node is Ready", "cluster", "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host."
+        "Node is Ready",
+        "cluster",
+        "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host (with k3s and RKE2 -u k3s, k3s-agent,"
+        " rke2-server or rke2-agent).",
     ),
     "certificates": CheckType(
         "Certificates are valid",

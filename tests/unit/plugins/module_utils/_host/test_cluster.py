@@ -10,6 +10,7 @@ import json
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import KUBEADM, Found
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 
 # As kubeadm 1.35 stores it.
@@ -50,8 +51,9 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "kubectl").write_text(KUBECTL % {"folder": api})
     (tmp_path / "kubectl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    (tmp_path / cluster.ADMIN).parent.mkdir(parents=True)
-    (tmp_path / cluster.ADMIN).touch()
+    admin = tmp_path / paths.ADMIN[1:]
+    admin.parent.mkdir(parents=True)
+    admin.touch()
 
     def answer(path, value):
         (api / path.replace("/", "_")).write_text(json.dumps(value))
@@ -131,4 +133,6 @@ def test_settings_of_kubeadm(written, endpoint):
 
 
 def test_the_files_are_those_of_kubeadm_and_its_marker():
-    assert (f"/{cluster.ADMIN}", f"/{cluster.UNFINISHED}") == (paths.ADMIN, paths.MARKER)
+    kubeadm = Found(KUBEADM, KUBEADM.data, "/")
+    assert [kubeadm.path(path) for path in (*KUBEADM.admins, KUBEADM.kubelet)] == [paths.ADMIN, paths.KUBELET]
+    assert f"/{cluster.UNFINISHED}" == paths.MARKER

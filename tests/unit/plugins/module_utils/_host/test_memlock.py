@@ -9,7 +9,7 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import docker, memlock
+from ansible_collections.ipu.fabric.plugins.module_utils._host import docker, memlock, runtime_restart
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 
@@ -61,24 +61,9 @@ def test_docker_with_the_limit_in_its_flags_gets_no_settings(tmp_path, monkeypat
     assert files == {str(tmp_path / "other.json"): {"content": '{"debug": true}', "mode": "0644"}}
 
 
-def pod(name, ready, namespace="default"):
-    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
-    return {"metadata": {"namespace": namespace, "name": name}, "status": {"conditions": conditions}}
-
-
-def test_ready_pods():
-    pods = {
-        "items": [
-            pod("a", True),
-            pod("b", False),
-            pod("c", True, "other"),
-            {"metadata": {"namespace": "x", "name": "d"}},
-        ]
-    }
-    assert memlock.ready_pods(pods) == {"default/a", "other/c"}
-
-
-Module = functools.partial(fake.Module, limit="infinity", restart=True, restart_docker=False, node_name="", timeout=0)
+Module = functools.partial(
+    fake.Module, limit="infinity", restart=True, restart_docker=False, node_name="", timeout=0, restart_kubernetes=False
+)
 
 
 @pytest.fixture
@@ -93,7 +78,7 @@ def host(tmp_path, monkeypatch):
         memlock, "show_units", lambda module, names: {n: u for n, u in units.items() if n in names or not names}
     )
     monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: dict.fromkeys(shown, False))
-    monkeypatch.setattr(memlock, "node_pods", lambda module: None)
+    monkeypatch.setattr(runtime_restart, "node_pods", lambda module: None)
     return tmp_path
 
 
@@ -156,22 +141,17 @@ def test_invalid_daemon_json_changes_nothing(host):
     assert [entry.name for entry in host.iterdir()] == ["daemon.json"]
 
 
-def test_pods_that_do_not_come_back_are_named(monkeypatch):
-    monkeypatch.setattr(
-        memlock, "node_pods", lambda module: memlock.NodePods({"default/a", "default/b"}, {"default/b"})
-    )
-    monkeypatch.setattr(memlock.time, "sleep", lambda seconds: None)
-    with pytest.raises(FabricError) as caught:
-        memlock.wait_for_pods(Module(timeout=-1), {"default/a", "default/b", "default/gone"})
-    assert caught.value.seen == "not ready: default/a"
-
-
-def test_pods_that_are_back(monkeypatch):
-    pods = {"default/a"}
-    answers = iter([None, memlock.NodePods(pods, set()), memlock.NodePods(pods, pods)])
-    waits = []
-    monkeypatch.setattr(memlock, "node_pods", lambda module: next(answers))
-    monkeypatch.setattr(memlock.time, "sleep", waits.append)
-    memlock.wait_for_pods(Module(timeout=60), {"default/a", "default/gone"})
-    assert len(waits) == 2  # no answer, then not ready
-    assert next(answers, "all asked for") == "all asked for"
+@pytest.mark.parametrize("name", ["k3s", "k3s-agent", "rke2-server", "rke2-agent"])
+@pytest.mark.parametrize("asked", [False, True])
+def test_k3s_and_rke2_are_restarted_only_when_asked(host, monkeypatch, name, asked):
+    """A site sees that pods do not have the limit yet, and a second run changes nothing."""
+    restarted = []
+    monkeypatch.setattr(memlock, "show_units", lambda module, names: {name: unit()})
+    monkeypatch.setattr(memlock, "restart_runtimes", lambda module, units, names: restarted.extend(names))
+    first = Module(units=[name], restart_kubernetes=asked)
+    result = memlock.set_memlock(first)
+    assert (host / f"{name}.conf").read_text() == "[Service]\nLimitMEMLOCK=infinity\n"
+    assert (result["stale"], result["restartable"], restarted) == ([name], [name] * asked, [name] * asked)
+    assert [f"{name} still runs with its former limit" in text for text in first.warnings] == [True] * (not asked)
+    monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: {name: not asked})
+    assert memlock.set_memlock(Module(units=[name], restart_kubernetes=asked))["changed"] is False

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import membership, paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import Lookup
+from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 WORKER = {"metadata": {"labels": {}}, "spec": {}}
@@ -110,6 +112,20 @@ def test_inspect_host(tmp_path, monkeypatch):
         "is_control_plane": True,
         "taints": [membership.CONTROL_PLANE_LABEL],
     }
+
+
+@pytest.mark.parametrize(("name", "membership_of"), [("k3s", "broken"), ("rke2", "broken"), ("kubeadm", "none")])
+def test_kubeadm_builds_nothing_over_k3s(tmp_path, monkeypatch, name, membership_of):
+    rancher.make_node(tmp_path, name, server=False)
+    found = find_distribution(str(tmp_path))
+    monkeypatch.setattr(membership, "find_distribution", lambda: found)
+    monkeypatch.setattr(paths, "KUBELET", str(tmp_path / "none"))
+    monkeypatch.setattr(paths, "TRACES", [])
+    seen = membership.inspect_host(Module(), "w1", False, False)
+    assert seen["membership"] == membership_of
+    if name != "kubeadm":
+        assert seen["seen"] == f"it is a node of {name}"
+        assert "fabric_manage_kubernetes" in seen["next_step"]
 
 
 def test_an_expired_cluster_is_reported_as_that(tmp_path, monkeypatch):

@@ -69,6 +69,12 @@ def test_tolerations(release, known):
     assert ("tolerations" in policy(release, ipam, tolerations=[{"operator": "Exists"}])) == known
 
 
+def test_a_multus_that_is_there_already_is_used():
+    """Such as that of RKE2; the operator brings its plugins all the same."""
+    assert set(policy("26.4.1", "nv-ipam", multus=False)["secondaryNetwork"]) == {"cniPlugins"}
+    assert set(policy("26.4.1", "nv-ipam", multus=True)["secondaryNetwork"]) == {"cniPlugins", "multus"}
+
+
 def test_multus_gets_memory():
     assert policy("26.4.1", "nv-ipam")["secondaryNetwork"]["multus"]["containerResources"] == [
         {"name": "kube-multus", "requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "256Mi"}}

@@ -25,6 +25,9 @@ def hosts():
     return site()
 
 
+DIRECTORIES = ("containerd_socket", "cni_bin_directory", "cni_network_directory")
+
+
 def test_a_good_site(hosts):
     planned = plan(hosts)
     assert planned["findings"] == []
@@ -32,6 +35,7 @@ def test_a_good_site(hosts):
         "pod_cidr": "10.244.0.0/16",
         "service_cidr": "10.96.0.0/12",
         "endpoint": "10.88.0.11:6443",
+        "distribution": {"name": "kubeadm", **dict.fromkeys(DIRECTORIES, "")},
         "virtual_address": None,
         "control_planes": ["cp1"],
         "workers": ["w1", "w2"],

@@ -95,6 +95,9 @@ NO_MASTER = 'plugin type=macvlan failed (add): failed to lookup master "eth1": L
 LISTENER = {"name": "x", "tcp": [6443], "udp": []}
 NO_API = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 6443, "seen": "filtered"}
 OLD_KUBELET = {"present": True, "version": "v1.35.3", "server": "10.88.0.11:6443", "cluster": ""}
+MADE = {"distribution": "k3s", "server": False, "units": ["k3s"], "kubeconfig": "", "containerd_socket": "/run/k3s/s",
+        "containerd_config": "", "registries": "", "cni_bin_directory": "/var/lib/rancher/k3s/data/cni",
+        "cni_network_directory": "/etc/cni/net.d"}  # fmt: skip
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
@@ -201,6 +204,14 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "a node runs another Kubernetes than its cluster": Fault(
         hosts={"cp1/host/cluster": sites.running(), "w1/host/kubelet": OLD_KUBELET}
+    ),
+    "nodes of one cluster are made by two distributions of Kubernetes": Fault(
+        hosts={"cp1/host/kubernetes": MADE, "w1/host/kubernetes": {**MADE, "distribution": "rke2"}},
+        settings={"manage_kubernetes": False},
+    ),
+    "nodes have their CNI plugins in different directories": Fault(
+        hosts={"cp1/host/kubernetes": MADE, "w1/host/kubernetes": {**MADE, "cni_bin_directory": "/opt/cni/bin"}},
+        settings={"manage_kubernetes": False},
     ),
     "the site asks for another endpoint than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"control_plane_endpoint": "k8s.example.org:6443"}

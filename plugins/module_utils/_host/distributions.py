@@ -1,0 +1,271 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What made the Kubernetes node of a host, and where that keeps its parts: one table for all that looks for them.
+
+k3s and RKE2 carry their own containerd and write its configuration at every start, so that file says where CNI plugins
+are looked for. Without flannel, k3s leaves that to containerd's defaults.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import KubernetesFacts
+
+CNI_BIN, CNI_NETWORK = "/opt/cni/bin", "/etc/cni/net.d"  # containerd's defaults
+CNI_TABLE = re.compile(r"\[plugins\.(['\"])io\.containerd\.(?:grpc\.v1\.cri|cri\.v1\.runtime)\1\.cni\]")
+UNIT_FOLDERS = ("etc/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+# Environment files that the installers' units read.
+ENVIRONMENTS = (
+    "etc/default/{unit}",
+    "etc/systemd/system/{unit}.service.env",
+    "usr/local/lib/systemd/system/{unit}.env",
+)
+BUNDLE = re.compile(r"/data/[0-9a-f]{64}/bin$")
+
+
+class Distribution(t.NamedTuple):
+    """A way to make a node. Paths are absolute; {data} stands for its data directory."""
+
+    name: str
+    data: str  # its data directory, unless its own configuration names another one
+    config: str  # its configuration, which may have a directory NAME.d beside it; empty: none
+    units: t.Tuple[str, ...]  # services of its kubelet, which carry containerd too where that is its own
+    server_units: t.Tuple[str, ...]  # those of them that only servers have, with the API in them
+    kubelet: str  # kubeconfig of the kubelet
+    server: str  # what only hosts with an API server have
+    admins: t.Tuple[str, ...]  # kubeconfigs of the administrator: the first that is there
+    kubectl: t.Tuple[str, ...]
+    program: str  # that says its version
+    ca: t.Tuple[str, ...]  # of the API server: the first that is there
+    containerd_socket: str
+    containerd_config: str  # that containerd reads
+    registries: str  # mirrors and credentials of registries; empty: none of its own
+    cni_bin: t.Tuple[str, ...]  # where containerd looks for CNI plugins: the first that is there, else the first
+    cni_network: str  # and for their configurations
+
+    @property
+    def embeds_containerd(self) -> bool:
+        """Whether it carries its own containerd, whose configuration it writes."""
+        return bool(self.registries)
+
+
+KUBEADM = Distribution(
+    name="kubeadm",
+    data="/etc/kubernetes",
+    config="",
+    units=("kubelet",),
+    server_units=(),
+    kubelet="{data}/kubelet.conf",
+    server="{data}/admin.conf",
+    admins=("{data}/admin.conf",),
+    kubectl=("kubectl",),
+    program="kubelet",
+    ca=("{data}/pki/ca.crt",),
+    containerd_socket="/run/containerd/containerd.sock",
+    containerd_config="/etc/containerd/config.toml",
+    registries="",
+    cni_bin=(CNI_BIN,),
+    cni_network=CNI_NETWORK,
+)
+K3S = Distribution(
+    name="k3s",
+    data="/var/lib/rancher/k3s",
+    config="/etc/rancher/k3s/config.yaml",
+    units=("k3s", "k3s-agent"),
+    server_units=("k3s",),
+    kubelet="{data}/agent/kubelet.kubeconfig",
+    server="{data}/server/tls",
+    admins=("/etc/rancher/k3s/k3s.yaml", "{data}/server/cred/admin.kubeconfig"),
+    kubectl=("k3s", "kubectl"),
+    program="k3s",
+    ca=("{data}/agent/server-ca.crt", "{data}/server/tls/server-ca.crt"),
+    containerd_socket="/run/k3s/containerd/containerd.sock",
+    containerd_config="{data}/agent/etc/containerd/config.toml",
+    registries="/etc/rancher/k3s/registries.yaml",
+    # Releases before October 2024 have the second one, which leads to the directory of the release.
+    cni_bin=("{data}/data/cni", "{data}/data/current/bin"),
+    cni_network="{data}/agent/etc/cni/net.d",
+)
+RKE2 = K3S._replace(
+    name="rke2",
+    data="/var/lib/rancher/rke2",
+    config="/etc/rancher/rke2/config.yaml",
+    units=("rke2-server", "rke2-agent"),
+    server_units=("rke2-server",),
+    admins=("/etc/rancher/rke2/rke2.yaml", "{data}/server/cred/admin.kubeconfig"),
+    kubectl=("{data}/bin/kubectl",),
+    program="rke2",
+    registries="/etc/rancher/rke2/registries.yaml",
+    cni_bin=(CNI_BIN,),
+    cni_network=CNI_NETWORK,
+)
+DISTRIBUTIONS = {each.name: each for each in (KUBEADM, K3S, RKE2)}
+# Services of all of them that carry containerd, and with it the kubelet; those of servers the API too.
+EMBEDDING_UNITS = (*K3S.units, *RKE2.units)
+# Other distributions than kubeadm, by a directory that only they have, without the leading slash.
+OTHER_KUBERNETES = {
+    "k3s": K3S.data[1:],
+    "rke2": RKE2.data[1:],
+    "microk8s": "var/snap/microk8s",
+    "k0s": "var/lib/k0s",
+}
+
+
+class Found(t.NamedTuple):
+    """A distribution on a host."""
+
+    distribution: Distribution
+    data: str  # its data directory
+    root: str  # of the host's files
+
+    def path(self, pattern: str) -> str:
+        """A path of the table as programs on the host name it."""
+        return pattern.replace("{data}", self.data)
+
+    def there(self, pattern: str) -> bool:
+        return os.path.exists(on_host(self.root, self.path(pattern)))
+
+    def first(self, patterns: t.Sequence[str]) -> str:
+        """The first path that is there; empty if none is."""
+        return next((self.path(pattern) for pattern in patterns if self.there(pattern)), "")
+
+    def text(self, pattern: str) -> str:
+        return read_text(on_host(self.root, self.path(pattern)))
+
+    @property
+    def is_server(self) -> bool:
+        return self.there(self.distribution.server)
+
+    @property
+    def admin(self) -> str:
+        """The administrator's kubeconfig; empty where there is none, or somebody's copy on another host."""
+        return self.first(self.distribution.admins) if self.is_server else ""
+
+    @property
+    def units(self) -> t.List[str]:
+        """Services of the kubelet of this host: servers of k3s and RKE2 have another one than its other nodes."""
+        servers = self.distribution.server_units
+        return [unit for unit in self.distribution.units if not servers or self.is_server == (unit in servers)]
+
+    @property
+    def kubectl(self) -> t.List[str]:
+        """The command; a program of its data directory by its full path."""
+        words = [self.path(word) for word in self.distribution.kubectl]
+        return [on_host(self.root, word) if word.startswith("/") else word for word in words]
+
+
+def on_host(root: str, path: str) -> str:
+    return os.path.join(root, path.lstrip("/"))
+
+
+def parse_data_directory(config: str) -> str:
+    """data-dir of a configuration of k3s or RKE2. Hosts have no YAML parser."""
+    match = re.search(r"^[\"']?data-dir[\"']?\s*:\s*[\"']?(/[^\s\"'#]+)", config, re.MULTILINE)
+    return match.group(1).rstrip("/") if match else ""
+
+
+def parse_data_flag(unit: str) -> str:
+    """--data-dir or -d in the ExecStart of a unit, as the installer writes it: over several lines, in quotes."""
+    match = re.search(r"(?:--data-dir|(?<!\S)['\"]?-d)['\"]?(?:=|[\s\\]+)['\"]?(/[^\s'\"\\]+)", unit)
+    return match.group(1).rstrip("/") if match else ""
+
+
+def parse_data_variable(environment: str) -> str:
+    """K3S_DATA_DIR or RKE2_DATA_DIR in the environment file of a unit."""
+    match = re.search(r"^(?:K3S|RKE2)_DATA_DIR=['\"]?(/[^\s'\"]+)", environment, re.MULTILINE)
+    return match.group(1).rstrip("/") if match else ""
+
+
+def data_directory(distribution: Distribution, root: str) -> str:
+    """Where it keeps its data, by the flags of its unit, else its environment, else its configuration."""
+    if not distribution.embeds_containerd:
+        return distribution.data
+
+    def texts(*patterns: str) -> t.Iterator[str]:
+        for pattern, unit in itertools.product(patterns, distribution.units):
+            yield read_text(on_host(root, pattern.format(unit=unit)))
+
+    drop_ins = sorted(glob.glob(f"{on_host(root, distribution.config)}.d/*.yaml"), reverse=True)  # the last one counts
+    said = [
+        *map(parse_data_flag, texts(*(f"{folder}/{{unit}}.service" for folder in UNIT_FOLDERS))),
+        *map(parse_data_variable, texts(*ENVIRONMENTS)),
+        *(parse_data_directory(read_text(path)) for path in [*drop_ins, on_host(root, distribution.config)]),
+    ]
+    return next(filter(None, said), distribution.data)
+
+
+def find_distribution(root: str = "/") -> t.Optional[Found]:
+    """What made the node of this host: it has left the kubelet's kubeconfig there, or an API server's files.
+
+    Where two have, as after a change from one to the other, it is the one whose own containerd runs.
+    """
+    found = [Found(each, data_directory(each, root), root) for each in DISTRIBUTIONS.values()]
+    found = [each for each in found if each.there(each.distribution.kubelet) or each.is_server]
+    running = [
+        each
+        for each in found
+        if each.distribution.embeds_containerd and each.there(each.distribution.containerd_socket)
+    ]
+    return next(iter([*running, *found]), None)
+
+
+def cni_directories(config: str) -> t.Tuple[str, str]:
+    """Where a configuration of containerd has CNI plugins and their configurations; empty is not said there."""
+    match = CNI_TABLE.search(config)
+    if not match:
+        return "", ""
+    table = re.split(r"^\s*\[", config[match.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    # containerd 2 takes several directories, and finds a plugin in the first one that has it.
+    plugins = re.search(r"^\s*bin_dirs?\s*=\s*\[?\s*['\"]([^'\"]+)", table, re.MULTILINE)
+    network = re.search(r"^\s*conf_dir\s*=\s*['\"]([^'\"]+)", table, re.MULTILINE)
+    return plugins.group(1) if plugins else "", network.group(1) if network else ""
+
+
+def _cni(found: Found) -> t.Tuple[str, str]:
+    """Where containerd looks for CNI plugins and for their configurations."""
+    expected = found.first(found.distribution.cni_bin) or found.path(found.distribution.cni_bin[0])
+    network = found.path(found.distribution.cni_network)
+    config = found.text(found.distribution.containerd_config) if found.distribution.embeds_containerd else ""
+    if not config:  # kubeadm's containerd has the usual ones, the others' has not been started yet
+        return expected, network
+    plugins, network = cni_directories(config)
+    if BUNDLE.search(plugins) and found.there("{data}/data/current/bin"):
+        plugins = found.path("{data}/data/current/bin")  # the same directory, also after an upgrade
+    return plugins or CNI_BIN, network or CNI_NETWORK
+
+
+def read_kubernetes(root: str = "/") -> KubernetesFacts:
+    """All that roles have to know of it. Paths are those of programs on the host."""
+    found = find_distribution(root)
+    if not found:
+        return {
+            "distribution": "none",
+            "server": False,
+            "units": [],
+            "kubeconfig": "",
+            "containerd_socket": KUBEADM.containerd_socket,
+            "containerd_config": KUBEADM.containerd_config,
+            "registries": "",
+            "cni_bin_directory": CNI_BIN,
+            "cni_network_directory": CNI_NETWORK,
+        }
+    distribution = found.distribution
+    plugins, network = _cni(found)
+    return {
+        "distribution": distribution.name,
+        "server": found.is_server,
+        "units": found.units,
+        "kubeconfig": found.admin,
+        "containerd_socket": distribution.containerd_socket,
+        "containerd_config": found.path(distribution.containerd_config),
+        "registries": distribution.registries,
+        "cni_bin_directory": plugins.rstrip("/"),
+        "cni_network_directory": network.rstrip("/"),
+    }

@@ -1,0 +1,181 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of the containerd that k3s and RKE2 carry: a registry mirror, and tables of its configuration.
+
+Both write containerd's configuration themselves whenever they start. Releases since 2026 have it import a directory of
+drop-ins; before, a template is the way, which extends theirs. Files that somebody else wrote stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import Found, find_distribution
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    File,
+    Files,
+    file_diffs,
+    read_file,
+    write_file,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import node_name
+from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import carries_api, restart_runtimes
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import show_units, stale_units
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+MARK = "# Written by the role embedded_containerd of ipu.fabric."
+DROP_IN = "50-ipu-fabric.toml"
+BASE = '{{ template "base" . }}'
+MODE = "0600"  # as the distributions have it: files of this kind may hold credentials
+
+
+class Wanted(t.NamedTuple):
+    """What the module was asked for."""
+
+    mirror: str  # URL; empty: none
+    tables: str  # TOML; empty: none
+
+
+def registries_text(mirror: str) -> str:
+    """registries.yaml with one mirror in front of every registry."""
+    return f'{MARK}\nmirrors:\n  "*":\n    endpoint:\n      - "{mirror}"\n'
+
+
+def config_version(rendered: str) -> int:
+    """The version of containerd's configuration that is in use. containerd 2 has 3, before it was 2."""
+    match = re.search(r"^version\s*=\s*(\d+)", rendered, re.MULTILINE)
+    return int(match.group(1)) if match else 3
+
+
+def imports_drop_ins(rendered: str, directory: str) -> bool:
+    """Whether the configuration in use reads the drop-ins of this directory."""
+    match = re.search(r"^imports\s*=\s*\[([^\]]*)\]", rendered, re.MULTILINE)
+    return bool(match and f"{directory}/*.toml" in match.group(1))
+
+
+def table_names(toml: str) -> t.Set[str]:
+    """Its tables, whatever the quotes around their parts."""
+    return {re.sub(r"['\"\s]", "", name) for name in re.findall(r"^\s*\[([^\[\]]+)\]", toml, re.MULTILINE)}
+
+
+def of_distribution(rendered: str) -> str:
+    """The part of a rendered configuration that is not from our template."""
+    return rendered.partition(MARK)[0]
+
+
+def foreign(path: str, seen: str, next_step: str) -> FabricError:
+    return FabricError("A file that somebody else wrote is left as it is.", path, seen, next_step)
+
+
+def wanted_registries(path: str, there: t.Optional[File], mirror: str) -> t.Optional[File]:
+    """registries.yaml as it has to be. Somebody else's has to name the mirror already."""
+    if there and not there["content"].startswith(MARK):
+        host = mirror.partition("://")[2].rstrip("/")
+        if mirror and host not in there["content"]:
+            raise foreign(
+                path,
+                f"it does not name the mirror {host} (fabric_mirror.registry)",
+                f'Add {mirror} as an endpoint of mirrors "*" there, or set embedded_containerd_registry_mirror to "".',
+            )
+        return there
+    return {"content": registries_text(mirror), "mode": MODE} if mirror else None
+
+
+def check_tables(tables: str, rendered: str, config: str) -> None:
+    """Refuse what a template can't carry: containerd, and with it the node, would not start."""
+    if "{{" in tables:
+        next_step = "Write them without braces: k3s and RKE2 would read these as commands of a template."
+        raise FabricError("Settings of containerd can't be written.", "embedded_containerd_config", "'{{'", next_step)
+    twice = sorted(table_names(tables) & table_names(of_distribution(rendered)))
+    if twice:
+        raise FabricError(
+            "A table of containerd's configuration can be in it only once, or containerd does not start.",
+            "embedded_containerd_config",
+            f"{config} has {', '.join(twice)} already",
+            "Leave these tables out, or upgrade to a release of k3s or RKE2 that imports drop-ins (2026).",
+        )
+
+
+def wanted_config(directory: str, rendered: str, there: Files, tables: str) -> Files:
+    """Drop-in and template, of which one carries the tables. `there` has what is at both paths now."""
+    version = config_version(rendered)
+    stem = "config-v3.toml" if version >= 3 else "config.toml"
+    drop_in, template = f"{directory}/{stem}.d/{DROP_IN}", f"{directory}/{stem}.tmpl"
+    old = there.get(template)
+    ours = old is None or MARK in old["content"]
+    wanted: Files = {drop_in: None, template: None if ours else old}
+    if not tables:
+        return wanted
+    if imports_drop_ins(rendered, f"{directory}/{stem}.d"):
+        wanted[drop_in] = {"content": f"{MARK}\nversion = {version}\n\n{tables}", "mode": MODE}
+        return wanted
+    if not ours:
+        raise foreign(
+            template,
+            "it is a template of the site, and has none of embedded_containerd_config",
+            f'Add the tables there, or import drop-ins in its first line: imports = ["{directory}/{stem}.d/*.toml"]',
+        )
+    check_tables(tables, rendered, f"{directory}/config.toml")
+    wanted[template] = {"content": f"{BASE}\n\n{MARK}\n{tables}", "mode": MODE}
+    return wanted
+
+
+def wanted_files(found: Found, wanted: Wanted) -> t.Tuple[Files, Files]:
+    """Files as they are and as they have to be."""
+    registries = found.distribution.registries
+    config = found.path(found.distribution.containerd_config)
+    directory = os.path.dirname(config)
+    rendered = found.text(found.distribution.containerd_config)
+    templates = [f"{directory}/{stem}.tmpl" for stem in ("config-v3.toml", "config.toml")]
+    there: Files = {path: read_file(path) for path in (registries, *templates)}
+    after: Files = {
+        registries: wanted_registries(registries, there[registries], wanted.mirror),
+        **wanted_config(directory, rendered, there, wanted.tables),
+    }
+    before: Files = {path: there[path] if path in there else read_file(path) for path in after}
+    return before, after
+
+
+def set_embedded_containerd(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.embedded_containerd)."""
+    params = module.params
+    found = find_distribution()
+    if not found or not found.distribution.embeds_containerd:
+        raise FabricError(
+            "Only k3s and RKE2 carry a containerd of their own.",
+            os.uname().nodename,
+            f"the node was made by {found.distribution.name}" if found else "the host is no node",
+            "Leave this host out of the role embedded_containerd.",
+        )
+    before, after = wanted_files(found, Wanted(params["registry_mirror"], params["config"]))
+    changed = [path for path in after if before[path] != after[path]]
+    if not module.check_mode:
+        for path in changed:
+            file = after[path]
+            if file:
+                write_file(module, path, file["content"], file["mode"])
+            else:
+                os.remove(path)
+    units = {name: unit for name, unit in show_units(module, found.units).items() if unit["LoadState"] == "loaded"}
+    old = stale_units(units, {name: list(after) for name in units})
+    running = [name for name, unit in units.items() if unit["ActiveState"] == "active"]
+    stale = [name for name in running if old[name] or changed]
+    restart = stale if params["restart"] else []
+    if restart and not module.check_mode:
+        restart_runtimes(module, units, restart)
+    left = [name for name in stale if name not in restart]
+    result = outcome(
+        {"files": before, "stale": stale},
+        {"files": after, "stale": left},
+        distribution=found.distribution.name,
+        server=any(map(carries_api, found.units)),
+        stale=stale,
+        node=node_name(params["node_name"]),
+    )
+    return {**result, "diff": [*file_diffs(before, after), {"before": {"stale": stale}, "after": {"stale": left}}]}

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Restarts of what carries a host's containers, and the pods that have to be ready again after it.
+
+Containers go on meanwhile. With k3s and RKE2 the API server of a server ends with its service, so those are restarted
+on one server after another, and only when asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
+    DISTRIBUTIONS,
+    EMBEDDING_UNITS,
+    find_distribution,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import kubelet_kubectl, node_name
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import Unit, systemctl
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+JOURNAL_SECONDS = 30
+READYZ_SECONDS = 30
+
+
+class Condition(t.TypedDict):
+    """A condition of a pod."""
+
+    type: str
+    status: str
+
+
+class Metadata(t.TypedDict):
+    """Which pod it is."""
+
+    namespace: str
+    name: str
+
+
+class Pod(t.TypedDict, total=False):
+    """The parts of a pod that are read."""
+
+    metadata: Metadata
+    status: t.Dict[str, t.List[Condition]]  # of which `conditions` is read
+
+
+class PodList(t.TypedDict):
+    """What the API answers about pods."""
+
+    items: t.List[Pod]
+
+
+class NodePods(t.NamedTuple):
+    """Pods of this node, by namespace and name."""
+
+    all: t.Set[str]
+    ready: t.Set[str]
+
+
+def pod_name(pod: Pod) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def ready_pods(answer: PodList) -> t.Set[str]:
+    """Pods that are ready, by namespace and name."""
+
+    def is_ready(pod: Pod) -> bool:
+        conditions = pod.get("status", {}).get("conditions", [])
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+    return {pod_name(pod) for pod in answer["items"] if is_ready(pod)}
+
+
+def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
+    """The pods of this node; None when there is no kubelet, or no answer."""
+    kubelet = kubelet_kubectl()
+    path = module.get_bin_path(kubelet[1][0]) if kubelet else None
+    if not kubelet or not path:
+        return None
+    config, kubectl = kubelet
+    node = node_name(module.params["node_name"])
+    argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
+    argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
+    code, out, _err = module.run_command(argv)
+    if code != 0:
+        return None
+    answer: PodList = json.loads(out)
+    return NodePods({pod_name(pod) for pod in answer["items"]}, ready_pods(answer))
+
+
+def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
+    """Wait until the pods that were ready are so again. Those that were deleted meanwhile don't count."""
+    give_up = time.monotonic() + module.params["timeout"]
+    missing: t.Set[str] = expected
+    while missing:
+        pods = node_pods(module)
+        if pods is not None:
+            missing = (expected & pods.all) - pods.ready
+        if not missing:
+            return
+        if time.monotonic() > give_up:
+            raise FabricError(
+                "Pods did not become ready again after the container runtime was restarted.",
+                os.uname().nodename,
+                "not ready: " + ", ".join(sorted(missing)),
+                "See why with kubectl describe pod.",
+            )
+        time.sleep(2)
+
+
+def carries_api(unit: str) -> bool:
+    """Whether a service has an API server in it."""
+    return any(unit in each.server_units for each in DISTRIBUTIONS.values())
+
+
+def restart_service(unit: str, seconds: int) -> None:
+    """Restart a service of k3s or RKE2, whose unit waits without an end for servers that do not answer."""
+    service = f"{unit}.service"
+    done = run_program(["systemctl", "restart", service], seconds)
+    if done.rc == 0:
+        return
+    journal = run_program(["journalctl", "-u", service, "-n", "15", "--no-pager", "-o", "cat"], JOURNAL_SECONDS).out
+    raise FabricError(
+        f"{unit} did not start again."
+        if done.rc is not None
+        else f"{unit} was not ready {seconds} s after its restart.",
+        f"{service} on {os.uname().nodename}",
+        "\n".join(filter(None, [done.err.strip(), journal.strip()])) or f"rc {done.rc}",
+        "Fix what its journal reports. Then run again: what has not been restarted yet is restarted then.",
+    )
+
+
+def wait_for_api(module: AnsibleModule) -> None:
+    """Wait until the API server of this host is ready: the next server is restarted when this one serves again."""
+    found = find_distribution()
+    if not found or not found.admin:
+        return
+    give_up = time.monotonic() + module.params["timeout"]
+    argv = [*found.kubectl, "--kubeconfig", found.admin, "--request-timeout", "10s", "get", "--raw", "/readyz"]
+    while True:
+        done = run_program(argv, READYZ_SECONDS)
+        if done.rc == 0:
+            return
+        if time.monotonic() > give_up:
+            raise FabricError(
+                "The API server was not ready again after the restart of its service.",
+                os.uname().nodename,
+                done.err.strip() or f"rc {done.rc}",
+                f"See journalctl -u {found.units[0]} on this host. No other server was restarted after it.",
+            )
+        time.sleep(2)
+
+
+def restart_runtimes(module: AnsibleModule, units: t.Dict[str, Unit], names: t.Sequence[str]) -> None:
+    """Restart runtimes, and wait for the pods that were ready."""
+    pods = node_pods(module)
+    if any(units[name].get("NeedDaemonReload") == "yes" for name in names):
+        systemctl(module, "daemon-reload")
+    own = [name for name in names if name not in EMBEDDING_UNITS]
+    if own:
+        systemctl(module, "restart", *own)
+    for name in names:
+        if name in EMBEDDING_UNITS:
+            restart_service(name, module.params["timeout"])
+        if carries_api(name):
+            wait_for_api(module)
+    if pods:
+        wait_for_pods(module, pods.ready)

@@ -1,0 +1,127 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What makes the nodes of the cluster, and where all of them look for CNI files: DaemonSets have one path for all."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
+    CNI_BIN,
+    CNI_NETWORK,
+    KUBEADM,
+    OTHER_KUBERNETES,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import KubernetesFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Distribution, Releases
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
+
+NAMES = 4  # of hosts, in one line
+# Directories of a host's facts, with the site's variable for each and the directory that charts have without a value.
+DIRECTORIES: t.Tuple[t.Tuple[t.Literal["cni_bin_directory", "cni_network_directory"], str], ...] = (
+    ("cni_bin_directory", CNI_BIN),
+    ("cni_network_directory", CNI_NETWORK),
+)
+
+
+def made_by(hosts: Hosts) -> t.Dict[str, KubernetesFacts]:
+    """The facts of the hosts that are nodes. Observations of earlier releases have none."""
+    found = {
+        name: host.facts["kubernetes"] for name, host in hosts.items() if host.facts and "kubernetes" in host.facts
+    }
+    return {name: facts for name, facts in found.items() if facts["distribution"] != "none"}
+
+
+def plan_distribution(settings: Settings, hosts: Hosts, releases: Releases, findings: Findings) -> Distribution:
+    """That of the cluster. A cluster of our own is kubeadm's, whatever is on its hosts now."""
+    nodes = {} if settings.manage_kubernetes else made_by(hosts)
+    if not settings.manage_kubernetes:
+        _check_nodes(settings, hosts, nodes, findings)
+    first = next(iter(nodes.values()), None)
+    socket = first["containerd_socket"] if first else KUBEADM.containerd_socket
+    given = {"cni_bin_directory": settings.cni_bin_directory, "cni_network_directory": settings.cni_network_directory}
+    planned: Distribution = {
+        "name": first["distribution"] if first else ("kubeadm" if settings.manage_kubernetes else "none"),
+        "containerd_socket": "" if socket == KUBEADM.containerd_socket else socket,
+        "cni_bin_directory": "",
+        "cni_network_directory": "",
+    }
+    for key, usual in DIRECTORIES:
+        directory = given[key].rstrip("/") or (first[key] if first else usual)
+        planned[key] = "" if directory == usual else directory
+    _check_release(planned, releases, findings)
+    return planned
+
+
+def _by_value(values: t.Mapping[str, str]) -> str:
+    """Hosts by what they have, for a message."""
+    found: t.Dict[str, t.List[str]] = {}
+    for name, value in values.items():
+        found.setdefault(value, []).append(name)
+    return "; ".join(f"{value} on {shorten_list(names, NAMES)}" for value, names in found.items())
+
+
+def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, KubernetesFacts], findings: Findings) -> None:
+    made = {name: facts["distribution"] for name, facts in nodes.items()}
+    if len(set(made.values())) > 1:
+        findings.error(
+            "node-distribution",
+            made,
+            "The nodes of a cluster are made by one distribution of Kubernetes.",
+            _by_value(made),
+            "Take the hosts of another cluster out of the inventory. Uninstall what was there before.",
+        )
+    for key, _usual in DIRECTORIES if len(set(made.values())) == 1 else ():
+        places: t.Dict[str, str] = {name: facts[key] for name, facts in nodes.items()}
+        given = settings.cni_bin_directory if key == "cni_bin_directory" else settings.cni_network_directory
+        if len(set(places.values())) > 1 and not given:
+            findings.error(
+                "cni-directories",
+                places,
+                f"All nodes need their CNI {'plugins' if key == 'cni_bin_directory' else 'configurations'} in one"
+                " directory: a DaemonSet has one path for all of them.",
+                _by_value(places),
+                f"Have the same release and the same options on all nodes, or set fabric_{key} to a directory that all"
+                " of them have.",
+            )
+    others = [name for name, host in hosts.items() if host.facts and name not in nodes]
+    if nodes and others:
+        findings.warning(
+            "node-distribution",
+            others,
+            f"The cluster is made by {next(iter(made.values()))}, and these hosts are no nodes of it.",
+            "they have no kubeconfig of a kubelet",
+            "Join them with what manages the cluster, or take them out of the inventory.",
+        )
+    unknown = {
+        name: ", ".join(facts["other_kubernetes"])
+        for name, facts in ((name, hosts[name].facts) for name in others)
+        if facts and set(facts["other_kubernetes"]) & (set(OTHER_KUBERNETES) - {"k3s", "rke2"})
+    }
+    if unknown and not (settings.cni_bin_directory and settings.cni_network_directory):
+        findings.warning(
+            "cni-directories",
+            unknown,
+            f"Where this distribution has its CNI files is not known: {CNI_BIN} and {CNI_NETWORK} are taken.",
+            _by_value(unknown),
+            "Set fabric_cni_bin_directory and fabric_cni_network_directory to where its containerd looks for them.",
+        )
+
+
+def _check_release(planned: Distribution, releases: Releases, findings: Findings) -> None:
+    """A network operator that can't be told the directories writes where nobody looks."""
+    if releases["stack"] != "network_operator" or not releases["features"]:
+        return
+    lacking = [planned[key] for key, _usual in DIRECTORIES if planned[key] and not releases["features"].get(key)]
+    if lacking:
+        findings.error(
+            "cni-directories",
+            [],
+            "The network operator has to write CNI files where containerd looks for them.",
+            f"network operator {releases['network_operator']} can't be told to use {' and '.join(lacking)}",
+            "Take network operator 25.7 or later, or Spiderpool (fabric_stack).",
+        )
