@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import SeenBundle
+
 
 class Kubeconfig(t.NamedTuple):
     """A kubeconfig on the controller: where its current context leads to."""
@@ -49,3 +51,7 @@ class Settings:
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
+    proxy: bool = False  # whether downloads go through one
+    no_proxy: t.Sequence[str] = ()  # what the site itself reaches without it
+    mirrors: t.Sequence[str] = ()  # URLs and host:port of its own sources
+    bundle: t.Optional[SeenBundle] = None  # None: none is used
