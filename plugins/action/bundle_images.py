@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gives containerd of a host the images of a bundle that it lacks, one archive after another: disks of hosts are small."""
+"""Gives containerd of a host the images of a bundle that it lacks, one after another: disks of hosts are small."""
 
 from __future__ import annotations
 

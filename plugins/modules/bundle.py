@@ -12,9 +12,9 @@ version_added: 0.1.0
 description:
   - Fetches packages with all that they need, images, charts, manifests and Helm, and writes a list of them with their
     digests.
-  - apt checks the packages with the keys of their repositories. They become a repository of one directory for each platform.
+  - apt checks the packages with the keys of their repositories. For each platform they become a repository.
   - Each image is an archive of its own, under the name that pods use.
-  - What is there already, to the last byte, is not fetched again. So a run that was interrupted goes on where it stopped.
+  - What is there already, to the last byte, is not fetched again. An interrupted run goes on where it stopped.
   - Removes files that an earlier bundle in the directory had, and no others.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -44,8 +44,8 @@ options:
     required: true
   repositories:
     description:
-      - apt repositories as M(ipu.fabric.apt_packages) takes them. C({distribution}), C({release}), C({architecture}) and
-        C({minor}) are replaced.
+      - apt repositories as M(ipu.fabric.apt_packages) takes them. C({distribution}), C({release}), C({architecture})
+        and C({minor}) are replaced.
     type: dict
     default: {}
   distributions:
@@ -74,8 +74,8 @@ options:
     default: []
   charts:
     description:
-      - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(namespace), C(values), and C(images) that
-        take the place of others. They are rendered to see which images they need.
+      - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(namespace), C(values), and C(images)
+        that take the place of others. They are rendered to see which images they need.
     type: list
     elements: dict
     default: []

@@ -10,8 +10,8 @@ module: bundle_files
 short_description: Copy files of a bundle to a host
 version_added: 0.1.0
 description:
-  - Compares a directory of the host with a part of a bundle by digest, copies what is missing or differs, and removes files
-    of a former bundle.
+  - Compares a directory of the host with a part of a bundle by digest, copies what is missing or differs, and removes
+    files of a former bundle.
   - Each file is compared again when it has arrived, and takes its place in one step.
 author:
   - ipu.fabric contributors (@ipu-fabric)

@@ -28,7 +28,7 @@ options:
     type: str
     default: ""
   no_proxy:
-    description: Names, addresses, domains and CIDRs that are reached without it. apt takes the names and addresses only.
+    description: Names, addresses, domains and CIDRs that are reached without it. apt takes names and addresses only.
     type: list
     elements: str
     default: []

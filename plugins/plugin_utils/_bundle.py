@@ -12,7 +12,13 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fault_of
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import LIST, SCHEMA, Bundle, BundleFile, SeenBundle
+from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
+    LIST,
+    SCHEMA,
+    Bundle,
+    BundleFile,
+    SeenBundle,
+)
 
 Result = t.Dict[str, t.Any]
 KEPT_HERE = ("charts/", "helm/", "manifests/")  # parts that no host takes: they are compared before anything is changed
@@ -40,16 +46,15 @@ def see_bundle(path: str) -> t.Optional[SeenBundle]:
         content = read_bundle(path)
     except FabricError as error:
         return SeenBundle(path, f"{error.where}: {error.seen}", [], None)
-    wrong = []
-    for name, wanted in content["files"].items():
-        full = os.path.join(path, name)
-        if name.startswith(KEPT_HERE):
-            fault = fault_of(full, wanted)
-        else:
-            size = os.path.getsize(full) if os.path.isfile(full) else None
-            fault = "no such file" if size is None else "" if size == wanted["size"] else f"{size} bytes instead of {wanted['size']}"
-        wrong += [f"{name} ({fault})"] if fault else []
-    return SeenBundle(path, "", wrong, content)
+    faults = {name: _fault(os.path.join(path, name), name, wanted) for name, wanted in content["files"].items()}
+    return SeenBundle(path, "", [f"{name} ({fault})" for name, fault in faults.items() if fault], content)
+
+
+def _fault(path: str, name: str, wanted: BundleFile) -> str:
+    if name.startswith(KEPT_HERE) or not os.path.isfile(path):
+        return fault_of(path, wanted)
+    size = os.path.getsize(path)
+    return "" if size == wanted["size"] else f"{size} bytes instead of {wanted['size']}"
 
 
 class BundleAction(ActionBase):

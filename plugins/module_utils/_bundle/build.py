@@ -191,7 +191,8 @@ def _has_index(store: Store, directory: str) -> bool:
     if not all(store.has(f"{directory}/{name}") for name in ("Packages", "Release")):
         return False
     names = re.findall(r"^Filename: \./(\S+)$", store.text(f"{directory}/Packages"), re.MULTILINE)
-    return all([store.has(f"{directory}/{name}") for name in names])
+    lost = [name for name in names if not store.has(f"{directory}/{name}")]
+    return not lost
 
 
 def _apt_root(request: Request, store: Store, platform: packages.Platform, timeout: int) -> packages.AptRoot:
@@ -269,9 +270,7 @@ def manifest_file(name: str, source: fetch.Source) -> str:
     return f"manifests/{name}/{file_name(source['url'])}"
 
 
-def fetch_images(
-    request: Request, store: Store, images: t.Mapping[str, bool], timeout: int
-) -> t.List[BundleImage]:
+def fetch_images(request: Request, store: Store, images: t.Mapping[str, bool], timeout: int) -> t.List[BundleImage]:
     """`images` says of each whether only control planes run it."""
     configuration = ""
     if request.registry:
@@ -353,15 +352,17 @@ def make_bundle(module: AnsibleModule) -> t.Dict[str, t.Any]:
         return {"changed": True, "fetched": [], "removed": [], "always": []}
     os.makedirs(request.path, mode=0o755, exist_ok=True)
     store, timeout = Store(request.path), params["timeout"]
-    bundle, always = fill(request, store, fetch.Tool(params["helm_binary"], "the role ipu.fabric.helm", timeout), timeout)
+    bundle, always = fill(
+        request, store, fetch.Tool(params["helm_binary"], "the role ipu.fabric.helm", timeout), timeout
+    )
     sums = "".join(f"{entry['sha256']}  {name}\n" for name, entry in bundle["files"].items())
     store.write(store.full(SUMS), sums)
     store.write(store.full(LIST), json.dumps(bundle, indent=2) + "\n")
     removed = store.remove_old()
     for image in always:
         module.warn(
-            f"A container of {image} has imagePullPolicy Always: without a registry it does not start. Set its chart's value"
-            " to IfNotPresent, for the site and for the bundle."
+            f"A container of {image} has imagePullPolicy Always: without a registry it does not start. Set the value of"
+            " its chart to IfNotPresent, for the site and for the bundle."
         )
     result = outcome({"files": []}, {"files": sorted(store.fetched)}, fetched=sorted(store.fetched), always=always)
     return {**result, "changed": True, "removed": removed}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bundle is filled from: files by URL, charts by helm, images by skopeo. Each is whole before it has its name."""
+"""What a bundle is filled from: files by URL, charts by helm, images by skopeo. Each is whole before it has a name."""
 
 from __future__ import annotations
 

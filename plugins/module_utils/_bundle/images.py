@@ -11,7 +11,9 @@ import typing as t
 Object = t.Dict[str, t.Any]
 
 # A registry with a dot or a port in its name, a path, and a tag or a digest: nothing else in a manifest looks like it.
-_FULL = re.compile(r"(?:[\w-]+\.[\w.-]+(?::\d+)?|[\w.-]+:\d+)(?:/[\w.-]+)+(?::[\w.-]+(?:@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})")
+_FULL = re.compile(
+    r"(?:[\w-]+\.[\w.-]+(?::\d+)?|[\w.-]+:\d+)(?:/[\w.-]+)+(?::[\w.-]+(?:@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})"
+)
 _ANY = re.compile(r"[a-z0-9][\w./:@-]*")
 # What kubeadm names and only control planes run.
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")

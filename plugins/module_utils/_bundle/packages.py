@@ -59,21 +59,24 @@ def fill_in(text: str, platform: Platform, minor: str) -> str:
 
 
 def configuration(root: str, architecture: str) -> str:
-    """apt.conf of a root that knows of no package. What this machine needs to reach the net stays: /etc/apt/apt.conf.d."""
-    return "".join(
-        f'{key} "{value}";\n'
-        for key, value in (
-            ("Dir", root),
-            ("Dir::Etc::parts", "/etc/apt/apt.conf.d"),
-            ("Dir::State::status", f"{root}/status"),
-            ("Dir::Etc::trusted", f"{root}/none"),
-            ("Dir::Etc::trustedparts", f"{root}/none.d"),
-            ("APT::Architecture", architecture),
-            ("APT::Sandbox::User", "root"),
-            ("Acquire::Languages", "none"),
-            ("Acquire::Retries", "3"),
+    """apt.conf of a root that knows of no package. What this machine needs for the net is in /etc/apt/apt.conf.d."""
+    return (
+        "".join(
+            f'{key} "{value}";\n'
+            for key, value in (
+                ("Dir", root),
+                ("Dir::Etc::parts", "/etc/apt/apt.conf.d"),
+                ("Dir::State::status", f"{root}/status"),
+                ("Dir::Etc::trusted", f"{root}/none"),
+                ("Dir::Etc::trustedparts", f"{root}/none.d"),
+                ("APT::Architecture", architecture),
+                ("APT::Sandbox::User", "root"),
+                ("Acquire::Languages", "none"),
+                ("Acquire::Retries", "3"),
+            )
         )
-    ) + f'#clear APT::Architectures;\nAPT::Architectures {{ "{architecture}"; }};\n'
+        + f'#clear APT::Architectures;\nAPT::Architectures {{ "{architecture}"; }};\n'
+    )
 
 
 def write(path: str, content: bytes) -> None:
@@ -143,10 +146,15 @@ def pool_name(archive: str) -> str:
 
 
 def repositories(
-    platform: Platform, minor: str, given: t.Mapping[str, t.Mapping[str, str]], distribution: t.Sequence[t.Mapping[str, str]]
+    platform: Platform,
+    minor: str,
+    given: t.Mapping[str, t.Mapping[str, str]],
+    distribution: t.Sequence[t.Mapping[str, str]],
 ) -> t.Dict[str, t.Tuple[Repository, str]]:
     """All that apt takes packages from, by name, each with a keyring of this machine or none."""
-    filled = {name: {key: fill_in(str(value), platform, minor) for key, value in one.items()} for name, one in given.items()}
+    filled = {
+        name: {key: fill_in(str(value), platform, minor) for key, value in one.items()} for name, one in given.items()
+    }
     for number, one in enumerate(distribution):
         filled[f"distribution-{number}"] = {key: fill_in(str(value), platform, minor) for key, value in one.items()}
     keyrings = {name: one.pop("keyring", "") for name, one in filled.items()}

@@ -264,7 +264,9 @@ class NoProxy(t.TypedDict):
     """What is reached without the site's proxy. Both lists are empty where there is none."""
 
     everything: t.List[str]  # names, addresses and networks: for programs that speak to hosts and the API
-    downloads: t.List[str]  # for containerd and apt; hosts are in it by their networks, so that a new one changes nothing
+    downloads: t.List[
+        str
+    ]  # for containerd and apt; hosts are in it by their networks, so that a new one changes nothing
 
 
 class HostCertificates(t.TypedDict):
