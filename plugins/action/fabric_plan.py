@@ -15,7 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import o
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings, SiteProxy
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
@@ -113,8 +113,8 @@ class ActionModule(ControllerAction):
             return make_upgrade(observations, cluster, options)
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
-        options.update(bundle=bundle, proxy=bool(proxy), no_proxy=proxy.get("no_proxy", ()))
-        options["mirrors"] = sources(proxy.get("mirror", {}))
+        own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
+        options.update(bundle=bundle, proxy=own)
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]), kubeconfig=kubeconfig)
         if scope == "ports":
             return {"changed": False, "ports": build.build_port_targets(settings, observations)}

@@ -91,6 +91,6 @@ def always_pulled(document: t.Any) -> t.Set[str]:
     image, policy = document.get("image"), document.get("imagePullPolicy")
     if isinstance(image, str) and ("name" in document or policy):
         latest = _ANY.fullmatch(image) and normal_name(image).endswith(":latest")
-        if policy == "Always" or (latest and not policy and "command" in document):
+        if policy == "Always" or (latest and not policy):
             found.add(normal_name(image))
     return found

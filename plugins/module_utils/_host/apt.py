@@ -47,7 +47,11 @@ class VersionAndHold(t.TypedDict):
     held: bool
 
 
-class Repository(t.TypedDict):
+class _Unsigned(t.TypedDict, total=False):
+    trusted: bool  # without a signature: files on this host whose digests were checked
+
+
+class Repository(_Unsigned):
     """A repository as the option `repositories` describes it."""
 
     uri: str
@@ -55,7 +59,6 @@ class Repository(t.TypedDict):
     components: str  # with spaces between
     key_url: str  # empty when the host's own keyrings have the key
     key_sha256: str  # of the served key; empty takes any
-    trusted: bool  # without a signature: files on this host whose digests were checked
 
 
 def looks_like_key(key: bytes) -> bool:
@@ -82,7 +85,7 @@ def sources_text(repository: Repository, keyrings: t.Iterable[str], digest: str)
         ("Suites", repository["suite"]),
         ("Components", repository["components"]),
         ("Signed-By", " ".join(keyrings) if repository["key_url"] else ""),
-        ("Trusted", "yes" if repository["trusted"] else ""),
+        ("Trusted", "yes" if repository.get("trusted") else ""),
     ]
     head = f"# Key: {repository['key_url']} sha256:{digest}\n" if repository["key_url"] else ""
     return head + "".join(f"{name}: {value}\n" for name, value in fields if value)
@@ -317,14 +320,16 @@ def as_repository(name: str, given: object) -> Repository:
             "unknown: " + ", ".join(wrong) if wrong else "no uri",
             "Give it uri and, as needed, " + ", ".join(list(defaults)[1:]) + ".",
         )
-    return {
+    repository: Repository = {
         "uri": values["uri"],
         "suite": values.get("suite", defaults["suite"]),
         "components": values.get("components", ""),
         "key_url": values.get("key_url", ""),
         "key_sha256": values.get("key_sha256", ""),
-        "trusted": values.get("trusted", "").lower() in ("true", "yes"),
     }
+    if values.get("trusted", "").lower() in ("true", "yes"):
+        repository["trusted"] = True
+    return repository
 
 
 def ensure_repository(module: AnsibleModule, name: str, repository: Repository) -> t.Tuple[str, str]:

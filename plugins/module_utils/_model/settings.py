@@ -19,6 +19,13 @@ class Kubeconfig(t.NamedTuple):
     ca: str  # digest, as Kubelet.cluster; empty: none is named
 
 
+class SiteProxy(t.NamedTuple):
+    """What a site says of its proxy. Its URL, which may have a password in it, the plan need not know."""
+
+    no_proxy: t.Sequence[str]  # what the site itself reaches without it
+    mirrors: t.Sequence[str]  # URLs and host:port of its own sources
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of a site. The entries of `networks` and `vipu_hosts` are as it wrote them: the plan checks them."""
@@ -51,7 +58,5 @@ class Settings:
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
-    proxy: bool = False  # whether downloads go through one
-    no_proxy: t.Sequence[str] = ()  # what the site itself reaches without it
-    mirrors: t.Sequence[str] = ()  # URLs and host:port of its own sources
     bundle: t.Optional[SeenBundle] = None  # None: none is used
+    proxy: t.Optional[SiteProxy] = None  # None: there is none

@@ -58,14 +58,14 @@ def plan_no_proxy(
     networks: t.Sequence[PlannedNetwork],
 ) -> NoProxy:
     """Both lists, each in a lasting order: a file that is written from it changes only when the site does."""
-    if not settings.proxy:
+    if settings.proxy is None:
         return {"everything": [], "downloads": []}
     downloads = [
         *ALWAYS,
         *cidrs,
         *sorted({network_of(host) for host in hosts.values()}),
-        *sorted({host_of(source) for source in settings.mirrors}),
-        *settings.no_proxy,
+        *sorted({host_of(source) for source in settings.proxy.mirrors}),
+        *settings.proxy.no_proxy,
     ]
     everything = [
         *downloads,

@@ -30,9 +30,7 @@ def test_normal_name(image, name):
     assert images.normal_name(name) == name
 
 
-POD = {
-    "spec": {"containers": [{"name": "a", "image": "quay.io/a/b:1", "args": ["--other-image=quay.io/c/d:2", "--x=1"]}]}
-}
+POD = {"spec": {"containers": [{"name": "a", "image": "quay.io/a/b:1", "args": ["--image=quay.io/c/d:2", "--x=1"]}]}}
 OPERATOR = {
     "containers": [{"name": "o", "image": "app:3", "env": [{"name": "WORKER_IMAGE", "value": f"ghcr.io/w/w@{DIGEST}"}]}]
 }

@@ -27,9 +27,7 @@ def test_repositories_of_a_platform():
     assert "keyring" in OWN[0], "what was given is changed"
 
 
-@pytest.mark.parametrize(
-    "text", ["debian", "debian-bookworm", "debian-bookworm-amd64-x", "debian-book worm-amd64", "--"]
-)
+@pytest.mark.parametrize("text", ["debian", "debian-bookworm", "debian-bookworm-amd64-x", "debian-a b-amd64", "--"])
 def test_what_is_no_platform(text):
     with pytest.raises(FabricError) as error:
         packages.parse_platform(text)

@@ -11,10 +11,12 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import bundle
 
-LISTED = """REF                                                   TYPE                                    DIGEST      SIZE      PLATFORMS   LABELS
-registry.k8s.io/pause:3.10.1                          application/vnd.oci.image.manifest.v1+json sha256:aa  311.6 KiB linux/amd64 io.cri-containerd.image=managed,io.cri-containerd.pinned=pinned
-quay.io/calico/node:v3.32.1                           application/vnd.oci.image.manifest.v1+json sha256:bb  1.0 MiB   linux/amd64 io.cri-containerd.image=managed
-quay.io/x@sha256:ff                                   application/vnd.oci.image.manifest.v1+json sha256:cc  1.0 MiB   linux/amd64 -
+TYPE = "application/vnd.oci.image.manifest.v1+json"
+PINNED = "io.cri-containerd.image=managed,io.cri-containerd.pinned=pinned"
+LISTED = f"""REF                          TYPE   DIGEST    SIZE      PLATFORMS   LABELS
+registry.k8s.io/pause:3.10.1 {TYPE} sha256:aa 311.6 KiB linux/amd64 {PINNED}
+quay.io/calico/node:v3.32.1  {TYPE} sha256:bb 1.0 MiB   linux/amd64 io.cri-containerd.image=managed
+quay.io/x@sha256:ff          {TYPE} sha256:cc 1.0 MiB   linux/amd64 -
 """
 
 

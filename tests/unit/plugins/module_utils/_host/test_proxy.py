@@ -17,7 +17,7 @@ NO_PROXY = ["localhost", "10.96.0.0/12", ".svc", "registry.site", "10.0.0.2"]
 def test_both_files():
     files = proxy.wanted_files(URL, URL, NO_PROXY)
     assert files[proxy.CONTAINERD] == {
-        "content": f'HTTP_PROXY="{URL}"\nHTTPS_PROXY="{URL}"\nNO_PROXY="localhost,10.96.0.0/12,.svc,registry.site,10.0.0.2"\n',
+        "content": f'HTTP_PROXY="{URL}"\nHTTPS_PROXY="{URL}"\nNO_PROXY="{",".join(NO_PROXY)}"\n',
         "mode": "0600",
     }
     lines = files[proxy.APT]["content"].splitlines()
@@ -36,7 +36,7 @@ def test_without_a_proxy_there_is_no_file():
     assert proxy.wanted_files("", "", NO_PROXY) == {proxy.APT: None, proxy.CONTAINERD: None}
 
 
-@pytest.mark.parametrize("url", ["proxy.site:3128", 'http://a"b', "http://a b", "socks5://a", "http://a\\b"])
+@pytest.mark.parametrize("url", ["proxy.other:3128", 'http://a"b', "http://a b", "socks5://a", "http://a\\b"])
 def test_what_is_no_url_is_refused_and_not_shown(url):
     with pytest.raises(FabricError) as error:
         proxy.wanted_files(url, "", [])

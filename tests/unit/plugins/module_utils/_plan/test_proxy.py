@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import SiteProxy
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import host_of, sources
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import host, plan, site
 
@@ -22,8 +23,7 @@ def test_without_a_proxy_there_is_nothing_to_say():
 
 
 def no_proxy(hosts=None, **settings):
-    given = {"proxy": True, "no_proxy": [".corp"], "mirrors": sources(MIRROR), **settings}
-    return plan(hosts or site(), **given)["no_proxy"]
+    return plan(hosts or site(), proxy=SiteProxy([".corp"], sources(MIRROR)), **settings)["no_proxy"]
 
 
 def test_all_that_the_site_reaches_itself():
