@@ -11,7 +11,7 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     ENVIRONMENT,
@@ -58,25 +58,26 @@ def fill_in(text: str, platform: Platform, minor: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
 
 
-def configuration(root: str, architecture: str) -> str:
-    """apt.conf of a root that knows of no package. What this machine needs for the net is in /etc/apt/apt.conf.d."""
-    return (
-        "".join(
-            f'{key} "{value}";\n'
-            for key, value in (
-                ("Dir", root),
-                ("Dir::Etc::parts", "/etc/apt/apt.conf.d"),
-                ("Dir::State::status", f"{root}/status"),
-                ("Dir::Etc::trusted", f"{root}/none"),
-                ("Dir::Etc::trustedparts", f"{root}/none.d"),
-                ("APT::Architecture", architecture),
-                ("APT::Sandbox::User", "root"),
-                ("Acquire::Languages", "none"),
-                ("Acquire::Retries", "3"),
-            )
-        )
-        + f'#clear APT::Architectures;\nAPT::Architectures {{ "{architecture}"; }};\n'
-    )
+def transport(dump: str) -> str:
+    """Of apt-config dump what this machine needs to reach the net: proxies and certificates."""
+    return "".join(f"{line}\n" for line in dump.splitlines() if re.match(r"Acquire::https?::", line))
+
+
+def configuration(root: str, architecture: str, dump: str) -> str:
+    """apt.conf of a root that knows of no package, and little of this machine."""
+    values = {
+        "Dir": root,
+        "Dir::Etc::parts": f"{root}/none.d",
+        "Dir::Etc::trusted": f"{root}/none",
+        "Dir::Etc::trustedparts": f"{root}/none.d",
+        "Dir::State::status": f"{root}/status",
+        "APT::Architecture": architecture,
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "3",
+    }
+    text = "".join(f'{key} "{value}";\n' for key, value in values.items())
+    return f'{text}#clear APT::Architectures;\nAPT::Architectures {{ "{architecture}"; }};\n{transport(dump)}'
 
 
 def write(path: str, content: bytes) -> None:
@@ -91,10 +92,15 @@ class AptRoot:
     def __init__(self, root: str, platform: Platform, timeout: int) -> None:
         self.root, self.platform, self.timeout = root, platform, timeout
         self.archives = f"{root}/var/cache/apt/archives"
-        for directory in (f"{self.archives}/partial", f"{root}/var/lib/apt/lists/partial", f"{root}/etc/apt"):
+        for directory in (
+            f"{self.archives}/partial",
+            f"{root}/var/lib/apt/lists/partial",
+            f"{root}/etc/apt",
+            f"{root}/none.d",
+        ):
             os.makedirs(directory, mode=0o755, exist_ok=True)
         write(f"{root}/status", b"")
-        write(f"{root}/apt.conf", configuration(root, platform.architecture).encode())
+        write(f"{root}/apt.conf", configuration(root, platform.architecture, output_of("apt-config", "dump")).encode())
 
     def run(self, what: str, *words: str) -> str:
         done = run_program(words, self.timeout, env={**ENVIRONMENT, "APT_CONFIG": f"{self.root}/apt.conf"})

@@ -56,10 +56,16 @@ def test_uris():
 
 
 def test_this_machine_has_no_part_in_what_is_resolved():
-    text = packages.configuration("/work", "arm64")
+    dump = (
+        'Acquire::http::Proxy "http://p:3128";\nAcquire::IndexTargets::deb::DEP-11 "x";\nAPT::Architecture "amd64";\n'
+    )
+    text = packages.configuration("/work", "arm64", dump)
     assert 'Dir::State::status "/work/status";' in text
     assert 'APT::Architecture "arm64";' in text
     assert "#clear APT::Architectures;" in text
+    assert 'Acquire::http::Proxy "http://p:3128";' in text
+    assert "DEP-11" not in text
+    assert '"amd64"' not in text
     assert 'Dir::Etc::trusted "/work/none";' in text
 
 
