@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import re
@@ -42,8 +43,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 WORK = ".work"
-PARTS = ("apt", "charts", "helm", "images", "manifests")
-SUMS = "SHA256SUMS"
+SUMS, LOCK = "SHA256SUMS", ".lock"
 AT_A_TIME = 4  # images that are fetched
 
 

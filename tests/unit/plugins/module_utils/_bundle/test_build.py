@@ -106,6 +106,7 @@ def test_all_that_is_asked_for_is_in_it(tmp_path, net):
     assert set(bundle["files"]) == {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} - {
         "bundle.json",
         "SHA256SUMS",
+        ".lock",
     }
     assert bundle["releases"]["kubernetes"] == "1.35.4"
     assert bundle["releases"]["gpu_operator"] == ""
@@ -204,3 +205,12 @@ def test_a_mirror_is_asked_before_each_registry():
     assert 'prefix = "docker.io"' in text
     assert "insecure = true" in text
     assert fetch.registries(["a.io/b:1"], "") == ""
+
+
+def test_one_run_at_a_time(tmp_path, net):
+    asked, _broken = net
+    with build.locked(str(tmp_path)), pytest.raises(FabricError) as error:
+        make(tmp_path)
+    assert "Another run" in error.value.what
+    assert asked == []
+    assert make(tmp_path)[0]["changed"]
