@@ -351,10 +351,27 @@ def make_bundle(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if module.check_mode:
         return {"changed": True, "fetched": [], "removed": [], "always": []}
     os.makedirs(request.path, mode=0o755, exist_ok=True)
-    store, timeout = Store(request.path), params["timeout"]
-    bundle, always = fill(
-        request, store, fetch.Tool(params["helm_binary"], "the role ipu.fabric.helm", timeout), timeout
-    )
+    with locked(request.path):
+        return write_bundle(module, request, params["timeout"])
+
+
+@contextlib.contextmanager
+def locked(path: str) -> t.Iterator[None]:
+    """One run at a time: one that was interrupted may still fetch."""
+    with open(os.path.join(path, LOCK), "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FabricError(
+                "Another run writes this bundle.", path, str(error), "Wait for it, or end it. Then run again."
+            ) from error
+        yield
+
+
+def write_bundle(module: AnsibleModule, request: Request, timeout: int) -> t.Dict[str, t.Any]:
+    store = Store(request.path)
+    helm = fetch.Tool(module.params["helm_binary"], "the role ipu.fabric.helm", timeout)
+    bundle, always = fill(request, store, helm, timeout)
     sums = "".join(f"{entry['sha256']}  {name}\n" for name, entry in bundle["files"].items())
     store.write(store.full(SUMS), sums)
     store.write(store.full(LIST), json.dumps(bundle, indent=2) + "\n")
