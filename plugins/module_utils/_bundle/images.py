@@ -57,15 +57,31 @@ def _in_parts(item: Object) -> str:
     return f"{repository.rstrip('/')}/{image}{'@' if version.startswith('sha256:') else ':'}{version}"
 
 
+def _in_arguments(words: t.Sequence[t.Any]) -> t.Set[str]:
+    """Images in options of a program, by the names of these: --launcher-image=a/b --launcher-image-tag=1."""
+    options = dict(
+        word.lstrip("-").split("=", 1) for word in words if isinstance(word, str) and re.match("--?[^=]+=", word)
+    )
+    found = set()
+    for name, value in options.items():
+        if name.endswith("image") and _ANY.fullmatch(value):
+            tag = options.get(f"{name}-tag", "")
+            found.add(normal_name(f"{value}:{tag}" if tag else value))
+    return found
+
+
 def find_images(document: t.Any) -> t.Set[str]:
     """The images that a rendered object names, in a pod, an operator's resource, its environment or its arguments."""
     if isinstance(document, str):
         words = [document, document.partition("=")[2] if document.startswith("-") else ""]
         return {normal_name(word) for word in words if _FULL.fullmatch(word)}
     if isinstance(document, list):
-        return set().union(*map(find_images, document)) if document else set()
+        return _in_arguments(document).union(*map(find_images, document))
     if not isinstance(document, dict):
         return set()
+    value = document.get("value")
+    if str(document.get("name", "")).endswith("IMAGE") and isinstance(value, str) and _ANY.fullmatch(value):
+        return {normal_name(value)}
     if document.get("kind") == "CustomResourceDefinition":  # its examples are nobody's images
         return set()
     whole = _in_parts(document)

@@ -48,6 +48,12 @@ POLICY = {
     ("document", "found"),
     [
         ([POD], {"quay.io/a/b:1", "quay.io/c/d:2"}),
+        (
+            {"args": ["--launcher-image=graphcore/launcher", "--launcher-image-tag=1.2", "--image-pull-policy=Always"]},
+            {"docker.io/graphcore/launcher:1.2"},
+        ),
+        ({"env": [{"name": "JOB_IMAGE", "value": "own/job:1"}]}, {"docker.io/own/job:1"}),
+        ({"env": [{"name": "JOB_IMAGE", "value": ""}, {"name": "X", "value": "own/job:1"}]}, set()),
         ([OPERATOR], {"docker.io/library/app:3", f"ghcr.io/w/w@{DIGEST}"}),
         ([POLICY], {"nvcr.io/nvidia/k8s/container-toolkit:v1.17", f"nvcr.io/nvidia/x@{DIGEST}"}),
         ({"kind": "CustomResourceDefinition", "spec": {"image": "a.example/b:1"}}, set()),
