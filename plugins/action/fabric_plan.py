@@ -15,14 +15,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import o
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings, SiteProxy
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import sources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
+from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import see_bundle
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
 from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
@@ -112,6 +114,9 @@ class ActionModule(ControllerAction):
         if scope == "upgrade":
             return make_upgrade(observations, cluster, options)
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
+        bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
+        own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
+        options.update(bundle=bundle, proxy=own)
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]), kubeconfig=kubeconfig)
         if scope == "ports":
             return {"changed": False, "ports": build.build_port_targets(settings, observations)}

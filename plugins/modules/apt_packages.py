@@ -25,10 +25,15 @@ options:
       - Repositories, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
         C(/etc/apt/keyrings/NAME.asc), or C(NAME.gpg) when it is served in binary form.
       - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
-        C(key_url) (armored or binary; empty when the host's own keyrings know the key) and C(key_sha256) (the digest
-        that the served key must have; empty takes any).
+        C(key_url) (armored or binary; empty when the host's own keyrings know the key), C(key_sha256) (the digest
+        that the served key must have; empty takes any) and C(trusted) (V(true) takes packages without a signature; for
+        files on this host whose digests were checked before).
     type: dict
     default: {}
+  only:
+    description: Whether packages may come from these repositories alone. Otherwise also from all that the host has.
+    type: bool
+    default: false
   packages:
     description: Packages to install.
     type: list
@@ -96,6 +101,7 @@ def main() -> None:
     run_module(
         {
             "repositories": {"type": "dict", "default": {}},
+            "only": {"type": "bool", "default": False},
             "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
             "lock_timeout": {"type": "int", "default": 300},
             "timeout": {"type": "int", "default": 1800},

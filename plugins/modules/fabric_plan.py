@@ -72,6 +72,16 @@ options:
       - Empty compares nothing.
     type: path
     default: ""
+  bundle:
+    description: A bundle on the controller, whose list is compared with the plan. Empty is none.
+    type: path
+    default: ""
+  proxy:
+    description:
+      - Given where downloads go through a proxy, whose URL the plan does not get to know.
+      - C(no_proxy) is a list of what the site reaches without it, C(mirror) its own sources as in C(fabric_mirror).
+    type: dict
+    default: {}
   allow:
     description: Names of checks whose errors count as warnings.
     type: list

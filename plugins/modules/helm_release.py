@@ -50,7 +50,7 @@ options:
   chart_repo_url:
     description:
       - URL of the chart repository. It is used directly; no repository is added or refreshed.
-      - An V(oci://) URL is a folder of charts in a registry.
+      - An V(oci://) URL is a folder of charts in a registry, an absolute path one of charts as V(NAME-VERSION.tgz).
     type: str
     default: ""
   chart_version:

@@ -69,6 +69,9 @@ node:
     release:
       description: Code name of its release, such as V(bookworm).
       type: str
+    architecture:
+      description: Its processor as the kernel calls it, such as V(x86_64).
+      type: str
     kubelet:
       description: Version of the kubelet; empty when it is not installed.
       type: str
@@ -117,6 +120,7 @@ node:
     interface: eno1
     distribution: debian
     release: bookworm
+    architecture: x86_64
     kubelet: 1.35.4
     containerd: 2.2.1
     images: ["registry.k8s.io/pause:3.10.1"]

@@ -21,6 +21,8 @@ HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubea
 # Modules that roles call on the hosts of the inventory; all others run where the API is.
 HOST_MODULES = (
     "apt_packages",
+    "bundle_files",
+    "bundle_images",
     "control_plane",
     "control_plane_backup",
     "control_plane_info",
@@ -29,6 +31,7 @@ HOST_MODULES = (
     "etcd_member",
     "etcd_snapshot",
     "host_info",
+    "host_proxy",
     "host_reset",
     "kernel_settings",
     "kubeadm",
@@ -45,7 +48,7 @@ HOST_MODULES = (
     "vipu_info",
 )
 # As docs/architecture.md draws them: each imports only from those before it.
-LAYERS = ("_model", "_common", "_host", "_kubeadm", "_kube", "_ipam", "_network", "_plan", "_ipu", "_verify")
+LAYERS = ("_model", "_common", "_host", "_kubeadm", "_kube", "_bundle", "_ipam", "_network", "_plan", "_ipu", "_verify")
 Graph = t.Dict[str, t.Set[str]]
 
 

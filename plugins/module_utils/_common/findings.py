@@ -65,6 +65,7 @@ ALLOWABLE: t.Dict[str, str] = {
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
     "artifacts-dir": "files of the plan are kept out of the inventory directory",
+    "bundle": "the bundle is whole, and has what the plan installs",
     "calico-version": "Calico's release is known",
     "cidr": "CIDRs are valid and do not overlap",
     "cluster-cidr": "addresses of pods and services are those of the cluster that is there",

@@ -47,7 +47,11 @@ class VersionAndHold(t.TypedDict):
     held: bool
 
 
-class Repository(t.TypedDict):
+class _Unsigned(t.TypedDict, total=False):
+    trusted: bool  # without a signature: files on this host whose digests were checked
+
+
+class Repository(_Unsigned):
     """A repository as the option `repositories` describes it."""
 
     uri: str
@@ -81,6 +85,7 @@ def sources_text(repository: Repository, keyrings: t.Iterable[str], digest: str)
         ("Suites", repository["suite"]),
         ("Components", repository["components"]),
         ("Signed-By", " ".join(keyrings) if repository["key_url"] else ""),
+        ("Trusted", "yes" if repository.get("trusted") else ""),
     ]
     head = f"# Key: {repository['key_url']} sha256:{digest}\n" if repository["key_url"] else ""
     return head + "".join(f"{name}: {value}\n" for name, value in fields if value)
@@ -176,9 +181,10 @@ def is_busy(message: str) -> bool:
 class Apt:
     """apt and dpkg on this host."""
 
-    def __init__(self, lock_timeout: int, timeout: int) -> None:
+    def __init__(self, lock_timeout: int, timeout: int, only: t.Sequence[str] = ()) -> None:
         self.lock_timeout = lock_timeout
         self.limit = lock_timeout + timeout  # apt itself waits for the locks of dpkg
+        self.only = list(only)  # names of sources, where no other may be asked
 
     def run(self, argv: t.List[str], what: str, data: str = "") -> str:
         """Run a command; wait for whoever else holds the locks of apt or dpkg."""
@@ -222,18 +228,24 @@ class Apt:
         self.get("install", "--fix-broken", "--no-install-recommends", what="Could not repair half-installed packages.")
         return True
 
-    def update(self, names: t.Iterable[str] = ()) -> None:
-        """Read package lists again, all of them, or only the named sources', which is quicker."""
+    @contextlib.contextmanager
+    def sources(self, names: t.Iterable[str]) -> t.Iterator[t.List[str]]:
+        """Options with which apt knows of the named sources alone; without names it knows of all."""
         if not names:
-            self.get("update", "-o", "APT::Update::Error-Mode=any", what="Could not read the package lists.")
+            yield []
             return
         with tempfile.TemporaryDirectory() as parts:
             os.chmod(parts, 0o755)
             for name in names:
                 os.symlink(f"{SOURCES}/{name}.sources", f"{parts}/{name}.sources")
-            only = ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}"]
-            keep = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any"]
-            self.get("update", *only, *keep, what="Could not read the package lists.")
+            keep = ["-o", "APT::Get::List-Cleanup=0"]
+            yield ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}", *keep]
+
+    def update(self, names: t.Iterable[str] = ()) -> None:
+        """Read package lists again, all of them, or only the named sources', which is quicker."""
+        with self.sources(names) as only:
+            error = ["-o", "APT::Update::Error-Mode=any"]
+            self.get("update", *only, *error, what="Could not read the package lists.")
 
     def resolve(self, command: t.Sequence[str]) -> t.List[str]:
         """The packages that a command would add."""
@@ -243,18 +255,22 @@ class Apt:
         self, wanted: t.Dict[str, str], repositories: t.Iterable[str], record: t.Callable[[t.List[str]], None]
     ) -> None:
         """Install packages. `record` is told beforehand which are new on this host."""
-        self.update(repositories)
-        offers = parse_madison(self.run(["apt-cache", "madison", *sorted(wanted)], "Could not list versions."))
-        chosen = [f"{name}={version}" for name, version in choose(offers, wanted).items()]
-        # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
-        command = ["install", "--no-install-recommends", "--no-remove", "--allow-change-held-packages", *chosen]
-        try:
-            record(self.resolve(command))
-        except FabricError:
-            # Dependencies come from the distribution's own lists, which may be old or not there yet.
-            self.update()
-            record(self.resolve(command))
-        self.get(*command, what="Could not install packages.")
+        self.update(self.only or repositories)
+        with self.sources(self.only) as only:
+            offered = self.run(["apt-cache", *only, "madison", *sorted(wanted)], "Could not list versions.")
+            chosen = [f"{name}={version}" for name, version in choose(parse_madison(offered), wanted).items()]
+            # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
+            options = ["--no-install-recommends", "--no-remove", "--allow-change-held-packages", *only]
+            command = ["install", *options, *chosen]
+            try:
+                record(self.resolve(command))
+            except FabricError:
+                if self.only:
+                    raise
+                # Dependencies come from the distribution's own lists, which may be old or not there yet.
+                self.update()
+                record(self.resolve(command))
+            self.get(*command, what="Could not install packages.")
 
     def hold(self, names: t.Iterable[str]) -> None:
         self.select(names, "hold")
@@ -287,7 +303,14 @@ def fetch_key(url: str, sha256: str) -> t.Tuple[bytes, str]:
 
 def as_repository(name: str, given: object) -> Repository:
     """A repository with its defaults, or the error that says which key is wrong."""
-    defaults: Repository = {"uri": "", "suite": "/", "components": "", "key_url": "", "key_sha256": ""}
+    defaults: Repository = {
+        "uri": "",
+        "suite": "/",
+        "components": "",
+        "key_url": "",
+        "key_sha256": "",
+        "trusted": False,
+    }
     values = {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
     wrong = sorted(set(values) - set(defaults)) if isinstance(given, dict) else ["it is no mapping"]
     if wrong or not values.get("uri"):
@@ -297,13 +320,16 @@ def as_repository(name: str, given: object) -> Repository:
             "unknown: " + ", ".join(wrong) if wrong else "no uri",
             "Give it uri and, as needed, " + ", ".join(list(defaults)[1:]) + ".",
         )
-    return {
+    repository: Repository = {
         "uri": values["uri"],
         "suite": values.get("suite", defaults["suite"]),
         "components": values.get("components", ""),
         "key_url": values.get("key_url", ""),
         "key_sha256": values.get("key_sha256", ""),
     }
+    if values.get("trusted", "").lower() in ("true", "yes"):
+        repository["trusted"] = True
+    return repository
 
 
 def ensure_repository(module: AnsibleModule, name: str, repository: Repository) -> t.Tuple[str, str]:
@@ -344,7 +370,7 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     asked: t.Dict[str, str] = {item["name"]: item["version"] for item in params["packages"]}
     held = [item["name"] for item in params["packages"] if item["hold"]]
     repositories = {name: as_repository(name, given) for name, given in params["repositories"].items()}
-    apt = Apt(params["lock_timeout"], params["timeout"])
+    apt = Apt(params["lock_timeout"], params["timeout"], list(repositories) if params["only"] else ())
     packages = apt.status()
     repaired = not module.check_mode and apt.finish_interrupted(packages)
     if repaired:

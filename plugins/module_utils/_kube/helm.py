@@ -127,6 +127,16 @@ def chart_source(chart: str, repo: str) -> t.List[str]:
     return [chart, "--repo", repo] if repo else [chart]
 
 
+def is_local(repo: str) -> bool:
+    """Whether charts come from a directory, such as that of a bundle, and not from a repository."""
+    return repo.startswith("/")
+
+
+def packed_chart(directory: str, chart: str, version: str) -> str:
+    """Where a directory has a chart."""
+    return os.path.join(directory, f"{chart.rpartition('/')[2]}-{version}.tgz")
+
+
 class Helm:
     """The helm program with its own scratch directory: secrets go through files with mode 0600, never through argv."""
 
@@ -173,8 +183,8 @@ class Helm:
     def pull(self) -> str:
         """The chart as a local file or directory; one download, whatever is done with it."""
         chart, repo = self.params["chart"], self.params["chart_repo_url"]
-        if not repo and "://" not in chart:
-            path = os.path.expanduser(chart)
+        if is_local(repo) or (not repo and "://" not in chart):
+            path = packed_chart(repo, chart, self.params["chart_version"]) if repo else os.path.expanduser(chart)
             if not os.path.exists(path):
                 raise FabricError(
                     "The chart does not exist.",

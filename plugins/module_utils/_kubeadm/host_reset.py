@@ -93,10 +93,14 @@ STATE = (
 CRICTL = ("/etc/crictl.yaml", f"runtime-endpoint: unix://{SOCKET}\n")
 OUR_FILES = (
     "/etc/containerd/certs.d/_default/hosts.toml",
+    "/etc/apt/sources.list.d/ipu-fabric-bundle.sources",
+    "/etc/apt/apt.conf.d/90-ipu-fabric-proxy",
     "/etc/containerd/conf.d/10-kubernetes.toml",
+    "/etc/containerd/proxy.env",
     "/etc/modules-load.d/kubernetes.conf",
     "/etc/sysctl.d/99-z-kubernetes.conf",
     "/etc/systemd/system/containerd.service.d/10-kubernetes.conf",
+    "/etc/systemd/system/containerd.service.d/20-proxy.conf",
     "/etc/systemd/system/*.service.d/50-memlock.conf",
     "/etc/systemd/network/00-fabric-*.link",
     rdma_desired.MODULES_FILE,

@@ -37,6 +37,7 @@ class NodeInfo(Membership):
     interface: str  # that has the address; empty: none has
     distribution: str  # ID of os-release
     release: str  # VERSION_CODENAME
+    architecture: str  # as the kernel calls it
     kubelet: str  # version; empty when it is not installed
     containerd: str  # version; empty when it is not installed
     images: t.List[str]  # that kubeadm lists for the version
@@ -80,6 +81,7 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
         "interface": parse_holder(output_of("ip", "-j", "addr"), address),
         "distribution": release.get("ID", ""),
         "release": release.get("VERSION_CODENAME", ""),
+        "architecture": os.uname().machine,
         "kubelet": installed_version("kubelet"),
         "containerd": installed_version("containerd"),
         "images": output_of(*listing).split(),

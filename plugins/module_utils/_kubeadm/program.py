@@ -93,7 +93,9 @@ class Kubeadm:
         self.path = module.get_bin_path("kubeadm", required=True)
 
     def run(self, *arguments: str, next_step: str) -> str:
-        done = run_program([self.path, *arguments], self.timeout, pass_fds=[self.lock.fileno()])
+        # It speaks to the API and to containerd only, and copies variables of a proxy into the control plane's pods.
+        no_proxy = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
+        done = run_program([self.path, *arguments], self.timeout, env=no_proxy, pass_fds=[self.lock.fileno()])
         if done.rc == 0:
             return done.out
         name = " ".join(["kubeadm", *[argument for argument in arguments if not argument.startswith("--")][:2]])

@@ -116,6 +116,7 @@ class PlannedHost(t.TypedDict):
     """One host, by its inventory name."""
 
     node: str  # name of its Kubernetes node
+    platform: str  # distribution, release and architecture, such as debian-bookworm-amd64; empty: not observed
     address: str  # of its node in the cluster; empty: unknown
     roles: t.List[Role]
     links: t.Dict[str, PlannedLink]  # by network
@@ -277,6 +278,15 @@ class RdmaResource(t.TypedDict):
     selectors: Selectors
 
 
+class NoProxy(t.TypedDict):
+    """What is reached without the site's proxy. Both lists are empty where there is none."""
+
+    everything: t.List[str]  # names, addresses and networks: for programs that speak to hosts and the API
+    downloads: t.List[
+        str
+    ]  # for containerd and apt; hosts are in it by their networks, so that a new one changes nothing
+
+
 class HostCertificates(t.TypedDict):
     """Certificates of the cluster on a host, when the plan was made."""
 
@@ -324,6 +334,7 @@ class Plan(t.TypedDict):
     vipu: Vipu
     networks: t.List[PlannedNetwork]
     rdma_resources: t.List[RdmaResource]
+    no_proxy: NoProxy
     certificates: t.List[HostCertificates]  # empty where there is no cluster of kubeadm yet
     findings: t.List[Finding]  # errors first
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import SeenBundle
+
 
 class Kubeconfig(t.NamedTuple):
     """A kubeconfig on the controller: where its current context leads to."""
@@ -15,6 +17,13 @@ class Kubeconfig(t.NamedTuple):
     path: str
     server: str  # URL
     ca: str  # digest, as Kubelet.cluster; empty: none is named
+
+
+class SiteProxy(t.NamedTuple):
+    """What a site says of its proxy. Its URL, which may have a password in it, the plan need not know."""
+
+    no_proxy: t.Sequence[str]  # what the site itself reaches without it
+    mirrors: t.Sequence[str]  # URLs and host:port of its own sources
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +61,5 @@ class Settings:
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
+    bundle: t.Optional[SeenBundle] = None  # None: none is used
+    proxy: t.Optional[SiteProxy] = None  # None: there is none

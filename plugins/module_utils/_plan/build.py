@@ -17,6 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
     parse,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.bundle import check_bundle, host_platform
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
     check_certificates,
     describe_certificates,
@@ -47,6 +48,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     plan_networks,
     taken_addresses,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import plan_no_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.resources import check_resources, plan_resources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import (
     adopt,
@@ -83,6 +85,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     check_running(settings, hosts, running, endpoint, findings)
     joined = running.facts["endpoint"] if running else ""
     hardening = plan_hardening(settings, hosts, kubernetes)
+    check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes), findings)
     check_host_ports(hosts, findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
@@ -122,6 +125,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
         "vipu": vipu,
         "networks": networks,
         "rdma_resources": resources,
+        "no_proxy": plan_no_proxy(settings, hosts, [endpoint, joined], cidrs.as_text(), vipu, networks),
         "certificates": describe_certificates(hosts, settings.renew_days),
         "findings": findings.as_list(),
     }
@@ -178,6 +182,7 @@ def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str
     return {
         name: {
             "node": host.node,
+            "platform": host_platform(host),
             "address": host.address,
             "roles": host.roles,
             "links": {

@@ -337,3 +337,26 @@ def test_an_interrupted_dpkg_is_finished(monkeypatch):
         ["--configure", "-a"],
         ["--fix-broken", "--no-install-recommends"],
     ]
+
+
+def test_a_repository_of_files_on_this_host_needs_no_signature():
+    repository = apt.as_repository("bundle", {"uri": "file:/var/lib/bundle/", "trusted": True})
+    assert apt.sources_text(repository, [], "").splitlines()[-1] == "Trusted: yes"
+    unsigned = apt.as_repository("mirror", {"uri": "http://mirror.site/"})
+    assert "Trusted" not in apt.sources_text(unsigned, [], "")
+
+
+@pytest.mark.parametrize("only", [(), ("bundle",)])
+def test_no_other_source_is_asked_where_only_one_may_be(monkeypatch, only):
+    """Offline, apt would try the distribution's servers, and fail or take a package that it can't fetch."""
+    ran = []
+
+    def run(self, argv, what, data=""):
+        ran.append(list(argv))
+        return "kubelet | 1.35.4-1.1 | file:/var/lib/bundle Packages" if argv[0] == "apt-cache" else ""
+
+    monkeypatch.setattr(apt.Apt, "run", run)
+    apt.Apt(0, 0, only).install({"kubelet": "1.35.4"}, ["kubernetes"], lambda names: None)
+    alone = ["Dir::Etc::sourcelist=/dev/null" in argv for argv in ran]
+    assert [argv[0] for argv in ran] == ["apt-get", "apt-cache", "apt-get", "apt-get"]
+    assert alone == ([True] * 4 if only else [True, False, False, False])

@@ -182,3 +182,11 @@ def test_a_release_that_somebody_else_installed_is_not_uninstalled(monkeypatch):
     assert uninstall(monkeypatch, RELEASE._replace(status="uninstalled")) == []
     # Later by hand: it is ours still.
     assert uninstall(monkeypatch, RELEASE._replace(ours=True), RELEASE._replace(revision=2)) == ["small"]
+
+
+def test_a_directory_of_charts(tmp_path):
+    assert helm.is_local("/media/bundle/charts")
+    assert not helm.is_local("https://charts.example")
+    assert helm.packed_chart("/media/charts", "oci://a/network-operator", "26.4.1") == (
+        "/media/charts/network-operator-26.4.1.tgz"
+    )

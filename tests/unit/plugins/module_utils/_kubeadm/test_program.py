@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import program
 
@@ -36,3 +37,22 @@ def test_config_file_is_for_root_only(host):
     with program.config_file([{"kind": "JoinConfiguration"}]) as path:
         assert os.stat(path).st_mode & 0o777 == 0o600
     assert not os.path.exists(path)
+
+
+def test_kubeadm_gets_no_proxy(monkeypatch, tmp_path, host):
+    """It would write the variables into the manifests of the API server."""
+    kubeadm = tmp_path / "kubeadm"
+    kubeadm.write_text('#!/bin/sh\necho "$HTTPS_PROXY$https_proxy$NO_PROXY|$HOME"\n')
+    kubeadm.chmod(0o755)
+    for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "http://user:secret@proxy.site:3128")
+    monkeypatch.setenv("HOME", "/root")
+
+    class Module:
+        params: t.ClassVar[t.Dict[str, int]] = {"timeout": 60}
+
+        def get_bin_path(self, name, required=False):
+            return str(kubeadm)
+
+    with open(os.devnull, encoding="utf-8") as lock:
+        assert program.Kubeadm(Module(), lock).run("init", next_step="").strip() == "|/root"

@@ -44,6 +44,7 @@ def test_a_good_site(hosts):
     }
     assert planned["hosts"]["w1"] == {
         "node": "node12",
+        "platform": "debian-bookworm-amd64",
         "address": "10.88.0.12",
         "roles": ["worker", "ipu"],
         "links": {

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a bundle is filled from: files by URL, charts by helm, images by skopeo. Each is whole before it has a name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import typing as t
+
+import yaml
+from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import registry_of
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source
+
+AGAIN = "Fix that, then run again: what is there already is kept."
+
+
+class Source(t.TypedDict):
+    """A file by its URL. The checksum is sha256:DIGEST, sha256:URL of a list of digests, or empty."""
+
+    url: str
+    checksum: str
+
+
+class Chart(t.TypedDict):
+    """A chart, and how it is going to be installed."""
+
+    name: str  # of the release
+    chart: str
+    repo: str
+    version: str
+    namespace: str
+    values: t.Dict[str, t.Any]
+    images: t.Dict[str, str]  # that take the place of others
+
+
+def _read(url: str, timeout: int) -> t.Any:
+    try:
+        return open_url(url, timeout=timeout, follow_redirects="safe")
+    except Exception as error:  # open_url raises whatever its transport does
+        raise FabricError("A file could not be fetched.", url, str(error), AGAIN) from error
+
+
+def digest_in(text: str, name: str) -> str:
+    """The digest of a file in a list of them, or the only one."""
+    found = re.findall(r"^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?\s*$", text, re.MULTILINE)
+    named = [digest for digest, other in found if os.path.basename(other) == name]
+    return (named or [digest for digest, _other in found[:1]] or [""])[0].lower()
+
+
+def expected_digest(source: Source, timeout: int) -> str:
+    """The digest that a file must have; empty takes any."""
+    _kind, _colon, rest = source["checksum"].partition(":")
+    if "://" not in rest:
+        return rest.lower()
+    digest = digest_in(_read(rest, timeout).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
+    if not digest:
+        raise FabricError("A list of digests has none for a file.", rest, source["url"], "Give its digest instead.")
+    return digest
+
+
+def fetch_file(source: Source, path: str, timeout: int) -> None:
+    """Download a file to a path."""
+    expected, part = expected_digest(source, timeout), f"{path}.part"
+    with _read(source["url"], timeout) as answer, open(part, "wb") as file:
+        shutil.copyfileobj(answer, file, 1 << 20)
+    digest = sha256_of(part)
+    if expected not in ("", digest):
+        os.remove(part)
+        seen = f"sha256 {digest} instead of {expected}"
+        raise FabricError("A file is not the one that was expected.", source["url"], seen, "Find out why it changed.")
+    os.replace(part, path)
+
+
+class Tool:
+    """A program that fetches, with a limit."""
+
+    def __init__(self, program: str, package: str, timeout: int) -> None:
+        self.program, self.package, self.timeout = program, package, timeout
+
+    def run(self, what: str, where: str, *words: str) -> str:
+        done = run_program([self.program, *words], self.timeout)
+        if done.rc == 0:
+            return done.out
+        if done.rc in (126, 127):
+            step = f"Install it ({self.package}), then run again."
+            raise FabricError(f"The program {self.program} is needed.", "this machine", done.err.strip(), step)
+        said = (done.err.strip() or done.out.strip())[-2000:]
+        raise FabricError(what, where, said if done.rc is not None else f"no end within {self.timeout} s", AGAIN)
+
+
+def pull_chart(helm: Tool, chart: Chart, path: str) -> None:
+    """Put a chart at a path, packed."""
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path), prefix=".chart-") as scratch:
+        helm.run(
+            f"The chart {chart['chart']} {chart['version']} could not be fetched.",
+            chart["repo"] or chart["chart"],
+            *("pull", *chart_source(chart["chart"], chart["repo"]), "--version", chart["version"]),
+            *("--destination", scratch),
+        )
+        os.replace(os.path.join(scratch, os.listdir(scratch)[0]), path)
+
+
+def render_chart(helm: Tool, chart: Chart, path: str, kubernetes: str) -> t.List[t.Any]:
+    """The objects of a chart, with the values that it is installed with."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as values:
+        json.dump(chart["values"], values)
+        values.flush()
+        text = helm.run(
+            f"The chart {chart['chart']} {chart['version']} can't be rendered.",
+            path,
+            *("template", chart["name"], path, "--namespace", chart["namespace"], "--values", values.name),
+            *("--kube-version", kubernetes),
+        )
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def registries(images: t.Iterable[str], mirror: str) -> str:
+    """registries.conf of skopeo: a site's mirror is asked before each registry."""
+    location, insecure = re.sub(r"^https?://", "", mirror), mirror.startswith("http://")
+    entries = [
+        f'[[registry]]\nprefix = "{name}"\nlocation = "{name}"\n[[registry.mirror]]\nlocation = "{location}"\n'
+        f"insecure = {str(insecure).lower()}\n"
+        for name in sorted({registry_of(image) for image in images})
+        if mirror
+    ]
+    return "\n".join(entries)
+
+
+def copy_image(skopeo: Tool, image: str, architecture: str, path: str, configuration: str) -> str:
+    """Put an image into an archive under its own name. The digest of its manifest there."""
+    part, digest = f"{path}.part", f"{path}.digest"
+    if os.path.exists(part):
+        os.remove(part)  # skopeo adds to what is there
+    options = ["--registries-conf", configuration] if configuration else []
+    skopeo.run(
+        f"The image {image} could not be fetched for {architecture}.",
+        registry_of(image),
+        # Who signed an image is the registry's and skopeo login's matter; a digest in its name is checked.
+        *("--insecure-policy", "--override-os", "linux", "--override-arch", architecture, *options),
+        *("copy", "--quiet", "--retry-times", "3", "--digestfile", digest),
+        *(f"docker://{image}", f"oci-archive:{part}:{image}"),
+    )
+    with open(digest, encoding="utf-8") as file:
+        seen = file.read().strip()
+    os.remove(digest)
+    os.replace(part, path)
+    return seen

@@ -1,0 +1,190 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packages of another host's distribution: apt resolves and checks them in a root of its own, and what it fetched
+becomes a repository."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
+    ENVIRONMENT,
+    Repository,
+    as_repository,
+    choose,
+    fetch_key,
+    keyring_files,
+    parse_madison,
+    sources_text,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
+
+
+class Platform(t.NamedTuple):
+    """What packages are made for."""
+
+    distribution: str
+    release: str
+    architecture: str
+
+    @property
+    def name(self) -> str:
+        return "-".join(self)
+
+
+def parse_platform(text: str) -> Platform:
+    """debian-bookworm-amd64 in its parts."""
+    parts = text.split("-")
+    if len(parts) != 3 or not all(re.fullmatch(r"[a-z0-9]+", part) for part in parts):
+        raise FabricError(
+            "A platform is distribution, release and architecture.",
+            "platforms",
+            text,
+            "Write it like debian-bookworm-amd64 or ubuntu-noble-arm64.",
+        )
+    return Platform(*parts)
+
+
+def fill_in(text: str, platform: Platform, minor: str) -> str:
+    """A repository's address for a platform."""
+    words = {"distribution": platform.distribution, "release": platform.release, "minor": minor}
+    words["architecture"] = platform.architecture
+    return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
+
+
+def transport(dump: str) -> str:
+    """Of apt-config dump what this machine needs to reach the net: proxies and certificates."""
+    return "".join(f"{line}\n" for line in dump.splitlines() if re.match(r"Acquire::https?::", line))
+
+
+def configuration(root: str, architecture: str, dump: str) -> str:
+    """apt.conf of a root that knows of no package, and little of this machine."""
+    values = {
+        "Dir": root,
+        "Dir::Etc::parts": f"{root}/none.d",
+        "Dir::Etc::trusted": f"{root}/none",
+        "Dir::Etc::trustedparts": f"{root}/none.d",
+        "Dir::State::status": f"{root}/status",
+        "APT::Architecture": architecture,
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "3",
+    }
+    text = "".join(f'{key} "{value}";\n' for key, value in values.items())
+    return f'{text}#clear APT::Architectures;\nAPT::Architectures {{ "{architecture}"; }};\n{transport(dump)}'
+
+
+def write(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+class AptRoot:
+    """apt for a platform, in a directory."""
+
+    def __init__(self, root: str, platform: Platform, timeout: int) -> None:
+        self.root, self.platform, self.timeout = root, platform, timeout
+        self.archives = f"{root}/var/cache/apt/archives"
+        for directory in (
+            f"{self.archives}/partial",
+            f"{root}/var/lib/apt/lists/partial",
+            f"{root}/etc/apt",
+            f"{root}/none.d",
+        ):
+            os.makedirs(directory, mode=0o755, exist_ok=True)
+        write(f"{root}/status", b"")
+        write(f"{root}/apt.conf", configuration(root, platform.architecture, output_of("apt-config", "dump")).encode())
+
+    def run(self, what: str, *words: str) -> str:
+        done = run_program(words, self.timeout, env={**ENVIRONMENT, "APT_CONFIG": f"{self.root}/apt.conf"})
+        if done.rc == 0:
+            return done.out
+        said = (done.err.strip() or done.out.strip()).splitlines()[-15:]
+        raise FabricError(
+            what,
+            f"{self.platform.name}: {' '.join(words)}",
+            "\n".join(said) if done.rc is not None else f"no end within {self.timeout} s",
+            "A keyring that is missing comes with the packages debian-archive-keyring and ubuntu-keyring. Fix what apt"
+            " reports, then run again: it goes on where it stopped.",
+        )
+
+    def add(self, name: str, repository: Repository, keyring: str) -> None:
+        """Name a repository: its key is served, or is a keyring of this machine."""
+        keyrings, digest = [keyring] if keyring else [], ""
+        if repository["key_url"]:
+            key, digest = fetch_key(repository["key_url"], repository["key_sha256"])
+            files = {f"{self.root}{path}": content for path, content in keyring_files(name, key).items()}
+            for path, content in files.items():
+                write(path, content)
+            keyrings = list(files)
+        text = sources_text(repository, keyrings, digest)
+        if keyring and not repository["key_url"]:
+            text += f"Signed-By: {keyring}\n"
+        write(f"{self.root}/etc/apt/sources.list.d/{name}.sources", text.encode())
+
+    def fetch(self, packages: t.Mapping[str, str]) -> t.List[str]:
+        """Fetch packages at their versions with all that they need. Paths of the files that apt has checked."""
+        self.run("Could not read the package lists.", "apt-get", "-q", "update", "-o", "APT::Update::Error-Mode=any")
+        offers = parse_madison(self.run("Could not list versions.", "apt-cache", "madison", *sorted(packages)))
+        chosen = [f"{name}={version}" for name, version in choose(offers, dict(packages)).items()]
+        command = ("apt-get", "-q", "-y", "install", "--download-only", "--no-install-recommends", *chosen)
+        self.run("Could not fetch packages.", *command)
+        named = self.run("Could not list packages.", *command, "--print-uris", "-o", f"Dir::Cache={self.root}/nothing")
+        return [f"{self.archives}/{name}" for name in parse_uris(named)]
+
+
+def parse_uris(text: str) -> t.List[str]:
+    """File names from apt-get --print-uris: 'URI' name size digest."""
+    return re.findall(r"^'[^']+' (\S+\.deb) \d+ ", text, re.MULTILINE)
+
+
+def pool_name(archive: str) -> str:
+    """A package's file without its epoch, as repositories have it: a URL can't be mistaken."""
+    name, _underscore, rest = os.path.basename(archive).partition("_")
+    return f"{name}_{re.sub(r'^[0-9]+%3a', '', rest)}"
+
+
+def repositories(
+    platform: Platform,
+    minor: str,
+    given: t.Mapping[str, t.Mapping[str, str]],
+    distribution: t.Sequence[t.Mapping[str, str]],
+) -> t.Dict[str, t.Tuple[Repository, str]]:
+    """All that apt takes packages from, by name, each with a keyring of this machine or none."""
+    filled = {
+        name: {key: fill_in(str(value), platform, minor) for key, value in one.items()} for name, one in given.items()
+    }
+    for number, one in enumerate(distribution):
+        filled[f"distribution-{number}"] = {key: fill_in(str(value), platform, minor) for key, value in one.items()}
+    keyrings = {name: one.pop("keyring", "") for name, one in filled.items()}
+    return {name: (as_repository(name, one), keyrings[name]) for name, one in filled.items()}
+
+
+def index_entry(fields: str, name: str, size: int, sha256: str) -> str:
+    """A package in a repository's index: what it says of itself, and where it is."""
+    return f"{fields.rstrip()}\nFilename: ./{name}\nSize: {size}\nSHA256: {sha256}\n"
+
+
+def index(directory: str, names: t.Sequence[str]) -> t.Dict[str, str]:
+    """The index files of a flat repository, by name."""
+    entries = []
+    for name in sorted(names):
+        path = os.path.join(directory, name)
+        done = run_program(["dpkg-deb", "--field", path], 60)
+        if done.rc != 0:
+            raise FabricError("A package can't be read.", path, done.err.strip(), "Remove the file, and run again.")
+        entries.append(index_entry(done.out, name, os.stat(path).st_size, sha256_of(path)))
+    packages = "\n".join(entries)
+    digest = hashlib.sha256(packages.encode()).hexdigest()
+    release = (
+        "Origin: ipu.fabric\nLabel: bundle\nSuite: bundle\nCodename: bundle\n"
+        f"Date: Thu, 01 Jan 1970 00:00:00 UTC\nSHA256:\n {digest} {len(packages.encode())} Packages\n"
+    )
+    return {"Packages": packages, "Release": release}

@@ -1,0 +1,85 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a bundle has what the plan installs."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import RELEASES, Bundle, SeenBundle, platform_of
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+
+CHECK = "bundle"
+NEW = "Make a bundle for this plan: copy plan.json to a machine with the internet, and run ipu.fabric.bundle there."
+SHOWN = 5  # files that a finding names
+
+
+def host_platform(host: PlacedHost) -> str:
+    """What packages a host takes; empty where it was not observed."""
+    facts = host.facts
+    return platform_of(facts["distribution"], facts["release"], facts["architecture"]) if facts else ""
+
+
+def check_bundle(
+    seen: t.Optional[SeenBundle], releases: Releases, hosts: Hosts, managed: bool, findings: Findings
+) -> None:
+    if seen is None:
+        return
+    if seen.content is None:
+        step = "Make it with ipu.fabric.bundle; a run that was interrupted goes on where it stopped."
+        findings.error(CHECK, [], "fabric_bundle is not a finished bundle.", seen.problem, step)
+        return
+    if seen.wrong:
+        more = f" and {len(seen.wrong) - SHOWN} more" if len(seen.wrong) > SHOWN else ""
+        findings.error(
+            CHECK,
+            [],
+            "Files of the bundle are not what its list says.",
+            f"{seen.path}: {', '.join(seen.wrong[:SHOWN])}{more}",
+            "Copy them again from where the bundle was made, or run ipu.fabric.bundle, which fetches these files.",
+        )
+    _check_releases(seen.content, releases, managed, findings)
+    if managed:
+        _check_platforms(seen.content, hosts, findings)
+    else:
+        findings.warning(
+            CHECK,
+            [],
+            "Images of a bundle are only imported where this collection manages Kubernetes.",
+            "fabric_manage_kubernetes is false",
+            "Import the archives under images/ yourself, or push them to the cluster's registry.",
+        )
+
+
+def _check_releases(bundle: Bundle, releases: Releases, managed: bool, findings: Findings) -> None:
+    wanted = {name: str(t.cast(t.Mapping[str, object], releases)[name]) for name in RELEASES}
+    if not managed:
+        wanted = {name: wanted[name] for name in wanted if name not in ("kubernetes", "cni", "cni_version")}
+    differing = [
+        f"{name} {bundle['releases'].get(name) or '(none)'} instead of {version or '(none)'}"
+        for name, version in wanted.items()
+        if bundle["releases"].get(name, "") != version
+    ]
+    if differing:
+        findings.error(
+            CHECK,
+            [],
+            "The bundle is of other releases than the plan.",
+            f"it has {', '.join(differing)}",
+            f"{NEW} Or set the site's variables to the bundle's releases.",
+        )
+
+
+def _check_platforms(bundle: Bundle, hosts: Hosts, findings: Findings) -> None:
+    platforms = {name: host_platform(host) for name, host in hosts.items()}
+    for platform in sorted({one for one in platforms.values() if one and one not in bundle["platforms"]}):
+        findings.error(
+            CHECK,
+            [name for name, one in platforms.items() if one == platform],
+            "The bundle has no packages for a host.",
+            f"the host is {platform}, the bundle has {', '.join(bundle['platforms'])}",
+            NEW,
+        )

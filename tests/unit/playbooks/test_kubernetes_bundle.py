@@ -1,0 +1,102 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role kubernetes with a bundle, and with a proxy: what hosts take, from where, and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
+PROXY = {"http": "http://user:secret@proxy:3128", "https": "http://proxy:3128", "no_proxy": ["10.96.0.0/12", ".svc"]}
+VARIABLES = {"kubernetes_cni": "none", "kubernetes_version": "1.35.4"}
+PLAY = [{"hosts": "all", "gather_facts": False, "roles": ["ipu.fabric.kubernetes"], "vars": VARIABLES}]
+ORDER = ["host_proxy", "bundle_files", "apt_packages", "systemd_units", "bundle_images", "kubeadm"]
+
+
+def node(host):
+    return {
+        "name": host,
+        "address": "10.88.0.11",
+        "interface": "eno1",
+        "distribution": "debian",
+        "release": "bookworm",
+        "architecture": "x86_64",
+        "kubelet": "1.35.4",
+        "containerd": "2.2.1",
+        "images": ["registry.k8s.io/pause:3.10.1"],
+        "kubeconfig_sha256": hashlib.sha256(b"").hexdigest(),
+        "membership": "none",
+        "seen": "",
+        "next_step": "",
+        "answered": False,
+        "registered": False,
+        "is_control_plane": False,
+        "taints": [],
+    }
+
+
+@pytest.fixture
+def install(tmp_path):
+    """Run the role on bare hosts, up to the first control plane, which fails."""
+
+    def run(*arguments, **variables):
+        answers = {
+            "kubernetes_node_info": {host: {"node": node(host)} for host in ("cp1", "w1")},
+            "apt_packages": {"*": {"versions": {"containerd.io": "2.2.1"}}},
+            "systemd_units": {"*": {"stale": []}},
+            "kubeadm": {"cp1": {"failed": True, "msg": "enough"}},
+        }
+        settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf"), **variables}
+        return play(tmp_path, PLAY, GROUPS, answers, *arguments, **settings)
+
+    return run
+
+
+def calls(run, module):
+    return {call.host: call.options for call in run.calls if call.module == module}
+
+
+def test_packages_and_images_come_from_the_bundle_alone(install):
+    run = install(kubernetes_bundle="/media/bundle")
+    assert "enough" in run.text
+    assert [call.module for call in run.calls if call.host == "cp1" and call.module in ORDER] == ORDER
+    for host, options in calls(run, "bundle_files").items():
+        assert (host, options["part"]) == (host, "apt/debian-bookworm-amd64")
+    for options in calls(run, "apt_packages").values():
+        assert options["only"] is True
+        assert [(one["uri"], one["trusted"]) for one in options["repositories"].values()] == [
+            ("file:/var/lib/ipu-fabric/bundle/apt/", True)
+        ]
+    planes = {host: options["control_plane"] for host, options in calls(run, "bundle_images").items()}
+    assert planes == {"cp1": True, "w1": False}
+
+
+def test_without_a_bundle_nothing_of_it(install):
+    run = install()
+    assert calls(run, "bundle_files") == calls(run, "bundle_images") == {}
+    assert all(options["only"] is False for options in calls(run, "apt_packages").values())
+
+
+def drop_in(run):
+    files = [file for file in calls(run, "systemd_units")["cp1"]["files"] if file["path"].endswith("20-proxy.conf")]
+    return files[0]
+
+
+def test_containerd_is_told_of_the_proxy_without_its_password(install):
+    run = install(kubernetes_proxy=PROXY)
+    assert calls(run, "host_proxy")["w1"] == PROXY
+    assert drop_in(run)["state"] == "present"
+    assert "EnvironmentFile=-/etc/containerd/proxy.env" in drop_in(run)["content"]
+    assert "secret" not in drop_in(run)["content"]
+    other = install(kubernetes_proxy={**PROXY, "http": "http://user:other@proxy:3128"})
+    assert drop_in(other)["content"] != drop_in(run)["content"], "containerd is restarted with the new one"
+
+
+def test_without_a_proxy_its_files_go(install):
+    run = install()
+    assert calls(run, "host_proxy")["cp1"] == {"http": "", "https": "", "no_proxy": []}
+    assert drop_in(run)["state"] == "absent"

@@ -1,0 +1,216 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A bundle is made once, goes on after an interruption, and is no longer whole when a byte of it differs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._bundle import build, fetch
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+HELM = {"url": "https://get.example/helm-v3-linux-amd64.tar.gz", "checksum": "sha256:ab"}
+CHART = {
+    "name": "operator",
+    "chart": "network-operator",
+    "repo": "https://charts.example",
+    "version": "26.4.1",
+    "namespace": "operator",
+    "values": {"a": 1},
+    "images": {"quay.io/old/proxy:1": "quay.io/new/proxy:2"},
+}
+OPTIONS = {
+    "releases": {"kubernetes": "1.35.4", "cni": "calico", "features": {}},
+    "platforms": ["debian-bookworm-amd64"],
+    "repositories": {},
+    "distributions": {},
+    "packages": [],
+    "image_repository": "",
+    "images": ["quay.io/own/job:1"],
+    "skip_images": ["quay.io/large/driver:1"],
+    "charts": [CHART],
+    "manifests": {"mpi_operator": {"url": "https://mpi.example/mpi-operator.yaml", "checksum": ""}},
+    "helm": HELM,
+    "registry": "",
+    "helm_binary": "helm",
+    "timeout": 60,
+}
+RENDERED = [
+    {"kind": "Deployment", "containers": [{"name": "o", "image": "quay.io/op/op:1", "imagePullPolicy": "Always"}]},
+    {"kind": "Deployment", "containers": [{"name": "p", "image": "quay.io/old/proxy:1"}]},
+    {"kind": "DaemonSet", "containers": [{"name": "d", "image": "quay.io/large/driver:1"}]},
+]
+MANIFEST = "kind: Deployment\nspec:\n  containers:\n    - {name: m, image: mpioperator/mpi-operator:0.8.2}\n"
+IMAGES = {
+    "quay.io/own/job:1",
+    "quay.io/op/op:1",
+    "quay.io/new/proxy:2",
+    "docker.io/mpioperator/mpi-operator:0.8.2",
+}
+
+
+class Module:
+    """As much of an AnsibleModule as is used."""
+
+    def __init__(self, path, check_mode=False, **changes):
+        self.params = {**OPTIONS, "path": str(path), **changes}
+        self.check_mode = check_mode
+        self.warnings = []
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+@pytest.fixture
+def net(monkeypatch):
+    """Everything that is asked for, by its name; what is in `broken` can't be had."""
+    asked, broken = [], set()
+
+    def put(name, path, text):
+        if name in broken:
+            raise FabricError("It could not be fetched.", name, "refused", "Try again.")
+        asked.append(name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def get_file(source, path, timeout):
+        put(source["url"], path, MANIFEST if source["url"].endswith(".yaml") else "helm")
+
+    def get_image(skopeo, image, architecture, path, configuration):
+        put(f"{image} {architecture}", path, image)
+        return f"sha256:{image}"
+
+    monkeypatch.setattr(fetch, "fetch_file", get_file)
+    monkeypatch.setattr(fetch, "pull_chart", lambda helm, chart, path: put(chart["chart"], path, "chart"))
+    monkeypatch.setattr(fetch, "render_chart", lambda helm, chart, path, kubernetes: RENDERED)
+    monkeypatch.setattr(fetch, "copy_image", get_image)
+    return asked, broken
+
+
+def make(path, **changes):
+    module = Module(path, **changes)
+    return build.make_bundle(module), module
+
+
+def read(path):
+    return json.loads((path / "bundle.json").read_text(encoding="utf-8"))
+
+
+def test_all_that_is_asked_for_is_in_it(tmp_path, net):
+    result, module = make(tmp_path)
+    bundle = read(tmp_path)
+    assert result["changed"]
+    assert {image["name"] for image in bundle["images"]} == IMAGES
+    assert set(bundle["files"]) == {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} - {
+        "bundle.json",
+        "SHA256SUMS",
+        ".lock",
+    }
+    assert bundle["releases"]["kubernetes"] == "1.35.4"
+    assert bundle["releases"]["gpu_operator"] == ""
+    assert bundle["manifests"] == {"mpi_operator": "manifests/mpi_operator/mpi-operator.yaml"}
+    assert result["always"] == ["quay.io/op/op:1"]
+    assert len(module.warnings) == 1
+
+
+def test_the_second_run_asks_nobody(tmp_path, net):
+    asked, _broken = net
+    make(tmp_path)
+    asked.clear()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    result, _module = make(tmp_path)
+    assert (result["changed"], asked) == (False, [])
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_check_mode_writes_nothing(tmp_path, net):
+    asked, _broken = net
+    result, _module = make(tmp_path / "new", check_mode=True)
+    assert (result["changed"], asked, (tmp_path / "new").exists()) == (True, [], False)
+    make(tmp_path)
+    assert not make(tmp_path, check_mode=True)[0]["changed"]
+
+
+def test_an_interrupted_run_goes_on(tmp_path, net):
+    asked, broken = net
+    broken.add("quay.io/op/op:1 amd64")
+    with pytest.raises(FabricError):
+        make(tmp_path)
+    assert not (tmp_path / "bundle.json").exists()
+    first = list(asked)
+    broken.clear()
+    asked.clear()
+    make(tmp_path)
+    assert asked == ["quay.io/op/op:1 amd64"]
+    assert len(first) == len(IMAGES) - 1 + 3
+    assert not (tmp_path / build.WORK).exists()
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "removed"])
+def test_a_file_that_was_harmed_is_fetched_again(tmp_path, net, harm):
+    asked, _broken = net
+    make(tmp_path)
+    asked.clear()
+    path = tmp_path / "images/amd64/quay.io_op_op_1.tar"
+    text = path.read_text(encoding="utf-8")
+    if harm == "removed":
+        path.unlink()
+    else:
+        path.write_text(text[:-1] if harm == "cut" else text[:-1] + "?", encoding="utf-8")
+    result, _module = make(tmp_path)
+    assert (result["changed"], asked) == (True, ["quay.io/op/op:1 amd64"])
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_what_another_plan_does_not_need_goes_and_files_of_others_stay(tmp_path, net):
+    asked, _broken = net
+    make(tmp_path)
+    own = tmp_path / "images/amd64/my-own.tar"
+    own.write_text("mine", encoding="utf-8")
+    asked.clear()
+    result, _module = make(tmp_path, images=["quay.io/own/job:2"])
+    assert result["removed"] == ["images/amd64/quay.io_own_job_1.tar"]
+    assert asked == ["quay.io/own/job:2 amd64"]
+    assert own.exists()
+
+
+def test_another_place_of_the_same_bundle_is_the_same(tmp_path, net):
+    asked, _broken = net
+    make(tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "b")
+    asked.clear()
+    assert not make(tmp_path / "b")[0]["changed"]
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "digest"),
+    [
+        ("A" * 64 + "  helm.tar.gz\n", "helm.tar.gz", "a" * 64),
+        ("b" * 64, "helm.tar.gz", "b" * 64),
+        ("c" * 64 + "  other\n" + "d" * 64 + " *dir/helm.tar.gz\n", "helm.tar.gz", "d" * 64),
+        ("<html>", "helm.tar.gz", ""),
+    ],
+)
+def test_digest_in_a_list(text, name, digest):
+    assert fetch.digest_in(text, name) == digest
+
+
+def test_a_mirror_is_asked_before_each_registry():
+    text = fetch.registries(["a.io/b:1", "a.io/c:1", "busybox"], "http://mirror.site:5000")
+    assert text.count('location = "mirror.site:5000"') == 2
+    assert 'prefix = "a.io"' in text
+    assert 'prefix = "docker.io"' in text
+    assert "insecure = true" in text
+    assert fetch.registries(["a.io/b:1"], "") == ""
+
+
+def test_one_run_at_a_time(tmp_path, net):
+    asked, _broken = net
+    with build.locked(str(tmp_path)), pytest.raises(FabricError) as error:
+        make(tmp_path)
+    assert "Another run" in error.value.what
+    assert asked == []
+    assert make(tmp_path)[0]["changed"]
