@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import json
 import os
 import re
@@ -308,9 +309,9 @@ def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tu
     helm_file = f"helm/{file_name(request.helm['url'])}"
     store.fetch(helm_file, lambda path: fetch.fetch_file(request.helm, path, timeout))
     for name, source in request.manifests.items():
-        store.fetch(manifest_file(name, source), lambda path, source=source: fetch.fetch_file(source, path, timeout))
+        store.fetch(manifest_file(name, source), functools.partial(fetch.fetch_file, source, timeout=timeout))
     for chart in request.charts:
-        store.fetch(chart_file(chart), lambda path, chart=chart: fetch.pull_chart(helm, chart, path))
+        store.fetch(chart_file(chart), functools.partial(fetch.pull_chart, helm, chart))
     kubeadm = fetch_packages(request, store, timeout)
     named = kubeadm_images(request, store, kubeadm, timeout) if request.packages else []
     rendered, always = chart_images(request, store, helm)

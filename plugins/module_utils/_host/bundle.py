@@ -76,7 +76,7 @@ def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> Non
     os.replace(part, path)
 
 
-def apply_files(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def apply_files(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.bundle_files): `incoming` is where the files lie that the action has sent, by name."""
     directory, files, incoming = (module.params[name] for name in ("directory", "files", "incoming"))
     if not module.check_mode:
@@ -123,7 +123,7 @@ def _ctr(what: str, where: str, timeout: int, *words: str) -> str:
     return done.out
 
 
-def apply_images(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.bundle_images): imports the archive that the action has sent, and pins what is there."""
     images: t.List[BundleImage] = module.params["images"]
     archive, timeout = module.params["archive"], module.params["timeout"]

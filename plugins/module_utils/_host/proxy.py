@@ -60,7 +60,7 @@ def wanted_files(http: str, https: str, no_proxy: t.Sequence[str]) -> Files:
     }
 
 
-def apply_proxy(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def apply_proxy(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.host_proxy). No diff: it would show the URL."""
     params = module.params
     after = wanted_files(params["http"] or "", params["https"] or "", params["no_proxy"])

@@ -30,7 +30,7 @@ def host_of(source: str) -> str:
         return ""
 
 
-def sources(mirror: t.Any, key: str = "") -> t.List[str]:
+def sources(mirror: object, key: str = "") -> t.List[str]:
     """The URLs in a site's mirrors, and its registry, which may be host:port alone."""
     if isinstance(mirror, dict):
         return [source for name, value in mirror.items() for source in sources(value, str(name))]

@@ -1,13 +1,12 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site without the internet: a bundle is made where there is a mirror, and hosts that reach nobody else install from it."""
+"""A site without the internet: a bundle is made where there is a mirror, and hosts cut off from it install from that."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,14 +42,14 @@ def cut_off(bed: Bed) -> None:
 
 
 @pytest.fixture(scope="module")
-def bundle(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def bundle(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of this plan, made from the mirror."""
     directory = tmp_path_factory.mktemp("media") / "bundle"
     bed.fresh()
     assert bed.play("plan").code == 0
     made = bed.play("bundle", fabric_bundle=str(directory))
     assert made.code == 0
-    yield directory
+    return directory
 
 
 def test_the_second_run_fetches_nothing(bed: Bed, bundle: Path) -> None:
