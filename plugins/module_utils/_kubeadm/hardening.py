@@ -196,17 +196,20 @@ rules:
       - {group: events.k8s.io, resources: [events]}
       - {group: coordination.k8s.io, resources: [leases]}
       - {group: "", resources: [nodes/status, pods/status]}
+  # Who reads or writes them, nodes among them; never what is in them.
+  - level: Metadata
+    resources:
+      - {group: "", resources: [secrets, serviceaccounts/token]}
+      - {group: authentication.k8s.io, resources: [tokenreviews]}
   - level: None
     userGroups: ["system:nodes"]
     verbs: [get, list, watch]
   - level: None
     users: ["system:kube-proxy", "system:apiserver", "system:kube-scheduler", "system:kube-controller-manager"]
     verbs: [get, list, watch]
-  # Who reads or writes them, never what is in them.
   - level: Metadata
     resources:
-      - {group: "", resources: [secrets, configmaps, serviceaccounts/token]}
-      - {group: authentication.k8s.io, resources: [tokenreviews]}
+      - {group: "", resources: [configmaps]}
   # Ways into pods and nodes.
   - level: Metadata
     resources:
