@@ -164,10 +164,10 @@ class KubeletConfig:
         write_file(self.module, self.path, read_text(paths.EARLIER_KUBELET_CONFIG), "0600")
         try:
             self.restart(False)
-            end = "The earlier configuration is back, and the kubelet runs with it."
+            end = "The earlier configuration is back, and the kubelet runs with it"
             os.remove(paths.EARLIER_KUBELET_CONFIG)
         except FabricError as again:
-            end = f"The earlier configuration is back, and the kubelet does not come up with it either: {again.seen}."
+            end = f"The earlier configuration is back, and the kubelet does not come up with it either: {again.seen}"
         raise FabricError(
             "The kubelet did not come up with its new configuration.",
             f"{host_name()}: {self.path}",
