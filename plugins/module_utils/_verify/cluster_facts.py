@@ -81,7 +81,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
 
 def kubelet_requests(cluster: Cluster, plan: Plan) -> t.List[KubeletRequest]:
     """Kubelets' requests for serving certificates that nobody has decided about, held against the plan."""
-    planned = {host["node"]: [host["address"]] for host in plan["hosts"].values()}
+    planned = {host["node"]: host["address"].split(",") for host in plan["hosts"].values()}
     return [judge(request, planned) for request in pending_requests(cluster)]
 
 

@@ -70,7 +70,7 @@ def install(monkeypatch, fails=""):
     monkeypatch.setattr(apt, "run_program", run)
     monkeypatch.setattr(apt.os, "listdir", lambda path: [])
     packages = [{"name": name, "version": "1.35.4", "hold": True} for name in ("kubelet", "kubectl")]
-    module = Module(repositories={}, packages=packages, lock_timeout=0, timeout=60)
+    module = Module(repositories={}, packages=packages, lock_timeout=0, timeout=60, only=False)
     return module, calls
 
 

@@ -73,7 +73,7 @@ def test_what_a_play_gives_is_written_like_anything_else():
     }
     after = yaml.safe_load(kubelet_config(TEXT, settings))
     assert after["authorization"] == {"mode": "Webhook"}
-    assert (after["suites"], after["x"], after["y"]) == (["A"], True, 5)
+    assert (after["tlsCipherSuites"], after["x"], after["y"]) == (["A"], True, 5)
 
 
 class Memory:

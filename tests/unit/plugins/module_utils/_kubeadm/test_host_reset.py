@@ -74,7 +74,8 @@ def test_packages_that_others_need_stay(ours, pinned, removed, kept):
 
 def test_the_files_are_those_that_the_role_writes():
     written = (ROOT / "roles/kubernetes/vars/main.yml").read_text()
-    for path in host_reset.OUR_FILES[:2]:
+    for path in ("/etc/containerd/certs.d/_default/hosts.toml", "/etc/containerd/conf.d/10-kubernetes.toml"):
+        assert path in host_reset.OUR_FILES
         assert f"path: {path}\n" in written
     assert "path: /etc/systemd/system/containerd.service.d/10-kubernetes.conf\n" in written
     assert f"path: {host_reset.CRICTL[0]}\n" in written

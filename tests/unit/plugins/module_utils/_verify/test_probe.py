@@ -88,9 +88,10 @@ def plan(count: int = 2) -> Facts:
     subnet.update(gateway="", needed=0)
     network = {"name": "rdma-net", "namespace": "default", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": {}}
     link = {"netdev": "eth1", "rdma_netdevs": ["eth1"], "device": "mlx5_0", "mtu": 1500, "addresses": []}
+    host = {"roles": ["worker"], "links": {"rdma-net": link}}
     return {
         "releases": {},
-        "hosts": {f"h{i}": {"node": f"n{i}", "roles": ["worker"], "links": {"rdma-net": link}} for i in range(count)},
+        "hosts": {f"h{i}": {**host, "node": f"n{i}", "address": f"10.88.0.{i}"} for i in range(count)},
         "networks": [{**network, "rdma": False, "subnet": subnet, "subnets": [subnet], "pools": []}],
         "vipu": {"controllers": [], "node_labels": {}},
     }
