@@ -25,8 +25,9 @@ options:
       - Repositories, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
         C(/etc/apt/keyrings/NAME.asc), or C(NAME.gpg) when it is served in binary form.
       - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
-        C(key_url) (armored or binary; empty when the host's own keyrings know the key) and C(key_sha256) (the digest
-        that the served key must have; empty takes any).
+        C(key_url) (armored or binary; empty when the host's own keyrings know the key), C(key_sha256) (the digest
+        that the served key must have; empty takes any) and C(key_fingerprint) (that of each key in it, several with
+        commas between; not compared when there is a digest; empty takes any).
     type: dict
     default: {}
   packages:

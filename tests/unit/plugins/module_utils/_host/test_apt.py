@@ -83,7 +83,7 @@ REPOSITORY = {
     "suite": "bookworm",
     "components": "stable",
     "key_url": "https://example.org/key",
-    "key_sha256": "",
+    "key_sha256": "", "key_fingerprint": "",
 }
 DIGEST = "ab" * 32
 
@@ -195,6 +195,7 @@ def test_repository_gets_its_defaults():
         "components": "",
         "key_url": "",
         "key_sha256": "",
+        "key_fingerprint": "",
     }
 
 
@@ -303,7 +304,7 @@ def test_a_keyring_that_is_missing_or_of_another_digest_is_fetched(host):
     apt.ensure_repository(Module(), "x", REPOSITORY)
     assert (keyrings(host), host.fetched) == (["x.asc"], 2)
     with pytest.raises(FabricError, match="not the expected one"):
-        apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_sha256": "0" * 64})
+        apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_sha256": "0" * 64, "key_fingerprint": ""})
     assert host.fetched == 3
 
 

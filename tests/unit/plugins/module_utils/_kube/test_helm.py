@@ -106,7 +106,7 @@ RELEASE = Release("small", "ns", 1, "deployed", "little", "1.0.0", {"a": 1}, NO_
 def settings(chart):
     return {
         "chart": chart, "chart_repo_url": "", "chart_version": "v1.0.0",
-        "values": {"a": 1}, "images": {}, "tolerations": [],
+        "chart_sha256": "", "values": {"a": 1}, "images": {}, "image_digests": {}, "tolerations": [],
     }  # fmt: skip
 
 
