@@ -146,6 +146,10 @@ probe:
     pods_without:
       description: For each network the running pods that ask for it and lack it, each with the reason.
       type: dict
+    images:
+      description: Running containers whose image the plan pins, each C(image) with the C(id) of what runs and its C(pods).
+      type: list
+      elements: dict
     addons:
       description: DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
       type: dict

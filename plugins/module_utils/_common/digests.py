@@ -42,6 +42,11 @@ def image_tag(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
+def without_digest(image: str) -> str:
+    """The name of an image and its tag."""
+    return image.partition("@")[0]
+
+
 def pinned_image(image: str, digests: t.Mapping[str, str]) -> str:
     """An image with its tag and the digest of the table; as it is where it has one, or the table has none."""
     digest = "" if "@" in image else digests.get(image) or digests.get(full_image(image), "")

@@ -59,6 +59,11 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "cluster",
         "Run the playbook ipu.fabric.renew_certificates. For a CA see the finding of the plan: it takes more.",
     ),
+    "image_digest": CheckType(
+        "Images are the pinned ones",
+        "cluster",
+        "Find out where the other image came from. Then set fabric_image_digests, or delete the pods, and run ipu.fabric.site.",
+    ),
     "pod": CheckType(
         "Pod starts",
         "network",

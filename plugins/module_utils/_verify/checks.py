@@ -41,6 +41,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks import (
     check_addons,
     check_certificates,
+    check_images,
     check_cluster,
     check_workloads,
 )
@@ -72,6 +73,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     groups = (
         check_cluster(plan, probe, expect),
         check_certificates(plan),
+        check_images(plan, probe),
         check_addons(plan, probe),
         check_workloads(plan, probe),
         check_networks(plan, probe),
@@ -91,7 +93,8 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
 
 def cleaned(check: Check) -> Check:
     """Terminals and browsers show it, and pods decide what is in it."""
-    return check._replace(seen=printable(check.seen), expected=printable(check.expected), next=printable(check.next))
+    texts = {name: printable(getattr(check, name)) for name in ("seen", "expected", "next", "subject")}
+    return check._replace(**texts)
 
 
 def accept(check: Check, allowed: t.Sequence[str]) -> Check:

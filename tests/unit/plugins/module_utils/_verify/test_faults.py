@@ -95,6 +95,7 @@ NO_API = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 644
 OLD_KUBELET = {"present": True, "version": "v1.35.3", "server": "10.88.0.11:6443", "cluster": ""}
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
+PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 
 FAULTS: t.Dict[str, Fault] = {
@@ -217,6 +218,19 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "certificates of the cluster are about to end": Fault(hosts={"cp1/host/certificates": [sites.certificate(29)]}),
     "certificates of the cluster have expired": Fault(hosts={"cp1/host/certificates": [sites.certificate(-1)]}),
+    "charts, keys or manifests come by http without a digest": Fault(
+        settings={"sources": {"charts": {"network_operator": "http://mirror.site/charts"}}}
+    ),
+    "nobody knows the digest of a chart": Fault(
+        settings={"sources": {"charts": {"network_operator": "https://mirror.site/charts"}}}
+    ),
+    "a URL of the mirror has a password in it": Fault(settings={"sources": {"registry": "https://me:word@mirror.site"}}),
+    "an image is pinned without a tag, or by something that is no digest": Fault(
+        settings={"image_digests": {"mirror.site/a": "sha256:" + "0" * 64}}
+    ),
+    "a node runs another image than the one that is pinned": Fault(
+        probe={"images": [{"image": PINNED, "id": f"mirror.site/a@sha256:{'1' * 64}", "pods": ["ns/a on w1"]}]}
+    ),
 }
 
 
