@@ -18,8 +18,8 @@ author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
     description:
-      - A chart and its release with a hyphen between, V(calico-RELEASE/FILE) for a manifest of Calico, or the file name of
-        an archive of Helm.
+      - A chart and its release with a hyphen between, V(calico-RELEASE/FILE) for a manifest of Calico, or the file name
+        of an archive of Helm.
     type: str
     required: true
 """
@@ -35,6 +35,7 @@ _value:
   description: 64 hexadecimal digits, or nothing for what is not in the table.
   type: str
 """
+
 
 class FilterModule:
     """The filter of this file."""

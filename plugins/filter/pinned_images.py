@@ -40,6 +40,7 @@ _value:
   type: raw
 """
 
+
 class FilterModule:
     """The filter of this file."""
 

@@ -147,7 +147,7 @@ probe:
       description: For each network the running pods that ask for it and lack it, each with the reason.
       type: dict
     images:
-      description: Running containers whose image the plan pins, each C(image) with the C(id) of what runs and its C(pods).
+      description: Running containers whose image the plan pins, each C(image), the C(id) of what runs and its C(pods).
       type: list
       elements: dict
     addons:

@@ -77,7 +77,8 @@ options:
     default: {}
   image_digests:
     description:
-      - Digests by image, V(sha256:) and 64 digits by the name with its tag, as the chart renders it or O(images) has it.
+      - Digests by image, V(sha256:) and 64 digits by the name with its tag, as the chart renders it or O(images) has
+        it.
       - Images that are not in it stay as they are.
     type: dict
     default: {}

@@ -130,7 +130,10 @@ def check_chart(path: str, expected: str, source: str) -> None:
         return
     if os.path.isdir(path):
         raise FabricError(
-            "A chart with a digest has to be a packed one.", path, "a directory", "Pack it, or leave chart_sha256 empty."
+            "A chart with a digest has to be a packed one.",
+            path,
+            "a directory",
+            "Pack it, or leave chart_sha256 empty.",
         )
     with open(path, "rb") as file:
         seen = hashlib.sha256(file.read()).hexdigest()
@@ -139,7 +142,7 @@ def check_chart(path: str, expected: str, source: str) -> None:
             "The chart is not the expected one, so nothing was installed from it.",
             source,
             f"SHA-256 {seen}, expected {wanted}",
-            "Find out why. If your site has changed the chart on purpose, set fabric_mirror.chart_sha256 to its digest.",
+            "Find out why. If your site has a chart of its own, set fabric_mirror.chart_sha256 to its digest.",
         )
 
 

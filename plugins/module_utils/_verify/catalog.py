@@ -62,7 +62,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "image_digest": CheckType(
         "Images are the pinned ones",
         "cluster",
-        "Find out where the other image came from. Then set fabric_image_digests, or delete the pods, and run ipu.fabric.site.",
+        "Find out where the other image came from. Then correct fabric_image_digests, or delete the pods.",
     ),
     "pod": CheckType(
         "Pod starts",

@@ -41,8 +41,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks import (
     check_addons,
     check_certificates,
-    check_images,
     check_cluster,
+    check_images,
     check_workloads,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import check_ipu
@@ -93,8 +93,12 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
 
 def cleaned(check: Check) -> Check:
     """Terminals and browsers show it, and pods decide what is in it."""
-    texts = {name: printable(getattr(check, name)) for name in ("seen", "expected", "next", "subject")}
-    return check._replace(**texts)
+    return check._replace(
+        seen=printable(check.seen),
+        expected=printable(check.expected),
+        next=printable(check.next),
+        subject=printable(check.subject),
+    )
 
 
 def accept(check: Check, allowed: t.Sequence[str]) -> Check:

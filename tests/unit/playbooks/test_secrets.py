@@ -42,7 +42,14 @@ def assert_kept(text, folder):
 @pytest.mark.parametrize("playbook", ["ipu.fabric.plan ipu.fabric.kubernetes", "ipu.fabric.plan ipu.fabric.fabric"])
 def test_a_site_keeps_its_secrets(tmp_path, playbook):
     found = answers()
-    nodes = {"name": "cp1", "membership": "none", "seen": "", "images": [], "distribution": "debian", "release": "trixie"}
+    nodes = {
+        "name": "cp1",
+        "membership": "none",
+        "seen": "",
+        "images": [],
+        "distribution": "debian",
+        "release": "trixie",
+    }
     found["kubernetes_node_info"] = {"*": {"node": {**nodes, "address": "10.88.0.11", "kubeconfig_sha256": ""}}}
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1"}}}
     found["systemd_units"] = {"*": {"stale": [], "restarted": []}}
@@ -82,14 +89,16 @@ def test_the_file_with_the_login_is_for_root_alone(tmp_path):
     "task",
     [
         {"ipu.fabric.systemd_units": {"files": [
-            {"path": "{{ folder }}/hosts.toml", "mode": "0600", "content": f'authorization = "Basic {ENCODED}"\nserver = "s"\n'}
+            {"path": "{{ folder }}/hosts.toml", "mode": "0600", "content": f'authorization = "Basic {ENCODED}"\n'}
         ]}},
         {"ipu.fabric.kube_apply": {"kubeconfig": "{{ folder }}/none", "objects": [DEPLOYMENT, SECRET]}},
         {"ipu.fabric.helm_release": {
-            "kubeconfig": "{{ folder }}/none", "name": "a", "namespace": "a", "chart": "a", "chart_version": "1.0.0", "values": VALUES
+            "kubeconfig": "{{ folder }}/none", "name": "a", "namespace": "a", "chart": "a", "chart_version": "1.0.0",
+            "values": VALUES,
         }},
         {"ipu.fabric.ipujob": {
-            "kubeconfig": "{{ folder }}/none", "name": "a", "namespace": "a", "launcher": {"command": ["a"], "env": ENV},
+            "kubeconfig": "{{ folder }}/none", "name": "a", "namespace": "a",
+            "launcher": {"command": ["a"], "env": ENV},
             "workers": {"template": {"spec": POD}}, "ipus_per_job_instance": 1,
         }},
     ],
@@ -110,7 +119,12 @@ def test_a_module_keeps_them(tmp_path, task):
     }
     (tmp_path / "log").mkdir()
     done = subprocess.run(
-        [*program, "-e", f"folder={tmp_path}"], env=environment, capture_output=True, text=True, check=False, timeout=300
+        [*program, "-e", f"folder={tmp_path}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert "module_args" in done.stdout or "invocation" in done.stdout, done.stdout + done.stderr
     assert_kept(done.stdout + done.stderr, tmp_path / "log")

@@ -52,12 +52,22 @@ def test_of_objects_only_the_environment_and_what_is_called_a_secret():
     shown = secrets.hide_one(pod, secrets.in_objects)
     assert MARKER not in json.dumps(shown)
     assert shown["spec"]["nodeName"] == "w1"
-    assert shown["spec"]["containers"][0]["env"] == [{"name": "X", "value": "(not shown)"}, {"name": "Y", "valueFrom": {}}]
+    assert shown["spec"]["containers"][0]["env"] == [
+        {"name": "X", "value": "(not shown)"},
+        {"name": "Y", "valueFrom": {}},
+    ]
 
 
 @pytest.mark.parametrize(
     "line",
-    ['authorization = "Basic {}"', "auth = '{}'", "  password: {}", "auth_pass {}", "export API_TOKEN={}", '"password" = "{}"'],
+    [
+        'authorization = "Basic {}"',
+        "auth = '{}'",
+        "  password: {}",
+        "auth_pass {}",
+        "export API_TOKEN={}",
+        '"password" = "{}"',
+    ],
 )
 def test_lines_of_a_file(line):
     shown = secrets.hide_lines(f'head = "stays"\n{line.format(MARKER)}\nserver = "stays"\n')
@@ -72,7 +82,9 @@ def run(monkeypatch, body, **arguments):
     wrapped = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_no_log": False}}).encode()
     monkeypatch.setattr(basic, "_ANSIBLE_ARGS", wrapped)
     monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-    monkeypatch.setattr(basic.AnsibleModule, "log", lambda self, text, log_args=None: logged.append(f"{text} {log_args}"))
+    monkeypatch.setattr(
+        basic.AnsibleModule, "log", lambda self, text, log_args=None: logged.append(f"{text} {log_args}")
+    )
     monkeypatch.setattr(sys, "stdout", printed)
     with pytest.raises(SystemExit):
         run_module({name: dict(option) for name, option in SPEC.items()}, body, hidden=("values",))
@@ -95,7 +107,9 @@ def test_neither_log_nor_result_have_what_is_hidden(monkeypatch):
 
 def test_nor_does_an_error_that_repeats_a_secret(monkeypatch):
     def body(module):
-        raise FabricError("helm failed.", "here", f"Invalid value: tok-0815 at {module.params['values']['tag']}", "Fix it.")
+        raise FabricError(
+            "helm failed.", "here", f"Invalid value: tok-0815 at {module.params['values']['tag']}", "Fix it."
+        )
 
     log, result = run(monkeypatch, body, values=VALUES)
     assert result["failed"]

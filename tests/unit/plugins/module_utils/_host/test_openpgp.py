@@ -54,7 +54,8 @@ def test_every_key_counts():
     "key",
     [
         b"\x00not a packet", new(6, BODY)[:-1], bytes([0x80 | 6 << 2 | 3]) + BODY, bytes([0xC6, 0xE1]) + BODY,
-        new(6, b"\x03old"), new(6, b""), new(5, BODY), armored(new(6, BODY)) + b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n",
+        new(6, b"\x03old"), new(6, b""), new(5, BODY),
+        armored(new(6, BODY)) + b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n",
         armored(new(6, BODY)).replace(b"\n", b"\n*", 3),
     ],
 )  # fmt: skip

@@ -107,7 +107,9 @@ def test_every_release_of_the_table_has_digests_or_is_known_to_lack_them():
         *(chart_key("gpu-operator", release) for release in releases.GPU_OPERATORS),
         *UNKNOWN,
     }
-    files = {f"calico-{release}/{file}.yaml" for release in releases.CALICOS for file in ("operator-crds", "tigera-operator")}
+    files = {
+        f"calico-{release}/{file}.yaml" for release in releases.CALICOS for file in ("operator-crds", "tigera-operator")
+    }
     helm = {name for name in DIGESTS if name.startswith("helm-")}
     assert set(DIGESTS) == (charts - UNKNOWN) | files | helm
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in DIGESTS.values())

@@ -224,7 +224,9 @@ FAULTS: t.Dict[str, Fault] = {
     "nobody knows the digest of a chart": Fault(
         settings={"sources": {"charts": {"network_operator": "https://mirror.site/charts"}}}
     ),
-    "a URL of the mirror has a password in it": Fault(settings={"sources": {"registry": "https://me:word@mirror.site"}}),
+    "a URL of the mirror has a password in it": Fault(
+        settings={"sources": {"registry": "https://me:word@mirror.site"}}
+    ),
     "an image is pinned without a tag, or by something that is no digest": Fault(
         settings={"image_digests": {"mirror.site/a": "sha256:" + "0" * 64}}
     ),
