@@ -67,7 +67,10 @@ def test_images_of_calico_from_a_registry_of_the_site():
 
 def urls(**settings):
     settings["kubernetes_kubeconfig"] = "/site/admin.conf"
-    return [one["url"] for one in evaluate("kubernetes", "_kubernetes_calico_manifests", **settings)]
+    return [
+        one["url"]
+        for one in evaluate("kubernetes", "_kubernetes_calico_manifests", kubernetes_kubeconfig="/a", **settings)
+    ]
 
 
 def test_manifests_of_calico_are_those_of_the_release():
@@ -100,7 +103,10 @@ def test_workloads_of_another_pod_network():
 
 def test_manifests_of_calico_have_the_digests_of_the_table():
     def checksums(**settings):
-        return [each["checksum"] for each in evaluate("kubernetes", "_kubernetes_calico_manifests", **settings)]
+        return [
+            each["checksum"]
+            for each in evaluate("kubernetes", "_kubernetes_calico_manifests", kubernetes_kubeconfig="/a", **settings)
+        ]
 
     known = [f"sha256:{DIGESTS[f'calico-3.32.1/{name}.yaml']}" for name in ("operator-crds", "tigera-operator")]
     assert checksums() == known
