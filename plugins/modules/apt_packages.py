@@ -26,8 +26,9 @@ options:
         C(/etc/apt/keyrings/NAME.asc), or C(NAME.gpg) when it is served in binary form.
       - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
         C(key_url) (armored or binary; empty when the host's own keyrings know the key), C(key_sha256) (the digest
-        that the served key must have; empty takes any) and C(trusted) (V(true) takes packages without a signature; for
-        files on this host whose digests were checked before).
+        that the served key must have; empty takes any), C(key_fingerprint) (that of each key in it, several with
+        commas between; not compared when there is a digest; empty takes any) and C(trusted) (V(true) takes packages
+        without a signature; for files on this host whose digests were checked before).
     type: dict
     default: {}
   only:

@@ -202,6 +202,17 @@ options:
     type: list
     elements: raw
     default: []
+  sources:
+    description:
+      - Where packages, charts, manifests and programs come from, as the role P(ipu.fabric.fabric#role) takes it in
+        V(fabric_mirror), with upstream's for what a site leaves out.
+      - One without TLS, and without a digest or a signature, is an error.
+    type: dict
+    default: {}
+  image_digests:
+    description: The digest of each image that is pinned, V(sha256:) and 64 digits, by its whole name with the tag.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -275,6 +286,13 @@ plan:
         - V(ending) has the names of those that end within O(renew_days), V(expired) of those that have ended.
       type: list
       elements: dict
+    sources:
+      description: What is downloaded on its own, each V(name) with its V(url) and the V(sha256) that it has to have.
+      type: list
+      elements: dict
+    image_digests:
+      description: O(image_digests) without what is not valid.
+      type: dict
     findings:
       description: All errors and warnings, errors first.
       type: list

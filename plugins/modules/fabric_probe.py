@@ -152,6 +152,10 @@ probe:
           C(problem), why it does not fit the plan.
       type: list
       elements: dict
+    images:
+      description: Running containers whose image the plan pins, each C(image), the C(id) of what runs and its C(pods).
+      type: list
+      elements: dict
     addons:
       description: DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
       type: dict

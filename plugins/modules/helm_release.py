@@ -18,7 +18,8 @@ description:
     on it, here or on another machine, that one is waited for.
   - Uninstalls only what it has installed or upgraded. A release that somebody else installed is an error.
   - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled when that Secret changes.
-  - Values go to C(helm) in a file that only its owner can read.
+  - Values go to C(helm) in a file that only its owner can read. They may hold secrets, so neither logs nor results have
+    them, and diffs only say which of their texts change.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -57,6 +58,13 @@ options:
     description: Version of the chart. Needed with O(state=present).
     type: str
     default: ""
+  chart_sha256:
+    description:
+      - SHA-256 of the packed chart, as C(sha256sum) says it. It is the C(digest) in the index of a repository, and in a
+        registry that of the chart's layer.
+      - Compared before anything is read from the chart. Empty takes whatever the source sends.
+    type: str
+    default: ""
   values:
     description: Values of the chart. They are all that the release gets; values of earlier revisions are not kept.
     type: dict
@@ -65,6 +73,13 @@ options:
     description:
       - Images to use in place of others, by the image that the chart renders.
       - For images that no value of the chart sets. Hooks of the chart are not touched.
+    type: dict
+    default: {}
+  image_digests:
+    description:
+      - Digests by image, V(sha256:) and 64 digits by the name with its tag, as the chart renders it or O(images) has
+        it.
+      - Images that are not in it stay as they are.
     type: dict
     default: {}
   tolerations:
@@ -160,7 +175,9 @@ def main() -> None:
         chart={"type": "str", "default": ""},
         chart_repo_url={"type": "str", "default": ""},
         chart_version={"type": "str", "default": ""},
+        chart_sha256={"type": "str", "default": ""},
         values={"type": "dict", "default": {}},
+        image_digests={"type": "dict", "default": {}},
         images={"type": "dict", "default": {}},
         tolerations={"type": "list", "elements": "dict", "default": []},
         crds={"type": "bool", "default": True},
@@ -174,6 +191,7 @@ def main() -> None:
         spec,
         manage_release,
         libraries=("jmespath", "cryptography"),
+        hidden=("values",),
         required_if=[("state", "present", ("chart", "chart_version"))],
     )
 

@@ -385,7 +385,13 @@ def main() -> None:
         wait_timeout={"type": "int", "default": 600},
         logs={"type": "dict", "options": LOGS},
     )
-    run_module(spec, reconcile_jobs, libraries=("cryptography", "jmespath"), required_if=NEEDED)
+    run_module(
+        spec,
+        reconcile_jobs,
+        libraries=("cryptography", "jmespath"),
+        hidden=("launcher", "workers"),
+        required_if=NEEDED,
+    )
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def main() -> None:
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
         timeout={"type": "int", "default": 60},
     )
-    run_module(spec, apply_objects, libraries=("jmespath",))
+    run_module(spec, apply_objects, libraries=("jmespath",), hidden=("objects",))
 
 
 if __name__ == "__main__":

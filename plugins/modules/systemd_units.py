@@ -143,6 +143,7 @@ def main() -> None:
             "units": {"type": "list", "elements": "dict", "default": [], "options": UNIT_OPTIONS},
         },
         apply_units,
+        hidden=("files",),
     )
 
 

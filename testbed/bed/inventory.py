@@ -42,6 +42,8 @@ def write(testbed: Testbed, parts: Parts) -> Path:
     def sha256(path: str) -> str:
         return hashlib.sha256((parts.www / path).read_bytes()).hexdigest()
 
+    # Charts of the testbed have upstream's names and releases, and a content of their own.
+    charts = sorted((parts.www / "charts").glob("*/*.tgz"))
     archive = f"helm-v{programs.HELM}-linux-amd64.tar.gz"
     addresses = {host: {"ansible_host": testbed.management(number)} for host, number in testbed.hosts.items()}
     machines = {host: _machine(testbed, host) for host in testbed.workers}
@@ -65,6 +67,7 @@ def write(testbed: Testbed, parts: Parts) -> Path:
         "calico_crds_sha256": sha256("calico/operator-crds.yaml"),
         "calico_operator_sha256": sha256("calico/tigera-operator.yaml"),
         "mpi_operator_sha256": sha256("mpi-operator/mpi-operator.yaml"),
+        "chart_sha256": json.dumps({chart.stem: sha256(str(chart.relative_to(parts.www))) for chart in charts}),
         "helm_archive": archive,
         "helm_sha256": sha256(f"helm/{archive}"),
     }

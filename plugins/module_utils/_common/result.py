@@ -9,6 +9,7 @@ import importlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.ipu.fabric.plugins.module_utils._common import secrets
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 
 
@@ -36,19 +37,45 @@ def run_module(
     argument_spec: t.Dict[str, t.Any],
     body: t.Callable[[AnsibleModule], t.Dict[str, t.Any]],
     libraries: t.Sequence[str] = (),
+    hidden: t.Sequence[str] = (),
     **options: t.Any,
 ) -> None:
     """Build the AnsibleModule, end with what `body` returns, and fail with the parts of a FabricError.
 
     libraries: Python packages that `body` needs and that the host may lack.
+    hidden: options that may have secrets in them. Neither the host's log nor the result has them.
     """
+    for name in hidden:
+        argument_spec[name] = {**argument_spec[name], "no_log": True}
     module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
+    if hidden:
+        uncensor(module, hidden)
     for library in libraries:
         try:
             importlib.import_module(library)
         except ImportError:
             module.fail_json(msg=missing_required_lib(library))
+    shown = invocation(module, hidden)
     try:
-        module.exit_json(**body(module))
+        module.exit_json(**body(module), **shown)
     except FabricError as error:
-        module.fail_json(msg=str(error), **error.as_dict())
+        module.fail_json(msg=str(error), **error.as_dict(), **shown)
+
+
+def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
+    """Ansible would replace each text of these options, such as `true` or `8090`, in everything that the module says.
+
+    Only those that are called secrets are left to it: an error of helm or of the API may repeat them.
+    """
+    for name in hidden:
+        module.no_log_values.difference_update(secrets.texts(module.params[name]))
+    for name in hidden:
+        module.no_log_values.update(secrets.secrets_in(module.params[name]))
+
+
+def invocation(module: AnsibleModule, hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
+    """What the result says of the module's options, where Ansible would say all of them."""
+    if not hidden:
+        return {}
+    concealed = {name: secrets.IN_INVOCATION for name in hidden if module.params[name]}
+    return {"invocation": {"module_args": {**module.params, **concealed}}}

@@ -17,6 +17,12 @@ from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import (
+    ARMOR,
+    KeyFormatError,
+    fingerprints,
+    split_fingerprints,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import add_to_record
 
 if t.TYPE_CHECKING:
@@ -25,7 +31,6 @@ if t.TYPE_CHECKING:
 SOURCES = "/etc/apt/sources.list.d"
 KEYRINGS = "/etc/apt/keyrings"
 UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
-ARMOR = re.compile(rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n.+?^-----END PGP PUBLIC KEY BLOCK-----", re.M | re.S)
 # Without a terminal of its own dpkg ends together with apt.
 APT = ["apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0"]
 OLD_CONFIGURATION = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
@@ -58,7 +63,8 @@ class Repository(_Unsigned):
     suite: str
     components: str  # with spaces between
     key_url: str  # empty when the host's own keyrings have the key
-    key_sha256: str  # of the served key; empty takes any
+    key_sha256: str  # of the served key; empty takes any that has the fingerprint
+    key_fingerprint: str  # of all keys in it, with commas between; empty takes any
 
 
 def looks_like_key(key: bytes) -> bool:
@@ -110,6 +116,13 @@ def is_current(path: str, digest: str) -> bool:
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as keyring:
         return hashlib.sha256(keyring.read()).hexdigest() == digest
     return False
+
+
+def read_key(path: str) -> bytes:
+    """A keyring; empty where there is none."""
+    with contextlib.suppress(OSError), open(path, "rb") as keyring:
+        return keyring.read()
+    return b""
 
 
 def satisfies(version: str, asked: str) -> bool:
@@ -283,8 +296,21 @@ class Apt:
         self.run(["dpkg", "--set-selections"], f"Could not put packages on {selection}.", lines)
 
 
-def fetch_key(url: str, sha256: str) -> t.Tuple[bytes, str]:
-    """A key as it was served, and its digest."""
+def why_not(key: bytes, wanted: str) -> str:
+    """Why a key is not the one with these fingerprints; empty when it is, or when any will do."""
+    asked = split_fingerprints(wanted)
+    if not asked:
+        return ""
+    try:
+        found = fingerprints(key)
+    except KeyFormatError as error:
+        return str(error)
+    strange = [each for each in found if each not in asked]
+    return "" if found and not strange else f"fingerprint {', '.join(strange) or 'of no key at all'}"
+
+
+def fetch_key(url: str, sha256: str, fingerprint: str = "") -> t.Tuple[bytes, str]:
+    """A key as it was served, and its digest. A site that names the digest has looked at the key itself."""
     try:
         key: bytes = open_url(url, timeout=30).read()
     except Exception as error:  # open_url raises whatever its transport does
@@ -295,6 +321,15 @@ def fetch_key(url: str, sha256: str) -> t.Tuple[bytes, str]:
     if sha256 and digest != sha256.lower():
         raise FabricError(
             "A repository key is not the expected one.", url, f"sha256 {digest}", f"Expected {sha256}: find out why."
+        )
+    strange = "" if sha256 or not looks_like_key(key) else why_not(key, fingerprint)
+    if strange:
+        raise FabricError(
+            "A repository key is not the expected one.",
+            url,
+            strange,
+            f"Expected {fingerprint}: find out why. A mirror that signs with a key of its own needs key_fingerprint or"
+            " key_sha256.",
         )
     if not looks_like_key(key):
         raise FabricError("What was served is no OpenPGP key.", url, repr(key[:60]), "Correct the URL of the key.")
@@ -310,6 +345,7 @@ def as_repository(name: str, given: object) -> Repository:
         "key_url": "",
         "key_sha256": "",
         "trusted": False,
+        "key_fingerprint": "",
     }
     values = {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
     wrong = sorted(set(values) - set(defaults)) if isinstance(given, dict) else ["it is no mapping"]
@@ -326,6 +362,7 @@ def as_repository(name: str, given: object) -> Repository:
         "components": values.get("components", ""),
         "key_url": values.get("key_url", ""),
         "key_sha256": values.get("key_sha256", ""),
+        "key_fingerprint": values.get("key_fingerprint", ""),
     }
     if values.get("trusted", "").lower() in ("true", "yes"):
         repository["trusted"] = True
@@ -339,11 +376,13 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
     old = keyrings = listed_keyrings(before)
     digest = key_digest(before, repository["key_url"])
     fresh = bool(digest and old) and all(is_current(keyring, digest) for keyring in old)
+    if not repository["key_sha256"]:
+        fresh = fresh and not any(why_not(read_key(keyring), repository["key_fingerprint"]) for keyring in old)
     if repository["key_url"] and not (fresh and repository["key_sha256"].lower() in ("", digest)):
         if module.check_mode:
             digest = repository["key_sha256"] or "of the key that is fetched"
             return before, sources_text(repository, [f"{KEYRINGS}/{name}.asc"], digest)
-        key, digest = fetch_key(repository["key_url"], repository["key_sha256"])
+        key, digest = fetch_key(repository["key_url"], repository["key_sha256"], repository["key_fingerprint"])
         files = keyring_files(name, key)
         for keyring, content in files.items():
             write_file(module, keyring, content.decode("utf-8", "surrogateescape"))

@@ -12,6 +12,7 @@ import stat
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide_lines
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -104,10 +105,10 @@ def open_private(path: str) -> t.IO[str]:
 
 
 def file_diffs(before: Files, after: Files) -> t.List[FileDiff]:
-    """One diff for each changed file."""
+    """One diff for each changed file, without its secrets."""
 
     def text(file: t.Optional[File]) -> str:
-        return file["content"] if file else ""
+        return hide_lines(file["content"]) if file else ""
 
     return [
         {"before_header": path, "after_header": path, "before": text(before[path]), "after": text(after[path])}

@@ -11,6 +11,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide, in_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_removal import remove_all_jobs, remove_job
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import (
     JobRequest,
@@ -189,6 +190,7 @@ def ensure_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, 
     facts = {"progress": [], "logs": [], "waited": 0.0, "jobs": [], "partitions_left": reconciler.partitions_left}
     result = outcome(comparable(before), comparable(after), **facts, attach=attach_command(after))
     result["changed"] = result["changed"] or query(UID, before) != query(UID, after)
+    result["diff"] = dict(zip(("before", "after"), hide(comparable(before), comparable(after), in_objects)))
     if will_wait:
         wait = JobWait(reconciler.cluster, reconciler.path, request, module.log)
         try:
@@ -207,7 +209,8 @@ def remove_one_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[s
     for text in reconciler.warnings():
         module.warn(text)
     names = [] if before is None else [job_name(before)]
-    return outcome(comparable(before), None, jobs=names, partitions_left=reconciler.partitions_left)
+    result = outcome(comparable(before), None, jobs=names, partitions_left=reconciler.partitions_left)
+    return {**result, "diff": {"before": hide(comparable(before), None, in_objects)[0], "after": None}}
 
 
 def reconcile_jobs(module: AnsibleModule) -> t.Dict[str, t.Any]:

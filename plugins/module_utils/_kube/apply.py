@@ -12,6 +12,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide, in_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     Cluster,
     comparable,
@@ -117,5 +118,5 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if changed and not module.check_mode:
         wait_for_kinds(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
     updated = [name for name in changed if before[name] is not None and after[name] is not None]
-    differing = {name: before[name] for name in changed}, {name: after[name] for name in changed}
+    differing = hide({name: before[name] for name in changed}, {name: after[name] for name in changed}, in_objects)
     return outcome(*differing, objects=changed, updated=updated, kept=kept)

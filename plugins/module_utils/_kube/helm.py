@@ -9,6 +9,7 @@ Ours, not kubernetes.core.helm: check mode without a chart, CRDs that are upgrad
 from __future__ import annotations
 
 import datetime
+import hashlib
 import inspect
 import json
 import os
@@ -22,7 +23,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pinned_image, require_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import every_text, hide, hide_one
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
@@ -120,6 +123,29 @@ def kubeconfig_of(configuration: t.Any) -> Object:
     }
 
 
+def check_chart(path: str, expected: str, source: str) -> None:
+    """Refuse a chart that is not the expected one. `expected` is a SHA-256; empty takes any."""
+    wanted = require_digest(expected, "chart_sha256")
+    if not wanted:
+        return
+    if os.path.isdir(path):
+        raise FabricError(
+            "A chart with a digest has to be a packed one.",
+            path,
+            "a directory",
+            "Pack it, or leave chart_sha256 empty.",
+        )
+    with open(path, "rb") as file:
+        seen = hashlib.sha256(file.read()).hexdigest()
+    if seen != wanted:
+        raise FabricError(
+            "The chart is not the expected one, so nothing was installed from it.",
+            source,
+            f"SHA-256 {seen}, expected {wanted}",
+            "Find out why. If your site has a chart of its own, set fabric_mirror.chart_sha256 to its digest.",
+        )
+
+
 def chart_source(chart: str, repo: str) -> t.List[str]:
     """The arguments by which helm finds a chart. A registry is no repository to it: the whole reference is the name."""
     if repo.startswith("oci://"):
@@ -181,7 +207,14 @@ class Helm:
         raise FabricError(what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}")
 
     def pull(self) -> str:
-        """The chart as a local file or directory; one download, whatever is done with it."""
+        """The chart as a local file or directory, if it is the expected one."""
+        path = self.download()
+        source = " ".join(filter(None, (self.params["chart_repo_url"], self.params["chart"])))
+        check_chart(path, self.params["chart_sha256"], source)
+        return path
+
+    def download(self) -> str:
+        """One download, whatever is done with it."""
         chart, repo = self.params["chart"], self.params["chart_repo_url"]
         if is_local(repo) or (not repo and "://" not in chart):
             path = packed_chart(repo, chart, self.params["chart_version"]) if repo else os.path.expanduser(chart)
@@ -270,7 +303,10 @@ def local_chart_name(chart: str) -> str:
 
 def rendered_changes(params: Object) -> Object:
     """What the post-renderer changes in the manifests."""
-    return {"images": params["images"], "tolerations": params["tolerations"]}
+    digests = params["image_digests"]
+    replaced = {image: pinned_image(other, digests) for image, other in params["images"].items()}
+    pinned = {image: pinned_image(image, digests) for image in digests}
+    return {"images": {**pinned, **replaced}, "tolerations": params["tolerations"]}
 
 
 def wanted_state(params: Object) -> Object:
@@ -332,6 +368,11 @@ def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence
     )
     if due and not module.check_mode:
         install(module, cluster, pending, wanted["render"])
+    if before["release"]:
+        values = hide(before["release"]["values"], wanted["values"], every_text)
+        before["release"], after["release"] = ({**r, "values": v} for r, v in zip((before["release"], wanted), values))
+    else:
+        after["release"] = {**wanted, "values": hide_one(wanted["values"], every_text)}
     return outcome(before, after, upgraded=due, certificate_end=end.isoformat() if end else "")
 
 

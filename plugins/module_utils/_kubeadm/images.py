@@ -18,12 +18,19 @@ CTR = ("ctr", "--namespace", "k8s.io")  # where the kubelet's containers and ima
 PULL_SECONDS = 600
 
 
+def stored_name(image: str) -> str:
+    """The name under which the kubelet looks for an image: where there is a digest, without the tag."""
+    path, slash, name = image.rpartition("/")
+    name, at, digest = name.partition("@")
+    return f"{path}{slash}{name.partition(':')[0]}@{digest}" if at else image
+
+
 def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
     """Pull images in parallel. What can't be pulled now the kubelet pulls later: only a warning."""
     if not module.get_bin_path("ctr"):
         return {"changed": True}
     present = output_of(*CTR, "images", "list", "--quiet").split()
-    wanted = [image for image in module.params["images"] if image not in present]
+    wanted = [image for image in map(stored_name, module.params["images"]) if image not in present]
     if module.check_mode or not wanted:
         return outcome({"images": sorted(present)}, {"images": sorted({*present, *wanted})})
     pull = [*CTR, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]

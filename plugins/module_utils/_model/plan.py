@@ -323,6 +323,14 @@ class Hardening(t.TypedDict):
     due: t.List[HardeningChange]  # when the plan was made; empty where there is no cluster yet
 
 
+class Source(t.TypedDict):
+    """What is downloaded on its own: manifests, charts and programs. Packages are signed by their repository."""
+
+    name: str  # such as chart ipu-operator 1.2.0
+    url: str  # of the file, or of the repository that has it
+    sha256: str  # that it has to have; empty: none is known
+
+
 class Plan(t.TypedDict):
     """The whole plan."""
 
@@ -336,6 +344,8 @@ class Plan(t.TypedDict):
     rdma_resources: t.List[RdmaResource]
     no_proxy: NoProxy
     certificates: t.List[HostCertificates]  # empty where there is no cluster of kubeadm yet
+    sources: t.List[Source]
+    image_digests: t.Dict[str, str]  # sha256:... by image with its tag: what is rendered names both
     findings: t.List[Finding]  # errors first
 
 

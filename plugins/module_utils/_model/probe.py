@@ -303,6 +303,14 @@ class KubeletRequest(t.TypedDict):
     problem: str  # why it does not fit the plan; empty: it does
 
 
+class RunningImage(t.TypedDict):
+    """Containers of one image that the plan pins."""
+
+    image: str  # with its tag, as the plan names it
+    id: str  # that the node's runtime says of what it runs
+    pods: t.List[str]  # namespace/name on node
+
+
 class ClusterFacts(t.TypedDict, total=False):
     version: str  # of Kubernetes
     kubelet_requests: t.List[KubeletRequest]
@@ -312,6 +320,7 @@ class ClusterFacts(t.TypedDict, total=False):
     addons: Addons
     address_sources: t.List[AddressSource]
     pods_without: t.Dict[str, t.List[str]]  # by network: running pods that ask for it and lack it, each with the reason
+    images: t.List[RunningImage]  # of running containers, those that the plan pins
     kinds: t.List[str]  # that the API serves, of the groups that are asked for
     networks: t.Dict[str, ClusterNetwork]
     ipu: IpuFacts

@@ -61,5 +61,7 @@ class Settings:
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
+    sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
+    image_digests: t.Mapping[str, object]  # as fabric_image_digests has them
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     proxy: t.Optional[SiteProxy] = None  # None: there is none

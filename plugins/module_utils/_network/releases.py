@@ -186,7 +186,12 @@ def pod_network(cni: str, calico: str) -> t.Tuple[str, t.List[str]]:
     if not operator:
         return "", []
     tag = f"v{calico.lstrip('v')}"
-    return tag, [f"quay.io/tigera/operator:v{operator}", *(f"quay.io/calico/{image}:{tag}" for image in _CALICO_IMAGES)]
+    return tag, [f"quay.io/tigera/operator:v{operator}", *calico_images(tag)]
+
+
+def calico_images(tag: str) -> t.List[str]:
+    """What Calico's operator runs."""
+    return [f"quay.io/calico/{image}:{tag}" for image in _CALICO_IMAGES]
 
 
 def operators_for(minor: Version, ipam: str) -> t.List[str]:

@@ -56,6 +56,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster i
     describe_running,
     find_running,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.sources import (
+    pin_components,
+    plan_images,
+    plan_sources,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import controller_addresses, plan_vipu
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.virtual_address import (
     plan_virtual_address,
@@ -79,6 +84,9 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     kubernetes = cluster.kubernetes_version(settings, hosts)
     releases = choose_releases(_release_request(settings, kubernetes), findings)
     distribution = plan_distribution(settings, hosts, releases, findings)
+    sources = plan_sources(settings, releases, findings)
+    images = plan_images(settings, releases, findings)
+    releases = pin_components(releases, images)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
@@ -127,6 +135,8 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
         "rdma_resources": resources,
         "no_proxy": plan_no_proxy(settings, hosts, [endpoint, joined], cidrs.as_text(), vipu, networks),
         "certificates": describe_certificates(hosts, settings.renew_days),
+        "sources": sources,
+        "image_digests": images,
         "findings": findings.as_list(),
     }
 

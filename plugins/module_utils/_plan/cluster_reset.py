@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.host_reset import ClusterMark
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import NodeIdentity
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import is_node
@@ -115,6 +115,6 @@ def plan_reset(
     return {
         "name": name,
         "ca": next((mark["ca"] for mark in marks if mark["ca"]), ""),
-        "table": [line for host, found in reached.items() for line in describe_host(host, found)],
-        "refusal": f"{what} Nothing was changed. Next: {next_step}" if what else "",
+        "table": [printable(line) for host, found in reached.items() for line in describe_host(host, found)],
+        "refusal": printable(f"{what} Nothing was changed. Next: {next_step}") if what else "",
     }

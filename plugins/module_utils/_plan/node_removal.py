@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, Observations
@@ -278,6 +279,6 @@ def plan_removal(
         "through_node": through_node,
         # Of a node that is not there nothing says whether it had a member.
         "asks_etcd": bool(through) and any(each["control_plane"] or not each["present"] for each in leaving),
-        "table": [table_row(each) for each in leaving],
-        "warnings": list_warnings(leaving, nodes, known),
+        "table": [printable(table_row(each)) for each in leaving],
+        "warnings": [printable(each) for each in list_warnings(leaving, nodes, known)],
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Finding,
     Hardening,
@@ -179,4 +179,4 @@ def as_text(plan: Preflight, title: str = "Plan") -> str:
         lines.append("")
         for line in finding_lines(finding):
             lines += _wrap(line, "    ")
-    return "\n".join(lines) + "\n"
+    return printable("\n".join(lines)) + "\n"  # names of NICs and addresses are what hosts say

@@ -9,7 +9,7 @@ import textwrap
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster, SeenNode, Upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse, show
@@ -166,4 +166,4 @@ def upgrade_text(upgrade: Upgrade) -> str:
         lines.append("")
         for line in finding_lines(finding):
             lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)
-    return "\n".join(lines) + "\n"
+    return printable("\n".join(lines)) + "\n"

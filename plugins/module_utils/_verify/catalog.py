@@ -67,6 +67,11 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "cluster",
         "Run the playbook ipu.fabric.site, which approves what fits the inventory. Deny the rest: `kubectl get csr`.",
     ),
+    "image_digest": CheckType(
+        "Images are the pinned ones",
+        "cluster",
+        "Find out where the other image came from. Then correct fabric_image_digests, or delete the pods.",
+    ),
     "pod": CheckType(
         "Pod starts",
         "network",

@@ -42,6 +42,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks 
     check_addons,
     check_certificates,
     check_cluster,
+    check_images,
     check_kubelet_requests,
     check_workloads,
 )
@@ -74,6 +75,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_cluster(plan, probe, expect),
         check_certificates(plan),
         check_kubelet_requests(plan, probe),
+        check_images(plan, probe),
         check_addons(plan, probe),
         check_workloads(plan, probe),
         check_networks(plan, probe),
@@ -93,7 +95,12 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
 
 def cleaned(check: Check) -> Check:
     """Terminals and browsers show it, and pods decide what is in it."""
-    return check._replace(seen=printable(check.seen), expected=printable(check.expected), next=printable(check.next))
+    return check._replace(
+        seen=printable(check.seen),
+        expected=printable(check.expected),
+        next=printable(check.next),
+        subject=printable(check.subject),
+    )
 
 
 def accept(check: Check, allowed: t.Sequence[str]) -> Check:

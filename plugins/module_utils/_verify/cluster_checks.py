@@ -12,7 +12,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Ch
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
 from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
 
 
@@ -56,6 +56,28 @@ def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     texts = [f"{each['name']} of {each['requestor']}: {each['problem'] or 'not approved yet'}" for each in found]
     seen = shorten_list(texts, 3, "; ") or "none"
     yield result("kubelet_requests", not found, "none is pending", seen)
+
+
+def check_images(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    """Whether containers run what the plan pins. Which image a node has under a tag is the node's affair."""
+    digests = plan.get("image_digests", {})  # an older plan has none
+    running = probe.get("images", [])
+    if not digests:
+        yield skip("image_digest", "no image is pinned (fabric_image_digests)")
+    for image, digest in digests.items():
+        mine = [each for each in running if each["image"] == image]
+        other = [each for each in mine if "@" in each["id"] and not each["id"].endswith(f"@{digest}")]
+        nameless = [each for each in mine if "@" not in each["id"]]
+        places = shorten_list([pod for each in other for pod in each["pods"]], 3, "; ")
+        if other:
+            ids = ", ".join(sorted({each["id"].rpartition("@")[2] for each in other}))
+            yield result("image_digest", False, digest, f"{ids}: {places}", subject=image)
+        elif nameless:
+            reason, missing = "a node has the image without the digest of its registry", "Let the node pull it."
+            yield unproven("image_digest", reason, missing, subject=image)
+        else:
+            seen = "all containers of it" if mine else "no container runs it"
+            yield result("image_digest", True, digest, seen, subject=image)
 
 
 def version_of(plan: Plan, component: str) -> str:

@@ -11,6 +11,7 @@ import time
 import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import full_image, without_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
@@ -33,6 +34,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Health,
     IpuFacts,
     KubeletRequest,
+    RunningImage,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY, addon_facts
@@ -59,6 +61,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     sources = pool.submit(address_sources, cluster)
     lacking = pool.submit(pods_without, cluster, plan["networks"])
     requests = pool.submit(kubelet_requests, cluster, plan)
+    images = pool.submit(pinned_containers, cluster, plan.get("image_digests", {}))
     operator = pool.submit(ipu_facts, cluster) if ipu else None
     kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
@@ -72,6 +75,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "addons": addons.result(),
         "address_sources": sources.result(),
         "pods_without": lacking.result(),
+        "images": images.result(),
         "kinds": query("[].resources[].kind", [seen.result() for seen in kinds]),
         "networks": {name: network_facts(*pending) for name, pending in networks.items()},
         "ipu": operator.result() if operator else {},
@@ -114,6 +118,24 @@ def pods_without(cluster: Cluster, networks: t.Sequence[PlannedNetwork]) -> t.Di
                 place = "{namespace}/{name}".format(**pod["metadata"])
                 found[network["name"]].append(f"{place} on {pod['spec']['nodeName']}: {fault}")
     return found
+
+
+def pinned_containers(cluster: Cluster, digests: t.Mapping[str, str]) -> t.List[RunningImage]:
+    """The containers whose image has a digest in the plan, by what the runtime says that they run."""
+    wanted = {full_image(image): image for image in digests}
+    found: t.Dict[t.Tuple[str, str], RunningImage] = {}
+    for pod in running_pods(cluster) if wanted else ():
+        spec = query("[spec.initContainers, spec.containers][] | []", pod) or []
+        images = {each["name"]: full_image(without_digest(each["image"])) for each in spec}
+        states = query("[status.initContainerStatuses, status.containerStatuses][] | []", pod) or []
+        place = "{namespace}/{name}".format(**pod["metadata"])
+        for state in states:
+            image = wanted.get(images.get(state["name"], ""))
+            if image and state.get("imageID"):
+                one: RunningImage = {"image": image, "id": state["imageID"], "pods": []}
+                pods = found.setdefault((image, state["imageID"]), one)["pods"]
+                pods.append(f"{place} on {pod['spec'].get('nodeName', '?')}")
+    return list(found.values())
 
 
 def newest_releases(cluster: Cluster) -> t.List[ChartRelease]:

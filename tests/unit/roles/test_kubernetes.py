@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import POD_NETWORKS
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import DIGESTS
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import pod_network
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import OURS
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
@@ -66,7 +67,10 @@ def test_images_of_calico_from_a_registry_of_the_site():
 
 def urls(**settings):
     settings["kubernetes_kubeconfig"] = "/site/admin.conf"
-    return [one["url"] for one in evaluate("kubernetes", "_kubernetes_calico_manifests", **settings)]
+    return [
+        one["url"]
+        for one in evaluate("kubernetes", "_kubernetes_calico_manifests", kubernetes_kubeconfig="/a", **settings)
+    ]
 
 
 def test_manifests_of_calico_are_those_of_the_release():
@@ -95,3 +99,31 @@ def test_workloads_of_another_pod_network():
     named = {"kubernetes_cni": "none", "kubernetes_cni_workloads": [cilium]}
     assert evaluate("kubernetes", "_kubernetes_awaited_workloads", **named) == [cilium]
     assert evaluate("kubernetes", "_kubernetes_awaited_workloads", kubernetes_cni="none") == []
+
+
+def test_manifests_of_calico_have_the_digests_of_the_table():
+    def checksums(**settings):
+        return [
+            each["checksum"]
+            for each in evaluate("kubernetes", "_kubernetes_calico_manifests", kubernetes_kubeconfig="/a", **settings)
+        ]
+
+    known = [f"sha256:{DIGESTS[f'calico-3.32.1/{name}.yaml']}" for name in ("operator-crds", "tigera-operator")]
+    assert checksums() == known
+    assert checksums(kubernetes_calico_version="v3.32.1") == known
+    assert checksums(kubernetes_calico_version="3.99.0") == ["", ""]
+
+
+def test_pinned_images_of_the_pod_network():
+    digest = f"sha256:{'0' * 64}"
+    image = evaluate("kubernetes", "kubernetes_flannel_image")
+    assert f"{image}@{digest}" in pulled(
+        "flannel", kubernetes_image_digests={image: digest, "registry.k8s.io/pause:3.10.1": digest}
+    )
+    objects = evaluate(
+        "kubernetes", "_kubernetes_calico_objects", kubernetes_image_digests={"quay.io/calico/cni:v3.32.1": digest}
+    )
+    assert [each["kind"] for each in objects] == ["ImageSet", "Installation"]
+    assert objects[0]["metadata"] == {"name": "calico-v3.32.1"}
+    assert objects[0]["spec"] == {"images": [{"image": "calico/cni", "digest": digest}]}
+    assert [each["kind"] for each in evaluate("kubernetes", "_kubernetes_calico_objects")] == ["Installation"]

@@ -143,7 +143,7 @@ def test_every_alert_says_what_to_do():
 
 
 def test_objects_with_the_prometheus_operator():
-    found = objects(prometheus_operator="true")
+    found = objects(prometheus_operator="true", ca_secret="metrics-ca")
     assert [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in found] == [
         ("ClusterRoleBinding", None, "ipu-operator-metrics-reader-prometheus"),
         ("ServiceMonitor", "ipu-operator", "ipu-operator"),
@@ -160,13 +160,54 @@ def test_objects_with_the_prometheus_operator():
     assert "Node {{ $labels.node }} no longer has rdma/a." in json.dumps(found[4])
 
 
+def endpoint(**settings):
+    found = objects(prometheus_operator="true", **settings)
+    return next(o for o in found if o["kind"] == "ServiceMonitor")["spec"]["endpoints"][0]
+
+
+def test_prometheus_sends_its_own_token_only_to_a_verified_server():
+    verified = endpoint(ca_secret="metrics-ca")
+    assert "bearerTokenFile" in verified
+    assert verified["tlsConfig"] == {
+        "ca": {"secret": {"name": "metrics-ca", "key": "ca.crt"}},
+        "serverName": "ipu-operator-controller-manager-metrics.ipu-operator.svc",
+    }
+    unverified = endpoint()
+    assert "bearerTokenFile" not in unverified
+    assert unverified["authorization"] == {"credentials": {"name": "ipu-operator-metrics-token", "key": "token"}}
+
+
+@pytest.mark.parametrize(("operator", "namespace"), [("true", "ipu-operator"), ("false", "monitoring")])
+def test_the_token_for_an_unverified_server_is_good_for_its_metrics_alone(operator, namespace):
+    account, secret, binding = objects(prometheus_operator=operator)[:3]
+    assert [account["kind"], secret["kind"], binding["kind"]] == ["ServiceAccount", "Secret", "ClusterRoleBinding"]
+    assert secret["type"] == "kubernetes.io/service-account-token"
+    assert secret["metadata"]["annotations"] == {"kubernetes.io/service-account.name": account["metadata"]["name"]}
+    assert account["metadata"]["namespace"] == secret["metadata"]["namespace"] == namespace
+    reader = {"kind": "ServiceAccount", "name": "ipu-operator-metrics", "namespace": namespace}
+    assert binding["subjects"] == [reader]
+
+
+def test_scraping_with_a_ca_and_without():
+    def controller(**settings):
+        found = render("metrics", "scrape.yml", **site(sources=[], **settings))["scrape_configs"][0]
+        return found["authorization"]["credentials_file"], found["tls_config"]
+
+    own, name = "/var/run/secrets/kubernetes.io/serviceaccount/token", "ipu-operator-controller-manager-metrics"
+    alone = "/etc/prometheus/secrets/ipu-operator-metrics-token/token"
+    assert controller() == (alone, {"insecure_skip_verify": True})
+    verified = {"ca_file": "/ca.crt", "server_name": f"{name}.ipu-operator.svc"}
+    assert controller(ca_file="/ca.crt") == (own, verified)
+    assert controller(ca_file="/ca.crt", server_name="x", token_file="/t") == ("/t", {**verified, "server_name": "x"})
+
+
 def test_objects_without_it():
-    found = objects(ipu_operator_release="gc")
+    found = objects(ipu_operator_release="gc", ca_file="/ca.crt")
     assert [o["kind"] for o in found] == ["ClusterRoleBinding", "ConfigMap", "ConfigMap"]
     assert found[0]["roleRef"]["name"] == "gc-metrics-reader"
     assert sorted(found[1]["data"]) == ["json-exporter.yml", "kube-state-metrics.yml", "rules.yml", "scrape.yml"]
     assert all(yaml.safe_load(text) for text in found[1]["data"].values())
-    assert sorted(objects(sources=[])[1]["data"]) == ["rules.yml", "scrape.yml"]
+    assert sorted(objects(sources=[], ca_file="/ca.crt")[1]["data"]) == ["rules.yml", "scrape.yml"]
 
 
 @pytest.mark.parametrize(("known", "kind"), [(["apps", "monitoring.coreos.com"], "PrometheusRule"), (["apps"], "")])
@@ -194,7 +235,7 @@ def test_the_operator_has_what_is_scraped(chart):
     assert len(targets) == 3
     for target in targets:
         assert target.split("//")[-1].split(".")[0] in made["Service"]
-    binding, monitor = objects(prometheus_operator="true")[:2]
+    binding, monitor = objects(prometheus_operator="true", ca_secret="metrics-ca")[:2]
     assert binding["roleRef"]["name"] in made["ClusterRole"]
     service = next(part for part in text.split("\n---\n") if "-controller-manager-metrics\n" in part)
     assert f"name: {monitor['spec']['endpoints'][0]['port']}, port:" in service

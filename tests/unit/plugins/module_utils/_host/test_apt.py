@@ -84,6 +84,7 @@ REPOSITORY = {
     "components": "stable",
     "key_url": "https://example.org/key",
     "key_sha256": "",
+    "key_fingerprint": "",
 }
 DIGEST = "ab" * 32
 
@@ -195,6 +196,7 @@ def test_repository_gets_its_defaults():
         "components": "",
         "key_url": "",
         "key_sha256": "",
+        "key_fingerprint": "",
     }
 
 
@@ -222,6 +224,26 @@ def test_fetch_key_refuses(monkeypatch, body, sha256, what):
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(body))
     with pytest.raises(FabricError, match=what):
         apt.fetch_key("https://example.org/key", sha256)
+
+
+ONE_KEY = b"\xc6\x05\x04abcd"
+FINGERPRINT = hashlib.sha1(b"\x99\x00\x05" + ONE_KEY[2:]).hexdigest()
+
+
+@pytest.mark.parametrize("fingerprint", ["", FINGERPRINT, f"{FINGERPRINT[:4]} {FINGERPRINT[4:]}, {'0' * 40}"])
+def test_a_key_with_its_fingerprint(monkeypatch, fingerprint):
+    monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(ONE_KEY))
+    assert apt.fetch_key("http://example.org/key", "", fingerprint)[0] == ONE_KEY
+
+
+@pytest.mark.parametrize("served", [ONE_KEY, ONE_KEY + b"\xc6\x05\x04evil", ONE_KEY + b"\x00", b"\xc6\x05\x04ab"])
+def test_a_key_with_another_fingerprint_or_one_more(monkeypatch, served):
+    monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(served))
+    wanted = "0" * 40 if served == ONE_KEY else FINGERPRINT
+    with pytest.raises(FabricError, match="not the expected one"):
+        apt.fetch_key("http://example.org/key", "", wanted)
+    # A site that names the digest has looked at the key.
+    assert apt.fetch_key("http://example.org/key", hashlib.sha256(served).hexdigest(), wanted)[0] == served
 
 
 def test_fetch_key_unreachable(monkeypatch):
@@ -303,7 +325,7 @@ def test_a_keyring_that_is_missing_or_of_another_digest_is_fetched(host):
     apt.ensure_repository(Module(), "x", REPOSITORY)
     assert (keyrings(host), host.fetched) == (["x.asc"], 2)
     with pytest.raises(FabricError, match="not the expected one"):
-        apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_sha256": "0" * 64})
+        apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_sha256": "0" * 64, "key_fingerprint": ""})
     assert host.fetched == 3
 
 

@@ -106,7 +106,7 @@ RELEASE = Release("small", "ns", 1, "deployed", "little", "1.0.0", {"a": 1}, NO_
 def settings(chart):
     return {
         "chart": chart, "chart_repo_url": "", "chart_version": "v1.0.0",
-        "values": {"a": 1}, "images": {}, "tolerations": [],
+        "chart_sha256": "", "values": {"a": 1}, "images": {}, "image_digests": {}, "tolerations": [],
     }  # fmt: skip
 
 
@@ -190,3 +190,33 @@ def test_a_directory_of_charts(tmp_path):
     assert helm.packed_chart("/media/charts", "oci://a/network-operator", "26.4.1") == (
         "/media/charts/network-operator-26.4.1.tgz"
     )
+
+
+def test_a_chart_has_to_be_the_expected_one(tmp_path):
+    chart = tmp_path / "little-1.0.0.tgz"
+    chart.write_bytes(b"chart")
+    digest = "0e16dc8b3f0ef0c59b8d2b9b0ff6e0bb8e4d2c0f0a7f6b0a4f8b5f1f1c1e9d3c"
+    for expected in (
+        "",
+        helm.hashlib.sha256(b"chart").hexdigest(),
+        "sha256:" + helm.hashlib.sha256(b"chart").hexdigest(),
+    ):
+        helm.check_chart(str(chart), expected, "here")
+    for path, expected, seen in (
+        (chart, digest, "The chart is not the expected one"),
+        (chart, "5", "A digest is not valid"),
+        (tmp_path, digest, "has to be a packed one"),
+    ):
+        with pytest.raises(FabricError, match=seen):
+            helm.check_chart(str(path), expected, "here")
+
+
+def test_digests_of_images_are_what_is_rendered():
+    plain = helm.wanted_state(settings("x/little"))["render"]
+    pinned = {**settings("x/little"), "images": {"a:1": "b:1"}, "image_digests": {"b:1": "sha256:0", "c:1": "sha256:1"}}
+    assert helm.rendered_changes(pinned)["images"] == {
+        "b:1": "b:1@sha256:0",
+        "c:1": "c:1@sha256:1",
+        "a:1": "b:1@sha256:0",
+    }
+    assert helm.wanted_state(pinned)["render"] != plain

@@ -87,8 +87,8 @@ def manage(monkeypatch):
         monkeypatch.setattr(helm, "apply_object", lambda *_: ({}, {}))
         params = {
             "name": "little", "namespace": "ns", "namespace_labels": {}, "chart": "x/little", "chart_repo_url": "x",
-            "chart_version": "1.0.0", "values": {}, "images": {}, "tolerations": [], "crds": False, "renew": None,
-            "timeout": TIMEOUT, "state": state,
+            "chart_version": "1.0.0", "values": {}, "images": {}, "tolerations": [], "crds": False,
+            "chart_sha256": "", "image_digests": {}, "renew": None, "timeout": TIMEOUT, "state": state,
         }  # fmt: skip
         return helm.manage_release(types.SimpleNamespace(params=params, check_mode=check))
 

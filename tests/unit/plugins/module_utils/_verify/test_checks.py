@@ -69,6 +69,7 @@ def plan() -> Facts:
         "certificates": [
             {"node": "cp1", "first": "apiserver", "ends": "2027-11-22T10:00:00Z", "ending": [], "expired": []}
         ],
+        "image_digests": {"mirror.site/a:v1": f"sha256:{'0' * 64}"},
     }
 
 
@@ -183,6 +184,7 @@ def probe() -> Facts:
             source("far", ranges=["10.6.0.1-10.6.0.9", "fd00::1-fd00::9"]),
         ],
         "pods_without": {"rdma-net": []},
+        "images": [{"image": "mirror.site/a:v1", "id": f"mirror.site/a@sha256:{'0' * 64}", "pods": ["ns/a on cp1"]}],
         "addons": {"nfd": ["nfd/worker"], "multus": ["nvidia/kube-multus-ds"], "multus_nodes": ["cp1", "w1"]},
         "policy": {"state": "ready", "appliedStates": [{"name": "state-multus-cni", "state": "ready"}]},
         "networks": {

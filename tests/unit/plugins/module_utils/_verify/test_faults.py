@@ -100,6 +100,7 @@ MADE = {"distribution": "k3s", "server": False, "units": ["k3s"], "kubeconfig": 
         "cni_network_directory": "/etc/cni/net.d"}  # fmt: skip
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
+PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem": "no host is the node x"}
 
@@ -241,6 +242,21 @@ FAULTS: t.Dict[str, Fault] = {
         probe={"kubelet_requests": [REQUEST]}
     ),
     "the directory of CNI plugins is mounted with noexec": Fault(hosts={"w1/host/noexec": ["/opt/cni/bin"]}),
+    "charts, keys or manifests come by http without a digest": Fault(
+        settings={"sources": {"charts": {"network_operator": "http://mirror.site/charts"}}}
+    ),
+    "nobody knows the digest of a chart": Fault(
+        settings={"sources": {"charts": {"network_operator": "https://mirror.site/charts"}}}
+    ),
+    "a URL of the mirror has a password in it": Fault(
+        settings={"sources": {"registry": "https://me:word@mirror.site"}}
+    ),
+    "an image is pinned without a tag, or by something that is no digest": Fault(
+        settings={"image_digests": {"mirror.site/a": "sha256:" + "0" * 64}}
+    ),
+    "a node runs another image than the one that is pinned": Fault(
+        probe={"images": [{"image": PINNED, "id": f"mirror.site/a@sha256:{'1' * 64}", "pods": ["ns/a on w1"]}]}
+    ),
 }
 
 

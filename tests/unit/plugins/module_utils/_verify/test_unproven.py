@@ -90,6 +90,8 @@ CASES: t.Dict[str, Case] = {
     "the network has no gateway": Case(),
     "not installed by Helm": Case({"releases": []}),
     "there is no DaemonSet of multus": Case({"addons/multus": []}),
+    "no image is pinned (fabric_image_digests)": Case({}, {"image_digests": {}}),
+    "a node has the image without the digest of its registry": Case({"images/0/id": f"sha256:{'0' * 64}"}),
     "no certificates of a cluster that kubeadm made were on the hosts": Case({}, {"certificates": []}),
 }
 

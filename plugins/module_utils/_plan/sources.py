@@ -1,0 +1,208 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where things are downloaded from, and how it is known that they are what their makers published."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import (
+    image_tag,
+    pinned_image,
+    plain_digest,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases, Source
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_key, known_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import calico_images
+
+CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+class Download(t.NamedTuple):
+    """A file that is downloaded, or that a site could give the digest of."""
+
+    name: str
+    url: str
+    sha256: str  # digits; empty: none is known
+    variable: str  # in which a site gives the digest
+    signed: bool = False  # whether something else says who made it
+
+
+def text_of(tree: object, *path: str) -> str:
+    """A text of what the site wrote; empty where there is none."""
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree if isinstance(tree, str) else ""
+
+
+def without_credentials(url: str) -> str:
+    return CREDENTIALS.sub("", url)
+
+
+def _keys(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
+    """Keys of package repositories. apt checks packages by them, however they come."""
+    repositories = sources.get("apt")
+    for name in repositories if isinstance(repositories, dict) else ():
+        url = text_of(repositories, name, "key_url")
+        given = plain_digest(text_of(repositories, name, "key_sha256"))
+        known = bool(given or text_of(repositories, name, "key_fingerprint").strip())
+        variable = f"fabric_mirror.apt.{name}.key_sha256 or .key_fingerprint"
+        if url:
+            yield Download(f"key of the package repository {name}", url, given, variable, signed=known)
+
+
+def _calico(sources: t.Mapping[str, object], release: str) -> t.Iterator[Download]:
+    for part, file in (("crds", "operator-crds.yaml"), ("operator", "tigera-operator.yaml")):
+        url = text_of(sources, "calico", f"{part}_url").replace("{version}", release)
+        given = plain_digest(text_of(sources, "calico", f"{part}_checksum"))
+        digest = given or known_digest(f"calico-{release}/{file}")
+        yield Download(f"manifest {file} of Calico {release}", url, digest, f"fabric_mirror.calico.{part}_checksum")
+
+
+def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
+    planned = {
+        "network-operator": releases["network_operator"],
+        "whereabouts-chart": releases["whereabouts"],
+        "spiderpool": releases["spiderpool"],
+        "gpu-operator": releases["gpu_operator"],
+        "ipu-operator": releases["ipu_operator"] if settings.ipu else "",
+    }
+    for chart, release in planned.items():
+        key = chart_key(chart, release)
+        url = text_of(settings.sources, "charts", chart.replace("-chart", "").replace("-", "_"))
+        digest = plain_digest(text_of(settings.sources, "chart_sha256", key)) or known_digest(key)
+        if release and url:
+            yield Download(f"chart {chart} {release}", url, digest, f"fabric_mirror.chart_sha256['{key}']")
+
+
+def _others(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
+    url, checksum = text_of(sources, "helm", "url"), text_of(sources, "helm", "checksum")
+    digest = plain_digest(checksum) or known_digest(url.rpartition("/")[2])
+    yield Download("Helm", url, digest, "fabric_mirror.helm.checksum")
+    manifest, digest = text_of(sources, "mpi_operator", "url"), text_of(sources, "mpi_operator", "sha256")
+    yield Download("manifest of the MPI operator", manifest, plain_digest(digest), "fabric_mirror.mpi_operator.sha256")
+
+
+def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> t.List[Source]:
+    """The downloads of this plan. What nobody could tell from a forgery is a finding."""
+    sources = settings.sources
+    managed = settings.manage_kubernetes
+    keys = list(_keys(sources)) if managed else []
+    calico = list(_calico(sources, releases["cni_version"].lstrip("v"))) if managed and releases["cni_images"] else []
+    files = [*(calico if releases["cni"] == "calico" else []), *_charts(settings, releases), *_others(sources)]
+    for download in [*keys, *files]:
+        _check_download(download, findings)
+    if managed:
+        _check_registry(text_of(sources, "registry"), findings)
+    _check_credentials(sources, findings)
+    return [
+        {"name": each.name, "url": without_credentials(each.url), "sha256": each.sha256} for each in files if each.url
+    ]
+
+
+def _check_download(download: Download, findings: Findings) -> None:
+    if download.sha256 or download.signed or "://" not in download.url:
+        return
+    seen = f"{download.name} from {without_credentials(download.url)}, and no digest is known for it"
+    if download.url.startswith("http://"):
+        findings.error(
+            "http-source",
+            [],
+            "What comes by http may be replaced on its way: it needs a digest.",
+            seen,
+            f"Set {download.variable} to what its publisher says, or take it by https.",
+        )
+        return
+    findings.warning(
+        "unpinned-source",
+        [],
+        "Whatever this source sends is taken, as long as it comes by TLS.",
+        seen,
+        f"Set {download.variable} to the SHA-256 that its publisher says.",
+    )
+
+
+def _check_registry(registry: str, findings: Findings) -> None:
+    if registry.startswith("http://"):
+        findings.warning(
+            "http-source",
+            [],
+            "Images that come by http may be replaced on their way.",
+            f"fabric_mirror.registry is {without_credentials(registry)}",
+            "Give the registry a certificate, or pin the images in fabric_image_digests.",
+        )
+
+
+def _texts(tree: object, place: str) -> t.Iterator[t.Tuple[str, str]]:
+    """Every text of what the site wrote, by its variable."""
+    if isinstance(tree, str):
+        yield place, tree
+    elif isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _texts(value, f"{place}.{key}")
+
+
+def _check_credentials(sources: t.Mapping[str, object], findings: Findings) -> None:
+    """They would be in plan.json, in files that everybody on a host may read, and in the log of every run."""
+    places = [place for place, text in _texts(dict(sources), "fabric_mirror") if CREDENTIALS.search(text)]
+    if places:
+        findings.error(
+            "source-credentials",
+            [],
+            "A URL with a password in it ends up in logs and in files that others can read.",
+            ", ".join(places),
+            "For a registry set fabric_registry_auth, for packages write a file in /etc/apt/auth.conf.d on the hosts;"
+            " then take the password out of the URL.",
+        )
+
+
+def plan_images(settings: Settings, releases: Releases, findings: Findings) -> t.Dict[str, str]:
+    """The digests of images that a site pins: by the whole name with its tag."""
+    good: t.Dict[str, str] = {}
+    for image, digest in settings.image_digests.items():
+        digits = plain_digest(digest) if isinstance(digest, str) else ""
+        wrong = "" if digits else f"'{digest}' is no SHA-256"
+        if "@" in image or not image_tag(image):
+            wrong = "it is not a name with a tag"
+        if wrong:
+            findings.error(
+                "image-digests",
+                [],
+                "An entry of fabric_image_digests is not valid.",
+                f"{image}: {wrong}",
+                "Write registry/name:tag and its digest, sha256 and 64 digits, as `skopeo inspect` says it.",
+            )
+        else:
+            good[image] = f"sha256:{digits}"
+    _check_calico_images(settings, releases, good, findings)
+    return good
+
+
+def _check_calico_images(
+    settings: Settings, releases: Releases, digests: t.Mapping[str, str], findings: Findings
+) -> None:
+    """Its operator takes the digests of all images or of none."""
+    wanted = calico_images(releases["cni_version"]) if releases["cni"] == "calico" and releases["cni_images"] else []
+    missing = [image for image in wanted if image not in digests]
+    if settings.manage_kubernetes and missing and len(missing) < len(wanted):
+        findings.error(
+            "image-digests",
+            [],
+            "Calico's operator takes the digests of all its images, or of none.",
+            f"fabric_image_digests lacks {', '.join(missing)}",
+            "Add them, or leave out the others of quay.io/calico.",
+        )
+
+
+def pin_components(releases: Releases, digests: t.Mapping[str, str]) -> Releases:
+    """The releases with the digests of the network operator's images: it joins name and version with a colon."""
+
+    def pinned(image: Image) -> Image:
+        name = f"{image['repository']}/{image['image']}:"
+        return {**image, "version": pinned_image(name + image["version"], digests)[len(name) :]}
+
+    return {**releases, "components": {name: pinned(image) for name, image in releases["components"].items()}}
