@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.ipu.fabric.tests.unit.fixtures import play as hosts
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_kubernetes import BARE, GROUPS, PLAY, node
@@ -54,14 +56,35 @@ def test_control_planes_one_after_another_and_then_the_workers(tmp_path):
     assert modules[-2:] == ["kubelet_config_map", "kubelet_certificates"]
 
 
+class SecondFails(Answers):
+    def kubernetes_node_info(self, args):
+        found = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm"}
+        found.update(kubelet="1.35.4", containerd="2.2.1", images=["registry.k8s.io/pause:3.10.1"], seen="", taints=[])
+        return {"node": {**found, "membership": "member", "kubeconfig_sha256": "", "is_control_plane": True}}
+
+    def delegated_module(self, args):
+        return {"hosts": {}}
+
+    def apt_packages(self, args):
+        return {"versions": {"containerd.io": "2.2.1"}}
+
+    def systemd_units(self, args):
+        return {"stale": []}
+
+    def slurp(self, args):
+        return {"failed": True, "msg": "file not found"}
+
+    def kubelet_config(self, args):
+        fails = self.host == "cp2" and not self.check
+        return {"needed": True, "awaits": False, "content": "x", "failed": fails, "msg": "did not come up"}
+
+
 def test_where_a_kubelet_fails_no_other_is_changed(tmp_path):
-    due = {"cp1": kubelet(failed=False), "cp2": kubelet(), "w1": kubelet()}
-    due["cp1"]["meets"] = []
-    answers = {**due, "cp2": {**kubelet(), "failed": False}}
-    run = run_role(tmp_path, answers, kubernetes_hardening="cis", kubernetes_timeout="broken")
+    settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf"), "_kubernetes_kubeconfig_differs": False}
+    run = hosts.play(tmp_path, PLAY, SecondFails, GROUPS, kubernetes_hardening="cis", **settings)
     assert run.code != 0
-    assert set(changes(run)) <= {"cp1"}
-    assert run.where("kubelet_config_map") == []
+    assert [call.host for call in run.of("kubelet_config") if not call.check] == ["cp1", "cp2"], run.text
+    assert run.of("kubelet_config_map", "kubelet_certificates") == []
 
 
 def test_whose_certificates_are_approved(tmp_path):
