@@ -101,7 +101,7 @@ def test_site_on_k3s(tmp_path, asked):
             for call in run.calls
             if call.module == module and call.options.get("restart", module == "memlock")
         ]
-        assert restarts == (["cp1", "cp2", "w1", "w2"] if asked else []), (module, restarts)
+        assert (set(restarts[:2]), set(restarts[2:])) == (({"cp1", "cp2"}, {"w1", "w2"}) if asked else (set(), set()))
 
 
 def test_a_server_that_does_not_come_back_spares_the_others(tmp_path):
@@ -115,8 +115,9 @@ def test_a_server_that_does_not_come_back_spares_the_others(tmp_path):
             "tasks": [{"ansible.builtin.import_role": {"name": "ipu.fabric.memlock", "tasks_from": "restart"}}],
         }
     ]
-    answers = {"memlock": {"cp1": {"failed": True, "msg": "The API server was not ready again"}}}
+    failed = {"failed": True, "msg": "The API server was not ready again"}
+    answers = {"memlock": {"cp1": failed, "cp2": failed}}
     seen = {host: {"__memlock": result} for host, result in found.items()}
     run = play(tmp_path, plays, GROUPS, answers, host_vars=seen)
     assert run.code != 0
-    assert run.where("memlock") == ["cp1"], run.text
+    assert run.where("memlock") in (["cp1"], ["cp2"]), run.text
