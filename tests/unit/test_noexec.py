@@ -81,7 +81,7 @@ def test_helm_gets_nothing_to_run_from_its_scratch_directory(monkeypatch: pytest
     monkeypatch.setattr(helm, "run_program", run_program)
     module = Module(
         binary="helm", kubeconfig="/nowhere", name="x", namespace="x", chart_version="1", values={}, images={"a": "b"},
-        tolerations=[], timeout=1, take_ownership=False,
+        image_digests={}, tolerations=[], timeout=1, take_ownership=False,
     )  # fmt: skip
     with helm.Helm(t.cast(t.Any, module), t.cast(t.Any, types.SimpleNamespace())) as program:
         program.upgrade("chart", "render")

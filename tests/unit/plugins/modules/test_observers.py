@@ -16,6 +16,7 @@ import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts
 from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import find_controller
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import SubnetRequest
@@ -173,8 +174,10 @@ def test_rdma_info(run, tmp_path, monkeypatch):
     assert all(rdma.values()), "a part without an entry is not compared"
 
 
-def test_host_info(run):
-    """Of the machine that this runs on, with a port that is busy."""
+def test_host_info(run, monkeypatch):
+    """Of the machine that this runs on, as if it were a control plane, with a port that is busy."""
+    plane = {"arguments": {"kube-apiserver": {"profiling": "false"}}, "open_files": [], "super_admin": False}
+    monkeypatch.setattr(facts, "read_control_plane", lambda _root: plane)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         result = run(host_info, ports=[port], names=["localhost"], controller_time=1, vip="127.0.0.1")

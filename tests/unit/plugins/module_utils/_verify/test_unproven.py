@@ -68,6 +68,7 @@ CASES: t.Dict[str, Case] = {
     "no RDMA device has the pod's address": Case(
         {"pods/cp1/rdma/gids": [], "pods/w1/rdma/gids": [], "traffic": NO_DEVICE}
     ),
+    "a node has the image without the digest of its registry": Case({"images/0/id": f"sha256:{'0' * 64}"}),
     "the image has neither nc nor bash": Case({"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 127, "seen": ""}}),
     "no pod to ask from": Case(NO_PODS),
     "gc-hosttraffictest is not in the image": Case({"host_traffic/0/missing": True}),
@@ -90,9 +91,8 @@ CASES: t.Dict[str, Case] = {
     "the network has no gateway": Case(),
     "not installed by Helm": Case({"releases": []}),
     "there is no DaemonSet of multus": Case({"addons/multus": []}),
-    "no image is pinned (fabric_image_digests)": Case({}, {"image_digests": {}}),
-    "a node has the image without the digest of its registry": Case({"images/0/id": f"sha256:{'0' * 64}"}),
     "no certificates of a cluster that kubeadm made were on the hosts": Case({}, {"certificates": []}),
+    "no image is pinned (fabric_image_digests)": Case({}, {"image_digests": {}}),
 }
 
 
