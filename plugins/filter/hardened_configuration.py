@@ -17,7 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening impo
     present,
     with_site,
 )
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import plain, readable
 
 DOCUMENTATION = r"""
 name: hardened_configuration
@@ -86,9 +86,9 @@ def hardened_configuration(
     exempt: t.Sequence[str] = (),
 ) -> t.Dict[str, t.Any]:
     """The configuration, and what else follows from the level."""
-    before: ClusterConfiguration = (yaml.safe_load(given) or {}) if isinstance(given, str) else given
+    before: ClusterConfiguration = (yaml.safe_load(given) or {}) if isinstance(given, str) else plain(given)
     release = parse_release(version)
-    hardened = harden(with_site(before, site or {}), Wanted(level, release, frozenset(met)))
+    hardened = harden(with_site(before, plain(site or {})), Wanted(level, release, frozenset(met)))
     there = present(before)
     changed = hardened.configuration != before
     text = given if isinstance(given, str) and not changed else yaml.safe_dump(hardened.configuration, width=1 << 20)

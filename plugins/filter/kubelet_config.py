@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import plain, readable
 
 DOCUMENTATION = r"""
 name: kubelet_config
@@ -46,4 +46,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"kubelet_config": readable(kubelet_config)}
+        return {"kubelet_config": readable(lambda text, settings: kubelet_config(text, plain(settings)))}

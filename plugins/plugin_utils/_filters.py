@@ -12,6 +12,15 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 
 
+def plain(value: t.Any) -> t.Any:
+    """Without the marks that Ansible puts on what it gives to a filter, and that YAML can't write."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return next((kind(value) for kind in (bool, str, int, float) if isinstance(value, kind)), value)
+
+
 def readable(function: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
     """The filter that says in a play what its FabricError says. ansible-core 2.18 shows other errors as a crash."""
 

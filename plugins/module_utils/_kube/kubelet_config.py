@@ -23,15 +23,6 @@ except ImportError:
 KIND = "KubeletConfiguration"
 
 
-def plain(value: t.Any) -> t.Any:
-    """Without the marks that Ansible puts on what it gives to a filter, and that YAML can't write."""
-    if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    return next((kind(value) for kind in (bool, str, int, float) if isinstance(value, kind)), value)
-
-
 def kubelet_config(text: str, settings: t.Mapping[str, t.Any]) -> str:
     """The text with these settings; the very same one where it has them all. Without a text there is nothing to set."""
     if not text.strip() or not settings:
@@ -42,7 +33,7 @@ def kubelet_config(text: str, settings: t.Mapping[str, t.Any]) -> str:
         raise unreadable(" ".join(str(error).split())) from error
     if not isinstance(config, dict) or config.get("kind") != KIND:
         raise unreadable(f"no {KIND}")
-    merged = merge_values(config, plain(settings))
+    merged = merge_values(config, settings)
     return text if merged == config else yaml.safe_dump(merged, default_flow_style=False, width=4096)
 
 

@@ -60,22 +60,6 @@ def test_what_is_no_configuration_is_refused(text):
         kubelet_config(text, CIS)
 
 
-class Marked(str):
-    """As Ansible gives its strings to a filter."""
-
-
-def test_what_a_play_gives_is_written_like_anything_else():
-    settings = {
-        Marked("authorization"): {"mode": Marked("Webhook")},
-        "tlsCipherSuites": [Marked("A")],
-        "x": True,
-        "y": 5,
-    }
-    after = yaml.safe_load(kubelet_config(TEXT, settings))
-    assert after["authorization"] == {"mode": "Webhook"}
-    assert (after["tlsCipherSuites"], after["x"], after["y"]) == (["A"], True, 5)
-
-
 class Memory:
     """An API with the ConfigMap, or without."""
 
