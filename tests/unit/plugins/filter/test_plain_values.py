@@ -27,7 +27,7 @@ def test_a_kubelets_configuration():
 
 
 def test_a_hardened_cluster():
-    given = {"kind": Marked("ClusterConfiguration"), "controlPlaneEndpoint": Marked("10.0.0.1:6443")}
+    given = {"apiVersion": "kubeadm.k8s.io/v1beta4", "controlPlaneEndpoint": Marked("10.0.0.1:6443")}
     site = {"apiServer": {"extraArgs": [{"name": Marked("audit-log-maxage"), "value": Marked("7")}]}}
     harden = hardened_configuration.FilterModule().filters()["hardened_configuration"]
     after = yaml.safe_load(harden(given, "baseline", "1.35.4", site=site)["text"])
