@@ -22,19 +22,20 @@ NODE = {
 SITE = {
     "kubeconfig": "{{ folder }}/admin.conf", "api_kubeconfig": "{{ folder }}/admin.conf", "manage_kubernetes": True,
     "api_host": "localhost", "require_rdma": False,
-    "mirror": {"apt": {}, "registry": "", "calico": {}},
+    "mirror": {"apt": {}, "registry": "", "calico": {}}, "bundle": "", "pod_security_exempt": [],
 }  # fmt: skip
 PLAN = {
     "releases": {"kubernetes": "1.35.4", "cni": "flannel", "cni_version": ""},
     "hosts": {"cp1": {"links": {}, "node": "cp1", "address": "192.0.2.1"}},
     "cluster": {"endpoint": "192.0.2.1:6443", "pod_cidr": "10.244.0.0/16", "service_cidr": "10.96.0.0/12"},
+    "hardening": {"level": "baseline"},
 }
 # The playbook, and a play after it that uses the API as the playbook fabric does.
 PLAYS = [
     {
         "hosts": "all",
         "gather_facts": False,
-        "tasks": [{"ansible.builtin.set_fact": {"fabric_site": SITE, "fabric_plan": PLAN}}],
+        "tasks": [{"ansible.builtin.set_fact": {"fabric_site": SITE, "fabric_plan": PLAN, "fabric_site_proxy": {}}}],
     },
     {"ansible.builtin.import_playbook": "ipu.fabric.kubernetes"},
     {

@@ -67,10 +67,7 @@ def test_images_of_calico_from_a_registry_of_the_site():
 
 def urls(**settings):
     settings["kubernetes_kubeconfig"] = "/site/admin.conf"
-    return [
-        one["url"]
-        for one in evaluate("kubernetes", "_kubernetes_calico_manifests", kubernetes_kubeconfig="/a", **settings)
-    ]
+    return [one["url"] for one in evaluate("kubernetes", "_kubernetes_calico_manifests", **settings)]
 
 
 def test_manifests_of_calico_are_those_of_the_release():

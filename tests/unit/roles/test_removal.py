@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import typing as t
 from pathlib import Path
 
@@ -74,7 +75,8 @@ def role(name: str, **variables: t.Any) -> t.List[Data]:
 
 NETWORK_OPERATOR = role("network_operator", network_operator_state="absent")
 RESET = "ipu.fabric.reset"
-ASKED = {"fabric_reset": "fabric", "helm_binary": "/bin/true", "fabric_ipu": False}
+TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
+ASKED = {"fabric_reset": "fabric", "helm_binary": "/bin/true", "helm_sha256": TRUE, "fabric_ipu": False}
 CHANGING = ("network_operator", "helm_release", "kube_apply", "node_labels", "ipujob", "unowned_files")
 
 
