@@ -157,7 +157,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 3600},
         },
         make_bundle,
-        libraries=("cryptography", "jmespath"),
+        libraries=("yaml", "cryptography", "jmespath"),
     )
 
 

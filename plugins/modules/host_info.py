@@ -219,20 +219,8 @@ host:
       type: bool
 """
 
-import os
-import typing as t
-
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS, Questions, read_host
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
-
-def run_from(module: AnsibleModule) -> t.List[str]:
-    """Directories of programs. AnsibleModule's own property for the temporary one would make it."""
-    temporary = str(getattr(module, "_remote_tmp", None) or "")
-    return [CNI_PLUGINS, *([os.path.expanduser(os.path.expandvars(temporary))] if temporary else [])]
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, program_folders, read_host
 
 
 def main() -> None:
@@ -249,7 +237,7 @@ def main() -> None:
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
         },
-        lambda module: {"host": read_host(Questions(**module.params, run_from=run_from(module)))},
+        lambda module: {"host": read_host(Questions(**module.params, run_from=program_folders(module)))},
     )
 
 

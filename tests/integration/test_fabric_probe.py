@@ -34,7 +34,10 @@ SUBNET = {
 def plan(rdma: bool = False) -> t.Dict[str, t.Any]:
     network = {"name": "rdma-net", "namespace": "default", "master": "eth1", "mode": "bridge", "mtu": 1500, "ipam": {}}
     link = {"netdev": "eth1", "rdma_netdevs": [], "device": "", "mtu": 1500, "addresses": []}
-    hosts = {name: {"node": f"probe-{name}", "roles": ["worker"], "links": {"rdma-net": link}} for name in ("a", "b")}
+    hosts = {
+        name: {"node": f"probe-{name}", "address": "10.88.0.1", "roles": ["worker"], "links": {"rdma-net": link}}
+        for name in ("a", "b")
+    }
     network.update(rdma=rdma, resource="rdma/shared", subnet=SUBNET, subnets=[SUBNET], pools=[])
     return {"releases": {}, "hosts": hosts, "networks": [network], "vipu": {"controllers": [], "node_labels": {}}}
 

@@ -46,7 +46,7 @@ def executables(tree: ast.AST) -> t.Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in MAKE_FILES:
             values = [*node.args, *(keyword.value for keyword in node.keywords)]
-            modes = [each.value for each in values if isinstance(each, ast.Constant) and type(each.value) is int]
+            modes = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, int)]
             yield from (node.lineno for mode in modes if 0o100 <= mode <= 0o777 and mode & 0o111)
 
 

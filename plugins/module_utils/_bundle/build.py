@@ -17,7 +17,6 @@ import threading
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle import fetch, packages
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import (
     always_pulled,
@@ -39,6 +38,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
     BundleFile,
     BundleImage,
 )
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    HAS_YAML = False  # run_module() says so, by the module's `libraries`
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

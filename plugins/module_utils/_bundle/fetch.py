@@ -12,13 +12,19 @@ import shutil
 import tempfile
 import typing as t
 
-import yaml
 from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import registry_of
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    HAS_YAML = False  # run_module() says so, by the module's `libraries`
 
 AGAIN = "Fix that, then run again: what is there already is kept."
 

@@ -31,6 +31,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import read_vip
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
 
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
 # Signs that a kernel has a module which /lib/modules does not show (in a container, or built in).
 _MODULE_SIGNS = {
     "br_netfilter": "proc/sys/net/bridge",
@@ -210,6 +213,12 @@ def kubelet_version(program: str) -> str:
     """As in `Kubernetes v1.35.4`, or `k3s version v1.35.4+k3s1 (hash)` with a line about Go."""
     match = re.search(r"\bv\d+\.\d+\.\d+\S*", output_of(program, "--version", timeout=SECONDS))
     return match.group() if match else ""
+
+
+def program_folders(module: AnsibleModule) -> t.List[str]:
+    """Folders that programs are run from. AnsibleModule's own property for the temporary one would make it."""
+    temporary = str(getattr(module, "_remote_tmp", None) or "")
+    return [CNI_PLUGINS, *([os.path.expanduser(os.path.expandvars(temporary))] if temporary else [])]
 
 
 def read_kubelet(root: str) -> Kubelet:

@@ -18,7 +18,7 @@ KEYS = {"key1": "c2VjcmV0LW9mLWtleTE="}
 ENCRYPTED = {"order": ["key1", "identity"], "digests": {"key1": "ab"}, "used": True, "keys": KEYS}
 
 
-def run(folder, *arguments, states=None, playbook=PLAY, answers=None, **variables):
+def run(folder, *arguments, states=None, playbook=None, answers=None, **variables):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "admin.conf").write_text("kind: Config\n")
     sha = hashlib.sha256(b"kind: Config\n").hexdigest()
@@ -32,7 +32,7 @@ def run(folder, *arguments, states=None, playbook=PLAY, answers=None, **variable
         **(answers or {}),
     }
     variables["kubernetes_kubeconfig"] = str(folder / "admin.conf")
-    return play(folder, playbook, GROUPS, table, *arguments, **variables)
+    return play(folder, playbook or PLAY, GROUPS, table, *arguments, **variables)
 
 
 def hardened(done):
