@@ -42,7 +42,7 @@ def hosts(folder, name):
         ("renew_certificates", {}, "systemctl restart"),
         ("backup", {}, "etcd-snapshot save"),
         ("restore", {"fabric_backup": "/backups/x"}, "--cluster-reset-restore-path"),
-        ("remove_node", {"fabric_remove_nodes": "w2"}, "-uninstall.sh on its host"),
+        ("remove_node", {"fabric_remove_nodes": "w2"}, "drain and delete it with kubectl"),
         ("reset", {"fabric_reset": "cluster", "fabric_reset_name": "x"}, "-uninstall.sh"),
     ],
 )
