@@ -44,7 +44,9 @@ class Suite:
     patient: bool = False  # has a cluster, and may run beside another one that is patient
 
 
+PLAYS = ("tests/unit/playbooks", "tests/unit/roles")  # they run ansible-playbook, which takes seconds each
 SUITES = [
+    Suite("unit-plays", f"hack/pytest.sh 3.11 {{junit}} {' '.join(PLAYS)}", "unit", minutes=60),
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "testbed", 30),
@@ -59,8 +61,11 @@ SUITES = [
     Suite("e2e-fabric", "hack/pytest.sh 3.11 {junit} tests/e2e/fabric", "long", "3", "testbed", 150, True),
     Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed", 120),
     Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
-    # With playbooks and roles, which run for minutes. Other Pythons matter to plugins.
-    Suite("unit-3.11", "hack/pytest.sh 3.11 {junit} tests/unit", "unit", minutes=30),
+    Suite(
+        "unit-3.11",
+        f"hack/pytest.sh 3.11 {{junit}} tests/unit {' '.join(f'--ignore {path}' for path in PLAYS)}",
+        "unit",
+    ),
     Suite("ansible-lint", "ansible-lint --nocolor", "lint"),
     Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "unit"),
     Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "unit"),
