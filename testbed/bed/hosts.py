@@ -134,7 +134,7 @@ class Testbed:
         """What podman says of this testbed's containers, by role."""
         ours = f"label=ipu-fabric={self.number}"
         listed = json.loads(output("podman", "ps", "--all", "--format", "json", "--filter", ours) or "[]")
-        return {entry["Names"][0].removeprefix(f"{self.name}-"): entry for entry in listed}
+        return {entry["Names"][0].removeprefix(f"{self.name}-"): with_true_state(entry) for entry in listed}
 
     def running(self, host: str) -> bool:
         return self._containers().get(host, {}).get("State") == "running"
@@ -170,7 +170,7 @@ class Testbed:
         found = self._containers().get(role)
         if found and found["State"] == "running" and found["Labels"].get("ipu-fabric-parts") == key:
             return
-        podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(role))
+        remove(self.container(role))
         labels = ["--label", f"ipu-fabric={self.number}", "--label", f"ipu-fabric-parts={key}"]
         podman("run", "--detach", "--name", self.container(role), *LIMITS, *labels, *options, image, *command)
 
@@ -239,7 +239,7 @@ class Testbed:
         return tree
 
     def _start_host(self, host: str, parts: Parts) -> None:
-        podman("rm", "--force", "--ignore", "--volumes", "--time", 0, self.container(host))
+        remove(self.container(host))
         number = self.hosts[host]
         names = [f"--add-host={name}:{self.management(other)}" for name, other in self.hosts.items()]
         names.append(f"--add-host=vipu-server:{self.on_fabric(VIPU)}")
@@ -321,7 +321,7 @@ class Testbed:
 
     def _remove(self, *roles: str) -> None:
         if roles:
-            podman("rm", "--force", "--ignore", "--volumes", "--time", 0, *(self.container(role) for role in roles))
+            remove(*(self.container(role) for role in roles))
 
     def set_fabric(self, text: str) -> None:
         """Give the second network another subnet: hosts, gateway and V-IPU."""
@@ -382,6 +382,26 @@ class Testbed:
     def execute(self, host: str, command: list[str]) -> int:
         """Run a command on a host, with this terminal."""
         return podman("exec", "--interactive", self.container(host), *command, check=False, stdout=None).returncode
+
+
+def remove(*containers: str) -> None:
+    """Twice where needed: podman sees a container that was killed behind its back only when it fails to stop it."""
+    command = ("rm", "--force", "--ignore", "--volumes", "--time", 0, *containers)
+    if podman(*command, check=False).returncode:
+        podman(*command)
+
+
+def with_true_state(entry: dict[str, Any]) -> dict[str, Any]:
+    """Podman goes on saying `running` when a container was killed together with the process that watches it."""
+    if entry["State"] != "running":
+        return entry
+    process = Path(f"/proc/{entry['Pid']}")
+    try:
+        alive = entry["Id"] in (process / "cgroup").read_text()
+        alive = alive and "State:\tZ" not in (process / "status").read_text()
+    except OSError:
+        alive = False
+    return entry if alive else {**entry, "State": "killed"}
 
 
 def ssh_key(key: Path, name: str) -> None:

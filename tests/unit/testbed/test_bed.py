@@ -304,6 +304,15 @@ def test_a_kernel_that_gave_up(console: str, fault: str) -> None:
     assert bool(found) == bool(fault)
 
 
+def test_a_container_that_was_killed_behind_podmans_back() -> None:
+    """With the process that watches it, as when the session of a whole test run is ended."""
+    gone = {"State": "running", "Id": "0bd9", "Pid": 2**22 + 1}  # more than Linux gives
+    reused = {"State": "running", "Id": "0bd9", "Pid": os.getpid()}
+    assert [hosts.with_true_state(entry)["State"] for entry in (gone, reused)] == ["killed", "killed"]
+    stopped = {"State": "exited", "Id": "0bd9", "Pid": 0}
+    assert hosts.with_true_state(stopped) == stopped
+
+
 def test_a_pid_that_is_somebody_elses() -> None:
     machine = vm.alone(1)
     machine.state.mkdir(parents=True)
