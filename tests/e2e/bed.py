@@ -23,7 +23,8 @@ HOSTS = ("cp1", "w1")
 KUBECTL = "kubectl --kubeconfig /etc/kubernetes/admin.conf"  # on a control plane
 CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache/ipu-fabric")
 # Where a role may leave something behind on a host, and what tests change there themselves.
-WATCHED = "/etc /usr /opt /var/lib/dpkg /var/lib/kubelet /var/lib/etcd"
+CONFIGURED = "/etc /usr /opt /var/lib/dpkg"
+WATCHED = f"{CONFIGURED} /var/lib/kubelet /var/lib/etcd"  # on hosts without a cluster, which itself writes there
 OURS = r"/etc/vipu-standin|/usr/local/bin/vipu|/etc/testbed|__pycache__"
 
 # Without backup files: their names have the time in them.
@@ -209,9 +210,9 @@ class Bed:
     def errors(self) -> list[dict[str, Any]]:
         return [finding for finding in self.plan()["findings"] if finding["level"] == "error"]
 
-    def fingerprint(self) -> dict[str, str]:
-        """Every file below the watched directories with its size, mode and time of change, for each host."""
-        command = f"find {WATCHED} -printf '%p %y %m %s %T@\\n' 2>/dev/null | grep -vE '{OURS}' | sort"
+    def fingerprint(self, where: str = WATCHED) -> dict[str, str]:
+        """Every file below these directories with its size, mode and time of change, for each host."""
+        command = f"find {where} -printf '%p %y %m %s %T@\\n' 2>/dev/null | grep -vE '{OURS}' | sort"
         return {host: self.on(host, command, check=False) for host in HOSTS}
 
     def kubectl(self, *words: str) -> Any:

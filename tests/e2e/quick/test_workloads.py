@@ -158,6 +158,14 @@ def test_metrics(finished: Bed) -> None:
     assert finished.play("workloads").code == 0
     again = finished.play("workloads")
     assert (again.code, again.changed()) == (0, {})
-    ask = f"{KUBECTL} auth can-i get /metrics --as system:serviceaccount:monitoring:prometheus"
-    assert finished.on("cp1", ask, check=False).strip() == "yes"
+    # The token of the metrics' own account is good for metrics, and for nothing else; Prometheus's own is not.
+    secret = f"{KUBECTL} -n monitoring get secret ipu-operator-metrics-token -o jsonpath='{{.data.token}}'"
+    ask = "curl -sk -o /dev/null -w '%{http_code}' -H @- https://localhost:6443"
+    answers = [
+        finished.on("cp1", f"{{ printf 'Authorization: Bearer '; {secret} | base64 -d; }} | {ask}{path}")
+        for path in ("/metrics", "/api/v1/nodes")
+    ]
+    assert answers == ["200", "403"]
+    own = f"{KUBECTL} auth can-i get /metrics --as system:serviceaccount:monitoring:prometheus"
+    assert finished.on("cp1", own, check=False).strip() == "no"
     assert (finished.artifacts / "metrics" / "scrape.yml").exists()
