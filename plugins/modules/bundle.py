@@ -118,7 +118,7 @@ fetched:
   returned: success
   type: list
   elements: str
-  sample: [charts/network-operator-26.4.1.tgz]
+  sample: [charts/network-operator-26.7.1.tgz]
 removed:
   description: Files of a former bundle that were removed.
   returned: success
