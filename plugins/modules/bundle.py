@@ -74,8 +74,9 @@ options:
     default: []
   charts:
     description:
-      - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(namespace), C(values), and C(images)
-        that take the place of others. They are rendered to see which images they need.
+      - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(sha256) of the packed chart or empty,
+        C(namespace), C(values), and C(images) that take the place of others. They are rendered to see which images
+        they need.
     type: list
     elements: dict
     default: []
