@@ -57,7 +57,15 @@ SUITES = [
     Suite(
         "e2e-control-planes", "hack/pytest.sh 3.11 {junit} tests/e2e/control_planes", "long", "5", "testbed", 150, True
     ),
-    Suite("e2e-lifecycle", "hack/packages.sh skopeo && hack/pytest.sh 3.11 {junit} tests/e2e/lifecycle", "long", "6", "testbed", 150, True),
+    Suite(
+        "e2e-lifecycle",
+        "hack/packages.sh skopeo && hack/pytest.sh 3.11 {junit} tests/e2e/lifecycle",
+        "long",
+        "6",
+        "testbed",
+        150,
+        True,
+    ),
     Suite("e2e-fabric", "hack/pytest.sh 3.11 {junit} tests/e2e/fabric", "long", "3", "testbed", 150, True),
     Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed", 120),
     Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),

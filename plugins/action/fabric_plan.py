@@ -50,7 +50,9 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
 def decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
     """A plan without findings and what is there, which come and go; None if the text is no plan."""
     try:
-        plan = {key: value for key, value in json.loads(text).items() if key not in ("certificates", "findings")}
+        plan = {
+            key: value for key, value in json.loads(text).items() if key not in ("certificates", "findings", "support")
+        }
     except (AttributeError, ValueError):
         return None
     if plan.get("hardening"):
@@ -84,10 +86,10 @@ def make_plan(settings: Settings, observations: Observations, check_mode: bool) 
     """The plan, and its files in the artifacts folder."""
     folder = settings.artifacts_dir
     cache = observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
-    plan = build.build_plan(settings, observation_cache.recall_hosts(observations, cache))
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    plan = build.build_plan(settings, observation_cache.recall_hosts(observations, cache), now[:10])
     kept: t.Dict[str, t.Any] = {"changed": False}
     if folder and not any(finding["check"] == "artifacts-dir" for finding in plan["findings"]):
-        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         kept = keep_plan(folder, plan, observation_cache.update_cache(observations, cache, now), check_mode)
     return {**kept, "plan": plan, "text": as_text(plan)}
 

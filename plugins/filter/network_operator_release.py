@@ -31,7 +31,7 @@ options:
 EXAMPLES = r"""
 - name: Show the upgrade path from one release to another
   ansible.builtin.debug:
-    msg: "{{ ('26.4.1' | ipu.fabric.network_operator_release('25.7.0')).steps }}"  # [25.10.0, 26.1.2, 26.4.1]
+    msg: "{{ ('26.7.1' | ipu.fabric.network_operator_release('25.10.0')).steps }}"  # [26.1.2, 26.4.2, 26.7.1]
 """
 
 RETURN = r"""

@@ -33,7 +33,7 @@ options:
 EXAMPLES = r"""
 - name: Show the values of a release
   ansible.builtin.debug:
-    msg: "{{ {'release': '26.4.1', 'nfd': false} | ipu.fabric.network_operator_values }}"
+    msg: "{{ {'release': '26.7.1', 'nfd': false} | ipu.fabric.network_operator_values }}"
 """
 
 RETURN = r"""

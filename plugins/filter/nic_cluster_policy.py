@@ -34,7 +34,7 @@ options:
 EXAMPLES = r"""
 - name: Show the policy of a release
   ansible.builtin.debug:
-    msg: "{{ {'release': '26.4.1', 'ipam': 'nv-ipam'} | ipu.fabric.nic_cluster_policy }}"
+    msg: "{{ {'release': '26.7.1', 'ipam': 'nv-ipam'} | ipu.fabric.nic_cluster_policy }}"
 """
 
 RETURN = r"""

@@ -74,8 +74,9 @@ options:
     default: []
   charts:
     description:
-      - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(namespace), C(values), and C(images)
-        that take the place of others. They are rendered to see which images they need.
+      - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(sha256) of the packed chart or empty,
+        C(namespace), C(values), and C(images) that take the place of others. They are rendered to see which images
+        they need.
     type: list
     elements: dict
     default: []
@@ -118,7 +119,7 @@ fetched:
   returned: success
   type: list
   elements: str
-  sample: [charts/network-operator-26.4.1.tgz]
+  sample: [charts/network-operator-26.7.1.tgz]
 removed:
   description: Files of a former bundle that were removed.
   returned: success

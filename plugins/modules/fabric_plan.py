@@ -96,7 +96,7 @@ options:
   kubernetes_version:
     description: Kubernetes release.
     type: str
-    default: 1.35.4
+    default: 1.36.3
   upgrade:
     description:
       - Whether the plan is that of an upgrade. It is then no error that the cluster runs another release than
@@ -163,7 +163,7 @@ options:
   network_operator_version:
     description: Release of the network operator.
     type: str
-    default: 26.4.1
+    default: 26.7.1
   spiderpool_version:
     description: Release of Spiderpool.
     type: str

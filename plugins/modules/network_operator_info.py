@@ -39,7 +39,7 @@ version:
   description: Version of the API server. Empty when there is no cluster.
   returned: success
   type: str
-  sample: 1.35.4
+  sample: 1.36.3
 ca:
   description:
     - Digest of the cluster's CA, as M(ipu.fabric.host_info) has it in C(kubelet).
@@ -61,7 +61,7 @@ nodes:
       schedulable: true
       control_plane: false
       addresses: [10.88.0.12]
-      version: 1.35.4
+      version: 1.36.3
       own_labels: []
 nfd:
   description: Namespace and name of each DaemonSet of Node Feature Discovery.
@@ -106,7 +106,7 @@ network_operators:
   returned: success
   type: list
   elements: dict
-  sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.4.1, release: network-operator}]
+  sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.7.1, release: network-operator}]
 own:
   description:
     - Those of RV(network_operators) and RV(whereabouts), as namespace and name, that this collection installed, by

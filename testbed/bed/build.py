@@ -59,10 +59,10 @@ def requirements() -> None:
 
 
 def _www(
-    target: Path, bin_dir: Path, debian: Path, distribution: Path, calico_files: Path, next_dir: Path | None
+    target: Path, bin_dir: Path, debian: Path, distribution: Path, calico_files: Path, previous_dir: Path | None
 ) -> None:
     """What the mirror serves over HTTP: apt repositories, charts, manifests, helm."""
-    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", distribution, next_dir)
+    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", distribution, previous_dir)
     for chart in sorted((programs.STANDINS / "charts").glob("*")):
         repository = target / "charts" / chart.name.rpartition("-")[0]
         repository.mkdir(parents=True, exist_ok=True)
@@ -88,12 +88,12 @@ def _registry(
     calico_files: Path,
     standins: Path,
     trees: dict[str, list[Path]],
-    next_dir: Path | None,
+    previous_dir: Path | None,
 ) -> None:
     """The images that the mirror serves."""
     wanted = [
         *images.kubernetes_images(bin_dir, groups["pause"]),
-        *(images.next_images(next_dir, bin_dir, groups["pause"]) if next_dir else []),
+        *(images.previous_images(previous_dir, bin_dir, groups["pause"]) if previous_dir else []),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
         *images.calico_images(groups["calico"], calico_files, groups["cni"], standins),
         *images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"]),
@@ -101,8 +101,8 @@ def _registry(
     images.fill(target, bin_dir / "registry", wanted, trees)
 
 
-def build(next_release: bool = False) -> Parts:
-    """Build what is missing, and on demand the next release of Kubernetes. Safe to run side by side and to kill."""
+def build(previous_release: bool = False) -> Parts:
+    """Build what is missing, and on demand the previous release of Kubernetes. Safe to run side by side and to kill."""
     requirements()
     with ThreadPoolExecutor(3) as pool:
         # They wait for the network mostly, so they fit beside the compiler.
@@ -120,8 +120,8 @@ def build(next_release: bool = False) -> Parts:
         standins, calico_files = programs.standins(), programs.calico_files()
         debian, mpi, calico, rdma, distribution = debian_trees.result()
     bin_dir = programs.binaries(groups)
-    next_dir = programs.group(programs.NEXT) if next_release else None
-    more = [next_dir.name] if next_dir else []
+    previous_dir = programs.group(programs.PREVIOUS) if previous_release else None
+    more = [previous_dir.name] if previous_dir else []
     served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
         "www",
@@ -132,7 +132,7 @@ def build(next_release: bool = False) -> Parts:
             *served,
             *more,
         ),
-        lambda target: _www(target, bin_dir, debian, distribution, calico_files, next_dir),
+        lambda target: _www(target, bin_dir, debian, distribution, calico_files, previous_dir),
     )
     contents = (groups[name] for name in ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp"))
     made_of = (bin_dir, *contents, standins, calico_files, debian, mpi, calico, rdma)
@@ -146,7 +146,7 @@ def build(next_release: bool = False) -> Parts:
     registry = stored(
         "registry",
         digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json", *more),
-        lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers, next_dir),
+        lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers, previous_dir),
     )
     parts = Parts(bin_dir, standins, debian, mpi, rdma, calico, calico_files, registry, www, distribution)
     for name in ("tools", "host"):

@@ -66,7 +66,7 @@ def _start(arguments: argparse.Namespace) -> None:
     with lock("store", shared=True):  # until the testbed has written down what it uses
         if arguments.command == "kubernetes":
             testbed.set_kubernetes_releases(arguments.count)
-        parts = build(testbed.has_next_release)
+        parts = build(testbed.has_previous_release)
         if arguments.command == "control-planes":
             testbed.set_control_planes(arguments.count, arguments.virtual_address)
         if arguments.command == "workers":

@@ -107,9 +107,9 @@ class Testbed:
         return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 and not self.virtual_address else ""
 
     @property
-    def has_next_release(self) -> bool:
-        """Whether the mirror has the next release of Kubernetes too."""
-        return (self.state / "kubernetes-next").exists()
+    def has_previous_release(self) -> bool:
+        """Whether the mirror has the previous release of Kubernetes too."""
+        return (self.state / "kubernetes-previous").exists()
 
     @property
     def rails(self) -> int:
@@ -364,7 +364,7 @@ class Testbed:
         """One release of Kubernetes in the mirror, or two."""
         with lock(f"testbed-{self.number}"):
             self.state.mkdir(parents=True, exist_ok=True)
-            kept = self.state / "kubernetes-next"
+            kept = self.state / "kubernetes-previous"
             kept.touch() if count > 1 else kept.unlink(missing_ok=True)
 
     def set_workers(self, count: int) -> None:

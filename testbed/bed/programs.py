@@ -30,9 +30,9 @@ def version(group: str, module: str) -> str:
 
 
 KUBERNETES = version("kubernetes", "k8s.io/kubernetes")
-# The release after it, for upgrades. It is built on demand.
-NEXT = "kubernetes-next"
-KUBERNETES_NEXT = version(NEXT, "k8s.io/kubernetes")
+# The release before it, for upgrades. It is built on demand.
+PREVIOUS = "kubernetes-previous"
+KUBERNETES_PREVIOUS = version(PREVIOUS, "k8s.io/kubernetes")
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
 CNI = version("cni", "github.com/containernetworking/plugins")
 ETCD = version("etcd", "go.etcd.io/etcd/server/v3")
@@ -59,7 +59,7 @@ def _link_flags(group: str) -> str:
     """Releases are stamped in by the linker."""
     stamps = {
         "kubernetes": _kubernetes_stamps(KUBERNETES),
-        NEXT: _kubernetes_stamps(KUBERNETES_NEXT),
+        PREVIOUS: _kubernetes_stamps(KUBERNETES_PREVIOUS),
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
         "flannel": {"github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}"},
         "helm": {"helm.sh/helm/v3/internal/version.version": f"v{HELM}"},

@@ -17,7 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import r
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source, check_chart
 
 try:
     import yaml
@@ -43,6 +43,7 @@ class Chart(t.TypedDict):
     chart: str
     repo: str
     version: str
+    sha256: str  # of the packed chart; empty takes any
     namespace: str
     values: t.Dict[str, t.Any]
     images: t.Dict[str, str]  # that take the place of others
@@ -112,7 +113,9 @@ def pull_chart(helm: Tool, chart: Chart, path: str) -> None:
             *("pull", *chart_source(chart["chart"], chart["repo"]), "--version", chart["version"]),
             *("--destination", scratch),
         )
-        os.replace(os.path.join(scratch, os.listdir(scratch)[0]), path)
+        packed = os.path.join(scratch, os.listdir(scratch)[0])
+        check_chart(packed, chart["sha256"], chart["repo"] or chart["chart"])
+        os.replace(packed, path)
 
 
 def render_chart(helm: Tool, chart: Chart, path: str, kubernetes: str) -> t.List[t.Any]:

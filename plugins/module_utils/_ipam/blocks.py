@@ -30,7 +30,7 @@ NV_IPAM_SKIPS = (26, 1)  # first release that passes over blocks without a free 
 
 
 def parse_release(text: str) -> t.Tuple[int, int]:
-    """Year and month of a network operator release such as 26.4.1 or v25.10.0-rc.1; empty text is the newest."""
+    """Year and month of a network operator release such as 26.7.1 or v25.10.0-rc.1; empty text is the newest."""
     if not text:
         return NV_IPAM_SKIPS
     match = re.match(r"v?(\d+)\.(\d+)", text)
@@ -39,7 +39,7 @@ def parse_release(text: str) -> t.Tuple[int, int]:
             "The network operator's release decides how nv-ipam allocates blocks.",
             "ipam_release",
             f"{text!r}",
-            "Write it like 26.4.1.",
+            "Write it like 26.7.1.",
         )
     return int(match.group(1)), int(match.group(2))
 

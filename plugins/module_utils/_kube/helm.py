@@ -139,7 +139,7 @@ def check_chart(path: str, expected: str, source: str) -> None:
         seen = hashlib.sha256(file.read()).hexdigest()
     if seen != wanted:
         raise FabricError(
-            "The chart is not the expected one, so nothing was installed from it.",
+            "The chart is not the expected one, so it was not used.",
             source,
             f"SHA-256 {seen}, expected {wanted}",
             "Find out why. If your site has a chart of its own, set fabric_mirror.chart_sha256 to its digest.",

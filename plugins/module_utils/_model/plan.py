@@ -52,6 +52,16 @@ class Releases(t.TypedDict):
     components: t.Dict[str, Image]  # by the name of a NicClusterPolicy's field
 
 
+class Support(t.TypedDict):
+    """What the makers of a release say of how long they go on with it."""
+
+    component: str  # such as network operator
+    release: str
+    state: str  # supported, deprecated (severe faults only), ended, or unknown
+    until: str  # its last day, YYYY-MM-DD; empty: none is named
+    source: str  # page that says so; empty: there is none
+
+
 class RunningCluster(t.TypedDict):
     """The cluster that is there already, with which the plan was compared. Empty is not known."""
 
@@ -336,6 +346,7 @@ class Plan(t.TypedDict):
 
     schema: int  # version of this structure
     releases: Releases
+    support: t.List[Support]  # of each component that is installed
     cluster: Cluster
     hardening: t.Optional[Hardening]  # null where Kubernetes is managed elsewhere
     hosts: t.Dict[str, PlannedHost]  # by inventory name

@@ -65,7 +65,7 @@ def release_features(release: str) -> t.Dict[str, bool]:
             "A network operator release was named.",
             "network_operator_version",
             release,
-            "Write all of it, as in 26.4.1.",
+            "Write all of it, as in 26.7.1.",
         )
     return features(version[:2])
 

@@ -54,7 +54,6 @@ class NetworkOperator(t.NamedTuple):
     newest: str
     kubernetes: t.Tuple[Version, Version]
     images: t.Dict[str, str]
-    released: bool = True
 
 
 def _own_images(rdma: str, plugins: str, multus: str, whereabouts: str, nv_ipam: str = "") -> t.Dict[str, str]:
@@ -117,8 +116,8 @@ NETWORK_OPERATORS: t.Dict[Version, NetworkOperator] = {
     (25, 7): NetworkOperator("25.7.0", ((1, 29), (1, 32)), _SHARED),
     (25, 10): NetworkOperator("25.10.0", ((1, 30), (1, 34)), _SHARED),
     (26, 1): NetworkOperator("26.1.2", ((1, 31), (1, 35)), _SHARED),
-    (26, 4): NetworkOperator("26.4.1", ((1, 31), (1, 35)), _SHARED),
-    (26, 7): NetworkOperator("26.7.0", ((1, 32), (1, 37)), _SHARED, released=False),
+    (26, 4): NetworkOperator("26.4.2", ((1, 31), (1, 35)), _SHARED),
+    (26, 7): NetworkOperator("26.7.1", ((1, 32), (1, 37)), _SHARED),
 }
 # Lines with more than one release. One that is in no table is treated as its line, with a warning.
 _PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
@@ -127,7 +126,8 @@ _PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
     (24, 7): ("24.7.0", "24.7.1"),
     (24, 10): ("24.10.0", "24.10.1"),
     (26, 1): ("26.1.0", "26.1.1", "26.1.2"),
-    (26, 4): ("26.4.0", "26.4.1"),
+    (26, 4): ("26.4.0", "26.4.1", "26.4.2"),
+    (26, 7): ("26.7.0", "26.7.1"),
 }
 # The release that brought each feature, and the first one without it.
 _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
@@ -201,8 +201,7 @@ def operators_for(minor: Version, ipam: str) -> t.List[str]:
         for line, operator in NETWORK_OPERATORS.items()
         if operator.kubernetes[0] <= minor <= operator.kubernetes[1] and _supports_ipam(line, ipam)
     ]
-    fit.sort(key=lambda line: (NETWORK_OPERATORS[line].released, line), reverse=True)
-    return [NETWORK_OPERATORS[line].newest for line in fit]
+    return [NETWORK_OPERATORS[line].newest for line in sorted(fit, reverse=True)]
 
 
 def _supports_ipam(line: Version, ipam: str) -> bool:
@@ -369,15 +368,7 @@ def _network_operator_line(request: ReleaseRequest, kubernetes: Version, finding
         )
         return ()
     operator = NETWORK_OPERATORS[line]
-    if not operator.released:
-        findings.warning(
-            "prerelease",
-            [],
-            f"Network operator {show(line)} was a release candidate when this table was written.",
-            f"fabric_network_operator_version is {version}",
-            "Check that its chart is there, or take an older release.",
-        )
-    elif version.lstrip("v") not in _PATCHES.get(line, (operator.newest,)):
+    if version.lstrip("v") not in _PATCHES.get(line, (operator.newest,)):
         findings.warning(
             "release-table",
             [],

@@ -16,6 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
     choose_releases,
     parse,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._network.support import check_support, support_of
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.bundle import check_bundle, host_platform
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
@@ -70,8 +71,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.virtual_address i
 SCHEMA = 1
 
 
-def build_plan(settings: Settings, observations: Observations) -> Plan:
-    """The whole plan with all its findings."""
+def build_plan(settings: Settings, observations: Observations, today: str) -> Plan:
+    """The whole plan with all its findings, as of a day (YYYY-MM-DD)."""
     findings = Findings(settings.allow)
     cluster.check_artifacts_dir(settings, findings)
 
@@ -87,6 +88,8 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     sources = plan_sources(settings, releases, findings)
     images = plan_images(settings, releases, findings)
     releases = pin_components(releases, images)
+    support = support_of(releases, today)
+    check_support(support, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
@@ -125,6 +128,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     return {
         "schema": SCHEMA,
         "releases": releases,
+        "support": support,
         "cluster": cluster.describe_cluster(
             settings, hosts, endpoint, distribution, virtual, describe_running(running)
         ),

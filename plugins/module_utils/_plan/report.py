@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     PlannedNetwork,
     Preflight,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._network.support import describe_support
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only
@@ -68,6 +69,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
             )
             + (f", GPU operator {releases['gpu_operator']}" if releases["gpu_operator"] else ""),
         ),
+        ("", f"support by their makers: {describe_support(plan['support'])}"),
         (
             "Cluster",
             f"API at {cluster['endpoint'] or 'unknown'}, pods {cluster['pod_cidr']}, "

@@ -25,7 +25,7 @@ POD = {
     "spec": {
         "nodeName": "w1",
         "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}],
+        "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10.2"}],
     },
 }
 OBJECTS = [

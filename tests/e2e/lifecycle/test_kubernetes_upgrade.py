@@ -23,7 +23,7 @@ def release(group: str) -> str:
     return re.findall(r"k8s\.io/kubernetes v(\S+)", text)[0]
 
 
-OLD, NEW = release("kubernetes"), release("kubernetes-next")
+OLD, NEW = release("kubernetes-previous"), release("kubernetes")
 # Pods of the Deployment are taken out of the service before they end.
 WORKLOAD = """
 apiVersion: apps/v1
@@ -102,8 +102,7 @@ def apply(bed: Bed, manifest: str) -> None:
     bed.on("cp1", f"{KUBECTL} apply -f - <<'END'{manifest}END")
 
 
-# The network operator of the testbed is not made for this Kubernetes, as its vendor says.
-WANTED: dict[str, Any] = {"fabric_kubernetes_version": NEW, "fabric_allow": ["cgroup-v2", "kubernetes-range"]}
+WANTED: dict[str, Any] = {"fabric_kubernetes_version": NEW}
 
 
 def upgrade(bed: Bed, *arguments: str, **given: Any) -> Result:
@@ -157,7 +156,7 @@ def loaded(bed: Bed) -> Iterator[Bed]:
     """A finished site of the older release, with the workload and its client."""
     bed.testbed("kubernetes", "2")
     bed.testbed("reset")
-    bed.finish()
+    assert bed.play("site", fabric_kubernetes_version=OLD).code == 0
     apply(bed, WORKLOAD)
     bed.on("cp1", f"{KUBECTL} rollout status deployment/web --timeout=5m")
     bed.on("cp1", f"{KUBECTL} rollout status daemonset/fabric --timeout=5m")

@@ -9,14 +9,14 @@ from typing import Any
 
 from ansible_collections.ipu.fabric.tests.e2e.bed import HOSTS, KUBECTL, Bed, Result
 
-STEPS = ("25.7.0", "25.10.0", "26.1.2", "26.4.1")
+STEPS = ("25.7.0", "25.10.0", "26.1.2", "26.4.1", "26.7.1")
 POD = """
 apiVersion: v1
 kind: Pod
 metadata: {name: user, annotations: {k8s.v1.cni.cncf.io/networks: rdma-net}}
 spec:
   nodeName: w1
-  containers: [{name: pause, image: "registry.k8s.io/pause:3.10.1"}]
+  containers: [{name: pause, image: "registry.k8s.io/pause:3.10.2"}]
 """
 LEFT = "ls -d /etc/cni/net.d/00-multus.conf /etc/cni/net.d/*.d /opt/cni/bin/multus* /opt/cni/bin/nv-ipam 2>/dev/null"
 

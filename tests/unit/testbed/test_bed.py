@@ -258,33 +258,35 @@ def test_workers_pull_the_newest_release_of_each_image(monkeypatch: pytest.Monke
     wanted = images.references(Path())
     assert "registry.k8s.io/etcd:3" not in wanted  # that is for control planes
     operators = [name for name in wanted if "/network-operator:" in name]
-    assert operators == ["nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"]
+    assert operators == ["nvcr.io/nvidia/cloud-native/network-operator:v26.7.1"]
 
 
-def test_images_of_the_next_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_images_of_the_previous_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its own programs; etcd and CoreDNS are those that are there, by the tags that its kubeadm asks for."""
-    monkeypatch.setattr(images, "output", lambda *_: "registry.k8s.io/kube-proxy:v1.36.3\nregistry.k8s.io/etcd:3.6.8-0")
-    old = {"kube-proxy": "v1.35.4", "etcd": "3.6.6-0"}
+    monkeypatch.setattr(images, "output", lambda *_: "registry.k8s.io/kube-proxy:v1.35.4\nregistry.k8s.io/etcd:3.6.6-0")
+    newest = {"kube-proxy": "v1.36.3", "etcd": "3.6.8-0"}
     made = [
-        images.Image(f"registry.k8s.io/{name}:{tag}", {f"bin/{name}": tmp_path / "old" / name}, base=f"base of {name}")
-        for name, tag in old.items()
+        images.Image(
+            f"registry.k8s.io/{name}:{tag}", {f"bin/{name}": tmp_path / "newest" / name}, base=f"base of {name}"
+        )
+        for name, tag in newest.items()
     ]
     monkeypatch.setattr(images, "kubernetes_images", lambda *_: made)
-    newer = tmp_path / "next"
-    newer.mkdir()
-    (newer / "kube-proxy").touch()
-    proxy, etcd = images.next_images(newer, tmp_path / "old", Path())
+    older = tmp_path / "older"
+    older.mkdir()
+    (older / "kube-proxy").touch()
+    proxy, etcd = images.previous_images(older, tmp_path / "newest", Path())
     assert (proxy.reference, proxy.files, proxy.base) == (
-        "registry.k8s.io/kube-proxy:v1.36.3",
-        {"bin/kube-proxy": newer / "kube-proxy"},
+        "registry.k8s.io/kube-proxy:v1.35.4",
+        {"bin/kube-proxy": older / "kube-proxy"},
         "base of kube-proxy",
     )
-    assert (etcd.reference, etcd.files) == ("registry.k8s.io/etcd:3.6.8-0", {"bin/etcd": tmp_path / "old" / "etcd"})
+    assert (etcd.reference, etcd.files) == ("registry.k8s.io/etcd:3.6.6-0", {"bin/etcd": tmp_path / "newest" / "etcd"})
 
 
-def test_the_next_kubernetes_is_the_next_minor_release() -> None:
-    now, later = (release.split(".") for release in (programs.KUBERNETES, programs.KUBERNETES_NEXT))
-    assert int(later[1]) == int(now[1]) + 1
+def test_the_previous_kubernetes_is_the_minor_release_before() -> None:
+    before, now = (release.split(".") for release in (programs.KUBERNETES_PREVIOUS, programs.KUBERNETES))
+    assert int(now[1]) == int(before[1]) + 1
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import TWO, alloca
 
 @pytest.mark.parametrize(
     ("text", "release"),
-    [("26.4.1", (26, 4)), ("v25.10.0-rc.1", (25, 10)), ("24.7", (24, 7)), ("1.4.0", (1, 4))],
+    [("26.7.1", (26, 7)), ("v25.10.0-rc.1", (25, 10)), ("24.7", (24, 7)), ("1.4.0", (1, 4))],
 )
 def test_parse_release(text, release):
     assert parse_release(text) == release
@@ -74,7 +74,7 @@ def test_odd_sizes_where_powers_of_two_do_not_fit():
         ({"ipam_release": "24.4.0", "pods": 16}, "24.7 or later"),
         ({"pods": 126}, "at most 64 pods (32 on each of 2 nodes)"),
         ({"pods": 126}, "whereabouts (127 addresses)"),
-        ({"ipam_release": "new"}, "26.4.1"),
+        ({"ipam_release": "new"}, "26.7.1"),
         ({"share": "10.5.0.130"}, "share to all"),
     ],
 )

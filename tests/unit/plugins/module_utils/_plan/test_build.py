@@ -160,7 +160,7 @@ OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 def in_cluster(hosts, cluster, *names, server="10.88.0.11:6443"):
     for name in names:
-        kubelet = {"present": True, "version": "v1.35.4", "server": server, "cluster": cluster}
+        kubelet = {"present": True, "version": "v1.36.3", "server": server, "cluster": cluster}
         hosts[name]["host"]["kubelet"] = kubelet
 
 
@@ -312,8 +312,8 @@ def test_bad_settings(hosts, check, settings, said):
 def test_all_findings_come_at_once(hosts):
     change(("host", "version"), "11")(hosts, ("w1", "w2"))
     hosts["cp1"]["host"]["memory_mb"] = 100
-    planned = plan(hosts, kubernetes_version="1.36.0", pod_cidr="nonsense", networks=[{"nmae": "x"}])
-    assert {"distribution", "memory", "kubernetes-range", "cidr", "networks"} <= set(errors(planned))
+    planned = plan(hosts, kubernetes_version="1.38.0", pod_cidr="nonsense", networks=[{"nmae": "x"}])
+    assert {"distribution", "memory", "kubernetes-version", "cidr", "networks"} <= set(errors(planned))
     assert errors(planned)["distribution"]["hosts"] == ["w1", "w2"]
 
 
@@ -340,17 +340,17 @@ def test_two_control_planes_are_worth_a_warning(hosts):
 def test_a_member_of_this_cluster_is_no_finding(hosts):
     for name, server in (("cp1", "10.88.0.11:6443"), ("w1", "10.88.0.11:6443")):
         seen = hosts[name]["host"]
-        seen["kubelet"] = {"present": True, "version": "v1.35.4", "server": server, "cluster": "ab"}
+        seen["kubelet"] = {"present": True, "version": "v1.36.3", "server": server, "cluster": "ab"}
         seen["ports_busy"] = [{"port": 10250, "process": "kubelet"}]
         seen["disk_mb"] = {"/var/lib": 900}
     assert plan(hosts)["findings"] == []
 
 
 def test_a_cluster_of_others_keeps_its_version(hosts):
-    hosts["cp1"]["host"]["kubelet"] = {"present": True, "version": "v1.34.2", "server": "lb:6443", "cluster": "ab"}
+    hosts["cp1"]["host"]["kubelet"] = {"present": True, "version": "v1.35.2", "server": "lb:6443", "cluster": "ab"}
     planned = plan(hosts, manage_kubernetes=False)
     assert planned["findings"] == []
-    assert planned["releases"]["kubernetes"] == "1.34.2"
+    assert planned["releases"]["kubernetes"] == "1.35.2"
 
 
 def test_what_vipu_said_wrong(hosts):

@@ -40,7 +40,7 @@ def test_a_bundle_of_this_plan_is_right():
 
 def test_other_releases_are_named():
     error = found(seen(releases={**BUNDLE["releases"], "network_operator": "26.1.2", "kubernetes": "1.34.1"}))
-    assert "kubernetes 1.34.1 instead of 1.35.4" in error["seen"]
+    assert "kubernetes 1.34.1 instead of 1.36.3" in error["seen"]
     assert f"network_operator 26.1.2 instead of {PLANNED['network_operator']}" in error["seen"]
     assert "ipu.fabric.bundle" in error["next"]
 

@@ -29,13 +29,13 @@ def test_a_finished_site_has_no_findings():
     assert planned["findings"] == []
     assert planned["cluster"]["running"] == {
         "host": "cp1",
-        "version": "1.35.4",
+        "version": "1.36.3",
         "endpoint": "10.88.0.11:6443",
         "pod_cidr": "10.244.0.0/16",
         "service_cidr": "10.96.0.0/12",
         "pod_networks": ["calico"],
     }
-    assert "there already: Kubernetes 1.35.4, calico\n" in as_text(planned)
+    assert "there already: Kubernetes 1.36.3, calico\n" in as_text(planned)
     assert plan(site())["cluster"]["running"] is None
     assert "there already" not in as_text(plan(site()))
 
@@ -98,23 +98,23 @@ def test_addresses_of_pods_and_services(settings, changes, said):
 
 
 def test_another_release():
-    reported = errors(plan(finished(), kubernetes_version="1.35.5"))
+    reported = errors(plan(finished(), kubernetes_version="1.36.5"))
     assert set(reported) == {"cluster-version"}
     finding = reported["cluster-version"]
     assert finding["hosts"] == ["cp1"]
-    assert finding["seen"] == "fabric_kubernetes_version is 1.35.5; the API server of cp1 runs 1.35.4"
-    assert finding["next"] == "Run ipu.fabric.upgrade, or set fabric_kubernetes_version to 1.35.4."
+    assert finding["seen"] == "fabric_kubernetes_version is 1.36.5; the API server of cp1 runs 1.36.3"
+    assert finding["next"] == "Run ipu.fabric.upgrade, or set fabric_kubernetes_version to 1.36.3."
     older = errors(plan(finished(), kubernetes_version="1.35.3"))["cluster-version"]
-    assert older["next"].startswith("Set fabric_kubernetes_version to 1.35.4. No role goes back")
+    assert older["next"].startswith("Set fabric_kubernetes_version to 1.36.3. No role goes back")
     # Its own plan compares versions.
-    assert errors(plan(finished(), kubernetes_version="1.35.5", upgrade=True)) == {}
+    assert errors(plan(finished(), kubernetes_version="1.36.5", upgrade=True)) == {}
 
 
 def test_nodes_of_another_release():
     hosts = finished()
     change(("host", "kubelet", "version"), "v1.35.3")(hosts, ["w2"])
     finding = errors(plan(hosts))["node-version"]
-    assert (finding["hosts"], finding["seen"]) == (["w2"], "kubelet 1.35.3; the cluster runs 1.35.4")
+    assert (finding["hosts"], finding["seen"]) == (["w2"], "kubelet 1.35.3; the cluster runs 1.36.3")
     assert "node-version" not in errors(plan(hosts, allow=["node-version"]))
     # A package of another release on a host that is no node yet is replaced.
     hosts["w2"]["host"]["kubelet"].update(server="", cluster="")

@@ -50,7 +50,7 @@ def findings(sources, *checks, **settings):
         ({"apt": {"kubernetes": {**KEY, "key_url": "https://mirror.site/key"}}}, [("warning", "unpinned-source")]),
         ({"charts": CHARTS}, [("error", "http-source")]),  # of the network operator; the other is known
         ({"charts": {"network_operator": "oci://mirror.site/charts"}}, [("warning", "unpinned-source")]),
-        ({"charts": CHARTS, "chart_sha256": {"network-operator-26.4.1": DIGEST}}, []),
+        ({"charts": CHARTS, "chart_sha256": {"network-operator-26.7.1": DIGEST}}, []),
         ({"charts": CHARTS, "chart_sha256": {"network-operator-26.1.2": DIGEST}}, [("error", "http-source")]),
         ({"helm": {"url": "http://mirror.site/helm-v3.22.0-linux-amd64.tar.gz"}}, []),
         (
@@ -83,8 +83,8 @@ def test_a_site_may_accept_them():
 def test_a_finding_names_source_and_variable_but_no_password():
     plan = planned({"charts": {"network_operator": "http://me:word@mirror.site/charts"}})
     http = next(each for each in plan["findings"] if each["check"] == "http-source")
-    assert "chart network-operator 26.4.1 from http://mirror.site/charts" in http["seen"]
-    assert "fabric_mirror.chart_sha256['network-operator-26.4.1']" in http["next"]
+    assert "chart network-operator 26.7.1 from http://mirror.site/charts" in http["seen"]
+    assert "fabric_mirror.chart_sha256['network-operator-26.7.1']" in http["next"]
     assert "word@" not in str(plan)
 
 
@@ -93,7 +93,7 @@ def test_the_plan_says_what_it_downloads():
     assert {each["name"]: each["sha256"] for each in plan["sources"]} == {
         "manifest operator-crds.yaml of Calico 3.32.1": DIGESTS["calico-3.32.1/operator-crds.yaml"],
         "manifest tigera-operator.yaml of Calico 3.32.1": DIGESTS["calico-3.32.1/tigera-operator.yaml"],
-        "chart network-operator 26.4.1": "",
+        "chart network-operator 26.7.1": "",
         "chart ipu-operator 1.2.0": DIGESTS["ipu-operator-1.2.0"],
         "Helm": DIGESTS["helm-v3.22.0-linux-arm64.tar.gz"],
     }
@@ -133,12 +133,12 @@ def test_a_digest_that_pins_nothing(image, digest, seen):
 
 
 def test_pinned_images_of_the_network_operator():
-    multus = "nvcr.io/nvidia/mellanox/multus-cni:network-operator-v26.4.1"
+    multus = "nvcr.io/nvidia/mellanox/multus-cni:network-operator-v26.7.1"
     plan = planned({}, image_digests={multus: DIGEST.upper()})
     assert plan["image_digests"] == {multus: f"sha256:{DIGEST}"}
     versions = {name: image["version"] for name, image in plan["releases"]["components"].items()}
-    assert versions["multus"] == f"network-operator-v26.4.1@sha256:{DIGEST}"
-    assert versions["cniPlugins"] == "network-operator-v26.4.1"
+    assert versions["multus"] == f"network-operator-v26.7.1@sha256:{DIGEST}"
+    assert versions["cniPlugins"] == "network-operator-v26.7.1"
 
 
 def test_calico_is_pinned_as_a_whole():

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import datetime
+import re
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as tables
+from ansible_collections.ipu.fabric.plugins.module_utils._network import support
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, TODAY, plan, site
+
+SCHEMAS = ROOT.parent / "shared/schemas"
+
+
+def states(today=TODAY, **settings):
+    return {each["component"]: each["state"] for each in plan(site(), today=today, **settings)["support"]}
+
+
+@pytest.mark.parametrize(
+    ("version", "today", "state"),
+    [
+        ("1.34.4", "2026-10-27", "supported"),
+        ("1.34.4", "2026-10-28", "ended"),
+        ("1.36.4", "2027-06-28", "supported"),
+        ("1.36.4", "2027-06-29", "ended"),
+    ],
+)
+def test_kubernetes_ends_on_a_day(version, today, state):
+    assert states(today, kubernetes_version=version)["Kubernetes"] == state
+
+
+@pytest.mark.parametrize(
+    ("settings", "component", "state"),
+    [
+        ({"network_operator_version": "26.7.1"}, "network operator", "supported"),
+        ({"network_operator_version": "26.4.2"}, "network operator", "deprecated"),
+        ({"network_operator_version": "26.1.2"}, "network operator", "ended"),
+        ({"gpu": True, "gpu_operator_version": "26.3.3"}, "GPU operator", "deprecated"),
+        ({"gpu": True, "gpu_operator_version": "25.10.1"}, "GPU operator", "ended"),
+        ({"calico_version": "3.31.7"}, "Calico", "supported"),
+        ({"cni": "flannel"}, "flannel", "unknown"),
+        ({"stack": "spiderpool"}, "Spiderpool", "unknown"),
+    ],
+)
+def test_makers_speak_of_lines(settings, component, state):
+    assert states(**settings)[component] == state
+
+
+def test_a_release_that_has_ended_is_a_warning():
+    planned = plan(site(), network_operator_version="26.1.2")
+    [finding] = [each for each in planned["findings"] if each["check"] == "release-ended"]
+    assert "26.7 is supported, 26.4 is deprecated, older ones have ended" in finding["seen"]
+    assert finding["next"] == "Set fabric_network_operator_version to a release of 26.7 when you can upgrade."
+
+
+def test_what_is_not_installed_is_not_named():
+    assert "Spiderpool" not in states()
+    assert "GPU operator" not in states()
+
+
+def test_one_line_for_a_person():
+    said = support.describe_support(plan(site())["support"])
+    assert said == (
+        "Kubernetes until 2027-06-28, Calico supported, network operator supported, not said for IPU operator"
+    )
+
+
+def test_the_defaults_are_supported():
+    """When this fails, a newer release is due: see CONTRIBUTING.md, A release."""
+    findings = Findings([])
+    defaults = (ROOT / "roles/fabric/defaults/main.yml").read_text()
+    given = dict(re.findall(r"^fabric_((?:\w+_)version): (\S+)$", defaults, re.MULTILINE))
+    assert given
+    planned = plan(site(), **{name: value for name, value in given.items() if name in SETTINGS})
+    support.check_support(planned["support"], findings)
+    assert findings.as_list() == []
+
+
+def test_every_kubernetes_that_can_be_installed_has_its_end():
+    (major, first), (_major, last) = tables.KUBERNETES
+    assert sorted(support.KUBERNETES_ENDS) == [(major, minor) for minor in range(first, last + 1)]
+    assert all(datetime.date.fromisoformat(end) for end in support.KUBERNETES_ENDS.values())
+
+
+def newest(directory):
+    releases = (tables.parse(path.name) for path in (SCHEMAS / directory).iterdir())
+    return max(release for release in releases if release)
+
+
+@pytest.mark.skipif(not SCHEMAS.is_dir(), reason="no ../shared/schemas")
+@pytest.mark.parametrize(
+    ("directory", "known"),
+    [
+        ("network-operator", [operator.newest for operator in tables.NETWORK_OPERATORS.values()]),
+        ("ipu-operator", tables.IPU_OPERATORS),
+        ("spiderpool", tables.SPIDERPOOLS),
+        ("whereabouts", [tables.WHEREABOUTS]),
+    ],
+)
+def test_no_table_is_older_than_the_schemas(directory, known):
+    assert max(tables.parse(release) for release in known) >= newest(directory)
