@@ -38,6 +38,8 @@ REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
 PATIENCE = 60
+# A server that starts has not read its roles yet: it misses one that every cluster has.
+WITHOUT_ROLES = '"system:basic-user" not found'
 RENEW = "If certificates of the cluster have expired, run the playbook ipu.fabric.renew_certificates."
 BUSY = (429, 502, 503, 504)
 # What a webhook says, or a Service behind the API server that has no pod: the server itself works. An eviction that a
@@ -202,7 +204,9 @@ def is_transient(error: t.Any) -> bool:
     if any(words in message for words in FINAL):
         return False
     # 500 is also how the server calls a field that a custom resource does not have.
-    return error.status in BUSY or (error.status == 500 and "etcdserver" in message)
+    if error.status == 500:
+        return "etcdserver" in message
+    return error.status in BUSY or (error.status == 403 and WITHOUT_ROLES in message)
 
 
 def is_starting(error: t.Any) -> bool:

@@ -53,6 +53,8 @@ def test_comparable_leaves_out_what_the_server_adds():
         (refused(503), True),
         (refused(429), True),
         (refused(500, "etcdserver: request timed out"), True),
+        (refused(403, 'RBAC: [clusterrole.rbac.authorization.k8s.io "system:basic-user" not found]'), True),
+        (refused(403, 'User "team" cannot list resource "nodes"'), False),
         (refused(500, "failed to create typed patch object"), False),
         (refused(503, "failed calling webhook"), False),
         (refused(503, 'no endpoints available for service "http:proxy:80"'), False),
