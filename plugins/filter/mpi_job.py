@@ -38,7 +38,8 @@ options:
       - With C(show_environment) each rank prints its variables of NCCL, UCX, Horovod and IPUs. With C(count) it
         prints by how much counters of devices and interfaces grew; the filter
         P(ipu.fabric.transport_comparison#filter) reads that.
-      - C(workers) (V(2)), C(slots_per_worker) (V(1)) and C(mpirun_options), a list, say how it is started.
+      - C(workers) (V(2)), C(slots_per_worker) (V(1)) and C(mpirun_options), a list, say how it is started. With
+        C(one_per_node) no two workers run on one node.
       - C(clean_pod_policy) (V(Running)), C(ttl), C(deadline) (both seconds), C(backoff_limit) (V(0)) and C(suspend) are
         its run policy.
       - C(namespace), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),

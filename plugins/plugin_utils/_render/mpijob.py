@@ -48,6 +48,7 @@ class MpiJob(Workload, total=False):
     interfaces: t.Sequence[str]  # of the rails; empty: those of the networks
     show_environment: bool  # each rank prints what it was given
     count: bool  # each rank prints by how much counters grew
+    one_per_node: bool  # no two workers on one node
     workers: int  # pods
     slots_per_worker: int  # ranks
     mpirun_options: t.Sequence[str]
@@ -135,6 +136,13 @@ def mpirun(settings: MpiJob, ranks: int) -> t.List[str]:
     return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *how, *names, *own, *command]
 
 
+def apart(name: str) -> Object:
+    """The affinity of workers that share no node with another one of their job, by the labels of the operator."""
+    labels = {"training.kubeflow.org/job-name": name, "training.kubeflow.org/job-role": "worker"}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 def replica(count: int, template: Object) -> Object:
     """The operator sets the restart policy of the pods from here."""
     return {"replicas": count, "restartPolicy": "Never", "template": template}
@@ -200,6 +208,9 @@ def mpi_job(settings: MpiJob) -> Object:
     launcher["command"] = mpirun(settings, workers * slots)
     launcher["resources"] = settings.get("launcher_resources") or {}
     launcher["env"] = {**OPEN_MPI_5, **(settings.get("env") or {})}
+    workers_template = pod_template(worker, {}, "worker", "")
+    if settings.get("one_per_node"):
+        workers_template["spec"]["affinity"] = apart(name)
     run_policy: Object = {"cleanPodPolicy": policy, "backoffLimit": settings.get("backoff_limit", 0)}
     run_policy["suspend"] = bool(settings.get("suspend"))
     optional = {"ttlSecondsAfterFinished": settings.get("ttl"), "activeDeadlineSeconds": settings.get("deadline")}
@@ -216,7 +227,7 @@ def mpi_job(settings: MpiJob) -> Object:
             "runPolicy": run_policy,
             "mpiReplicaSpecs": {
                 "Launcher": replica(1, pod_template(launcher, {}, "launcher", "")),
-                "Worker": replica(workers, pod_template(worker, {}, "worker", "")),
+                "Worker": replica(workers, workers_template),
             },
         },
     }

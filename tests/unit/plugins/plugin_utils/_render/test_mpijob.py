@@ -248,6 +248,15 @@ def test_privileged_workers_have_the_device_files_of_the_node():
     }
 
 
+def test_workers_on_nodes_of_their_own():
+    launcher, worker = pods(one_per_node=True)
+    (term,) = worker["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    labels = term["labelSelector"]["matchLabels"]
+    assert labels == {"training.kubeflow.org/job-name": "allreduce", "training.kubeflow.org/job-role": "worker"}
+    assert "affinity" not in launcher
+    assert "affinity" not in pods()[1]
+
+
 def test_a_privileged_job_on_a_network_uses_the_pods_gids():
     command = start(privileged=True)
     assert command[command.index("rank") + 1] == "pod"
