@@ -14,19 +14,35 @@ name: mpi_job
 short_description: An MPIJob on a fabric network, over RoCE or TCP
 version_added: 0.1.0
 description:
-  - Returns an MPIJob of C(kubeflow.org/v2beta1) for Open MPI with UCX. With C(transport) V(roce) each rank finds device
-    and GID index by the address that its pod has on the network. With V(tcp) the same program runs on the same network.
+  - Returns an MPIJob of C(kubeflow.org/v2beta1) for Open MPI. The same program runs with C(transport) V(roce) and
+    V(tcp) on the same networks; only variables differ.
   - Open MPI 4.1 and 5 both work, and find the workers.
-  - Only the first fabric network of a pod, C(net1), is used, with IPv4 addresses.
+  - Each rank gets C(NCCL_SOCKET_IFNAME), C(NCCL_IB_DISABLE), C(UCX_TLS) and C(HOROVOD_MPI_THREADS_DISABLE). With
+    V(roce) it also looks for the RoCE v2 GIDs of its pod's own IPv4 addresses, and gets C(NCCL_IB_HCA) and
+    C(UCX_NET_DEVICES) with the ports of all rails, C(NCCL_IB_GID_INDEX) and C(UCX_IB_GID_INDEX). Variables that the
+    job or the image sets stay.
+  - NCCL and UCX take one GID index for all rails. Where a pod has different ones, they are left to choose by
+    themselves, with C(NCCL_IB_ADDR_FAMILY) and C(NCCL_IB_ROCE_VERSION_NUM) (NCCL 2.21 or later, in containers 2.26),
+    if what they choose is the pod's own on each rail. Else the rank ends with a message, and the job fails.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
     description:
       - The job. C(name), C(image), C(transport) (V(roce) or V(tcp)) and C(command), the program as a list, are needed.
-      - C(workers) (V(2)), C(slots_per_worker) (V(1)) and C(mpirun_options), a list, say how it is started.
+      - C(network) and C(rdma_resource) name the rails, with commas between. The interfaces are those that multus
+        makes of them; C(interfaces), a list, names others, or only some of them.
+      - C(pml) is how MPI itself sends, V(ucx) (default), or V(ob1) for TCP on the same interfaces while NCCL uses RoCE.
+      - C(privileged) makes the workers of V(roce) privileged, with the node's C(/dev/infiniband), for NICs without a
+        device plugin such as VMware's PVRDMA. Without C(network) they use the node's GIDs; C(interfaces) then names
+        the node's.
+      - With C(show_environment) each rank prints its variables of NCCL, UCX, Horovod and IPUs. With C(count) it
+        prints by how much counters of devices and interfaces grew; the filter
+        P(ipu.fabric.transport_comparison#filter) reads that.
+      - C(workers) (V(2)), C(slots_per_worker) (V(1)) and C(mpirun_options), a list, say how it is started. With
+        C(one_per_node) no two workers run on one node.
       - C(clean_pod_policy) (V(Running)), C(ttl), C(deadline) (both seconds), C(backoff_limit) (V(0)) and C(suspend) are
         its run policy.
-      - C(namespace), C(network), C(rdma_resource), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),
+      - C(namespace), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),
         C(resources), C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in the filter
         P(ipu.fabric.native_workload#filter). The variables reach the ranks too.
       - C(launcher_resources) are the launcher's requests and limits.
@@ -36,6 +52,23 @@ options:
 """
 
 EXAMPLES = r"""
+- name: Train with Horovod on two rails, NCCL over RoCE and MPI's own messages over TCP
+  ipu.fabric.kube_apply:
+    kubeconfig: artifacts/admin.conf
+    objects: ["{{ job | ipu.fabric.mpi_job }}"]
+  vars:
+    job:
+      name: resnet
+      image: registry.site/tensorflow-benchmarks:1
+      command: [python3, scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py, --variable_update=horovod]
+      transport: roce
+      pml: ob1
+      network: rail-a,rail-b
+      rdma_resource: rdma/rail_a,rdma/rail_b
+      resources: {limits: {nvidia.com/gpu: 1}}
+      env: {NCCL_DEBUG: INFO}
+      show_environment: true
+
 - name: Run the same program over RoCE and over TCP
   ipu.fabric.kube_apply:
     kubeconfig: artifacts/admin.conf

@@ -48,8 +48,10 @@ def mpi(run: Modules, schemas: t.Any) -> None:
 @pytest.mark.parametrize("user", [0, 1000])
 @pytest.mark.parametrize("transport", ["roce", "tcp"])
 def test_mpi_job(run: Modules, transport: str, user: int) -> None:
+    rails = {"network": "rail-a,rail-b", "rdma_resource": "rdma/a,rdma/b", "pml": "ob1", "one_per_node": True}
+    devices = {"privileged": True, "network": "", "rdma_resource": "", "interfaces": ["ens224"]}
     more = {"workers": 4, "slots_per_worker": 2, "ttl": 60, "clean_pod_policy": "All", "suspend": True}
-    for settings in ({}, more):
+    for settings in ({}, rails, devices, more):
         job = mpi_job({**EVERYTHING, **settings, "name": f"job-{transport}", "transport": transport, "user": user})
         assert run("kube_apply", objects=[job])["changed"]
         assert not run("kube_apply", objects=[job])["changed"]

@@ -1,10 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MPIJobs over a fabric network: the same program over RoCE or over TCP. Pure."""
+"""MPIJobs over fabric networks: the same program over RoCE or over TCP. Pure."""
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -22,8 +23,10 @@ API = "kubeflow.org/v2beta1"
 LONGEST_NAME = 50
 # Where the images of the MPI operator have the settings of an sshd that needs no root.
 USER_SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
-INTERFACE = "net1"
 POLICIES = ("Running", "All", "None")
+# Where multus puts the networks of a pod, in the order of the annotation, if that says nothing else.
+INTERFACE = "net{}"
+POD_NETWORK = "eth0"
 # The operator sets these for Open MPI 4 only. Version 5 would start all ranks in the launcher, and succeed.
 OPEN_MPI_5 = {
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
@@ -31,14 +34,21 @@ OPEN_MPI_5 = {
 }
 # By default Open MPI uses UCX for InfiniBand's transports only: with TCP every rank would end at its start.
 UCX = {"pml": "ucx", "osc": "ucx", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
+# MPI's own messages over TCP, whatever NCCL uses. openib is what Open MPI 4 may still have, and 5 has not.
+OB1 = {"pml": "ob1", "osc": "^ucx", "btl": "^openib"}
 
-ROCE_SCRIPT = read_script("roce_rank.sh")
+RANK_SCRIPT = read_script("rank_env.sh")
 
 
 class MpiJob(Workload, total=False):
     """Settings of an MPIJob: those of its pods, and how it is started. transport and command are needed."""
 
     transport: str  # roce or tcp
+    pml: str  # ucx or ob1: how MPI itself sends
+    interfaces: t.Sequence[str]  # of the rails; empty: those of the networks
+    show_environment: bool  # each rank prints what it was given
+    count: bool  # each rank prints by how much counters grew
+    one_per_node: bool  # no two workers on one node
     workers: int  # pods
     slots_per_worker: int  # ranks
     mpirun_options: t.Sequence[str]
@@ -48,21 +58,89 @@ class MpiJob(Workload, total=False):
     suspend: bool
 
 
-def rank_command(transport: str, command: t.Sequence[str]) -> t.List[str]:
-    """What mpirun starts: the program, with the transport and the device that UCX uses."""
-    if transport == "roce":
-        return ["sh", "-c", ROCE_SCRIPT, "rank", *command]
-    return ["env", "UCX_TLS=tcp,sm,self", f"UCX_NET_DEVICES={INTERFACE}", *command]
+class Rails(t.NamedTuple):
+    """Interfaces that carry the data, and those for sockets beside it."""
+
+    rdma: t.Sequence[str]
+    sockets: t.Sequence[str]
+    whose: str  # interfaces: the pod's, or the node's
+
+
+def network_interfaces(network: str) -> t.List[str]:
+    """The interfaces of a pod on the networks of an annotation, `a, jobs/b@rail2` or a JSON list."""
+    if network.lstrip().startswith("["):
+        try:
+            named = [str(each.get("interface") or "") for each in json.loads(network)]
+        except (ValueError, AttributeError) as error:
+            step = "Give names with commas between, or a JSON list of objects."
+            raise FabricError("Networks are read as multus reads them.", "network", network, step) from error
+    else:
+        named = [part.strip().partition("@")[2] for part in network.split(",") if part.strip()]
+    return [name or INTERFACE.format(at) for at, name in enumerate(named, 1)]
+
+
+def rails_of(settings: MpiJob) -> Rails:
+    """A privileged pod needs no network: it has the node's devices, with the node's addresses."""
+    given = list(settings.get("interfaces") or [])
+    network = settings.get("network") or ""
+    if settings.get("privileged") and not network:
+        if not given and settings["transport"] == "roce":
+            step = "Set interfaces to those of the nodes that have RDMA, or network."
+            raise FabricError("A privileged job uses a network or the nodes' own NICs.", "interfaces", "nothing", step)
+        return Rails(given, [POD_NETWORK], "node")
+    interfaces = given or network_interfaces(network) or [INTERFACE.format(1)]
+    return Rails(interfaces, interfaces, "pod")
+
+
+def transport_environment(transport: str, rails: Rails) -> t.Dict[str, str]:
+    """Variables that are the same in each rank. What differs, the script in the pod adds."""
+    roce = transport == "roce"
+    values = {
+        "NCCL_IB_DISABLE": "0" if roce else "1",
+        "NCCL_SOCKET_IFNAME": f"={','.join(rails.sockets)}",  # this name, not all that begin with it
+        "HOROVOD_MPI_THREADS_DISABLE": "1" if roce else "0",
+        "UCX_TLS": "rc,sm,self" if roce else "tcp,sm,self",
+    }
+    if not roce:
+        values["UCX_NET_DEVICES"] = ",".join(rails.sockets)
+    elif len(rails.rdma) > 1:
+        # Rails are separate subnets, and UCX would by itself connect any device with any.
+        values.update(UCX_IB_ROCE_LOCAL_SUBNET="y", UCX_MAX_RNDV_RAILS=str(len(rails.rdma)))
+    return values
+
+
+def rank_command(settings: MpiJob, rails: Rails) -> t.List[str]:
+    """What mpirun starts: the program, with the transport and the devices that it uses."""
+    whose = rails.whose if settings["transport"] == "roce" else "none"
+    flags = [name for name, key in (("show", "show_environment"), ("count", "count")) if settings.get(key)]
+    words = [whose, ",".join(rails.rdma), f",{','.join(flags)},"]
+    values = [f"{name}={value}" for name, value in transport_environment(settings["transport"], rails).items()]
+    return ["sh", "-c", RANK_SCRIPT, "rank", *words, *values, "--", *settings["command"]]
+
+
+def mca(settings: MpiJob, rails: Rails) -> t.Dict[str, str]:
+    """How MPI itself sends."""
+    if settings.get("pml", "ucx") == "ucx":
+        return UCX
+    return {**OB1, "btl_tcp_if_include": ",".join(rails.sockets)}
 
 
 def mpirun(settings: MpiJob, ranks: int) -> t.List[str]:
+    rails = rails_of(settings)
     root = [] if settings.get("user") else ["--allow-run-as-root"]
     # A rank is started by sshd, which passes on nothing of its container's environment.
     names = [word for variable in environment(settings) for word in ("-x", variable["name"])]
-    ucx = [word for option, value in UCX.items() for word in ("--mca", option, value)]
+    how = [word for option, value in mca(settings, rails).items() for word in ("--mca", option, value)]
     own = [str(option) for option in settings.get("mpirun_options") or []]
-    command = rank_command(settings["transport"], settings["command"])
-    return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *ucx, *names, *own, *command]
+    command = rank_command(settings, rails)
+    return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *how, *names, *own, *command]
+
+
+def apart(name: str) -> Object:
+    """The affinity of workers that share no node with another one of their job, by the labels of the operator."""
+    labels = {"training.kubeflow.org/job-name": name, "training.kubeflow.org/job-role": "worker"}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def replica(count: int, template: Object) -> Object:
@@ -70,34 +148,69 @@ def replica(count: int, template: Object) -> Object:
     return {"replicas": count, "restartPolicy": "Never", "template": template}
 
 
-def mpi_job(settings: MpiJob) -> Object:
-    """An MPIJob."""
-    name = checked_name(settings["name"], LONGEST_NAME)
-    where, transport, policy = f"MPIJob {name}", settings["transport"], settings.get("clean_pod_policy", "Running")
-    if transport not in ("roce", "tcp"):
-        step = "Use roce, or tcp to compare with."
-        raise FabricError("An MPIJob has a transport.", f"{where}, transport", str(transport), step)
+class _Choice(t.NamedTuple):
+    """A setting that takes one of some words."""
+
+    key: str
+    default: str
+    allowed: t.Sequence[str]
+    what: str
+    step: str
+
+
+CHOICES = (
+    _Choice("transport", "", ("roce", "tcp"), "An MPIJob has a transport.", "Use roce, or tcp to compare with."),
+    _Choice(
+        "pml",
+        "ucx",
+        ("ucx", "ob1"),
+        "MPI has a way to send its own messages.",
+        "Use ucx, or ob1 to send them over TCP.",
+    ),
     # The definition allows any text here, and the operator then deletes nothing.
-    if policy not in POLICIES:
-        step = f"Use one of {', '.join(POLICIES)}."
-        raise FabricError("An MPIJob has a policy for its pods.", f"{where}, clean_pod_policy", str(policy), step)
+    _Choice(
+        "clean_pod_policy",
+        "Running",
+        POLICIES,
+        "An MPIJob has a policy for its pods.",
+        f"Use one of {', '.join(POLICIES)}.",
+    ),
+)
+
+
+def check(settings: MpiJob, where: str) -> None:
+    """Find what the definition of MPIJobs would take and no job could use."""
+    for choice in CHOICES:
+        given = settings.get(choice.key, choice.default)
+        if given not in choice.allowed:
+            raise FabricError(choice.what, f"{where}, {choice.key}", str(given), choice.step)
     if not settings.get("command"):
         step = "Give the program as a list."
         raise FabricError("An MPIJob runs a program.", f"{where}, command", "nothing", step)
+
+
+def mpi_job(settings: MpiJob) -> Object:
+    """An MPIJob."""
+    name = checked_name(settings["name"], LONGEST_NAME)
+    check(settings, f"MPIJob {name}")
+    policy, roce = settings.get("clean_pod_policy", "Running"), settings["transport"] == "roce"
     workers, slots = settings.get("workers", 2), settings.get("slots_per_worker", 1)
-    roce = transport == "roce"
     # TCP needs no RDMA device, so it also runs on nodes without one.
     worker: MpiJob = {**settings, "command": [], "args": []}
     worker["rdma_resource"] = settings.get("rdma_resource", "") if roce else ""
     worker["check_memlock"] = roce and settings.get("check_memlock", True)
+    worker["privileged"] = roce and settings.get("privileged", False)
     if settings.get("user"):
         # The file of that sshd has this capability: without it in the bounding set the program can't even start.
         worker["command"], worker["capabilities"] = USER_SSHD, ["NET_BIND_SERVICE"]
     # The launcher is on the network too: mpirun's own connections may then take any interface.
-    launcher: MpiJob = {**worker, "rdma_resource": "", "check_memlock": False}
+    launcher: MpiJob = {**worker, "rdma_resource": "", "check_memlock": False, "privileged": False}
     launcher["command"] = mpirun(settings, workers * slots)
     launcher["resources"] = settings.get("launcher_resources") or {}
     launcher["env"] = {**OPEN_MPI_5, **(settings.get("env") or {})}
+    workers_template = pod_template(worker, {}, "worker", "")
+    if settings.get("one_per_node"):
+        workers_template["spec"]["affinity"] = apart(name)
     run_policy: Object = {"cleanPodPolicy": policy, "backoffLimit": settings.get("backoff_limit", 0)}
     run_policy["suspend"] = bool(settings.get("suspend"))
     optional = {"ttlSecondsAfterFinished": settings.get("ttl"), "activeDeadlineSeconds": settings.get("deadline")}
@@ -114,7 +227,7 @@ def mpi_job(settings: MpiJob) -> Object:
             "runPolicy": run_policy,
             "mpiReplicaSpecs": {
                 "Launcher": replica(1, pod_template(launcher, {}, "launcher", "")),
-                "Worker": replica(workers, pod_template(worker, {}, "worker", "")),
+                "Worker": replica(workers, workers_template),
             },
         },
     }

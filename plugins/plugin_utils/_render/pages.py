@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import typing as t
-from pathlib import Path
 
-import jinja2
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
@@ -23,23 +21,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import shown_counts, summary
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices, worst
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, subject
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import render
 
-TEMPLATES = Path(__file__).parent / "templates"
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
 LISTED = 50  # pairs that stand for a matrix that is too wide
 AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma") else area.capitalize() for area in AREAS}
-
-
-def render(template: str, **values: object) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(template).render(values)
 
 
 def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:

@@ -18,6 +18,7 @@ NAME_LABEL = "app.kubernetes.io/name"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 # The name becomes a label's value, and so may not be longer.
 LONGEST_NAME = 63
+DEVICES = "/dev/infiniband"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
@@ -69,11 +70,12 @@ class Workload(t.TypedDict, total=False):
     pull_secrets: t.Sequence[str]
     port: int
     network: str  # as in the annotation for multus
-    rdma_resource: str  # rdma/NAME
+    rdma_resource: str  # rdma/NAME; several with commas between, one for each rail
     vipu: Vipu
     user: int
     group: int
     capabilities: t.Sequence[str]  # beside IPC_LOCK
+    privileged: bool  # with the device files of the node, where no device plugin gives them
     check_memlock: bool
     node_selector: t.Mapping[str, str]
     tolerations: t.Sequence[Object]
@@ -134,6 +136,10 @@ def volumes(settings: Workload) -> t.Tuple[t.List[Object], t.List[Object]]:
         {"name": v["name"], "mountPath": v["path"], **({"readOnly": True} if v.get("read_only") else {})}
         for v in settings.get("volumes") or []
     ]
+    if settings.get("privileged"):
+        # Else the kubelet would make an empty directory on a node without RDMA.
+        sources.append({"name": "infiniband", "hostPath": {"path": DEVICES, "type": "Directory"}})
+        mounts.append({"name": "infiniband", "mountPath": DEVICES})
     if settings.get("shm"):
         sources.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings["shm"]}})
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
@@ -141,22 +147,26 @@ def volumes(settings: Workload) -> t.Tuple[t.List[Object], t.List[Object]]:
 
 
 def security(settings: Workload) -> Object:
-    """The container's security context: only what RDMA needs, as root and as a normal user."""
+    """The container's security context: only what RDMA needs, as root and as a normal user, unless it is privileged."""
     user, group = settings.get("user") or 0, settings.get("group")
     added = (["IPC_LOCK"] if settings.get("rdma_resource") else []) + list(settings.get("capabilities") or [])
-    context: Object = {"runAsUser": user, "allowPrivilegeEscalation": False}
+    rights: Object = {"privileged": True} if settings.get("privileged") else {"allowPrivilegeEscalation": False}
+    context: Object = {"runAsUser": user, **rights}
     if user:
         context.update(runAsGroup=group or user, runAsNonRoot=True)
     elif group:
         context["runAsGroup"] = group
+    if settings.get("privileged"):  # it has all capabilities
+        return context
     capabilities = {**({"drop": ["ALL"]} if user else {}), **({"add": added} if added else {})}
     return {**context, **({"capabilities": capabilities} if capabilities else {})}
 
 
 def resources(settings: Workload) -> Object:
-    """Requests and limits, with one RDMA device in both."""
+    """Requests and limits, with one RDMA device of each resource in both."""
     given = settings.get("resources") or {}
-    device = {settings["rdma_resource"]: "1"} if settings.get("rdma_resource") else {}
+    names = (name.strip() for name in (settings.get("rdma_resource") or "").split(","))
+    device = {name: "1" for name in names if name}
     both = {part: {**(given.get(part) or {}), **device} for part in ("requests", "limits")}
     return {
         part: {name: as_text(amount) for name, amount in amounts.items()} for part, amounts in both.items() if amounts

@@ -174,6 +174,19 @@ def test_the_mirror_has_the_images_of_verify_and_of_the_examples() -> None:
             assert image in built
 
 
+def test_the_image_of_the_comparison_is_what_the_testbed_runs() -> None:
+    text = (ROOT / "docs/images/mpi-bench.Containerfile").read_text()
+    suite, packages = trees.containerfile(text)
+    assert suite == trees.SUITE
+    assert {*trees.MPI.split(), "iproute2"} == set(packages)
+    for name in ("etc/ssh/ssh_config", "etc/ssh/sshd_config", "home/mpiuser/.sshd_config"):
+        lines = " ".join(f"'{line}'" for line in trees.MPI_FILES[name].splitlines())
+        assert re.search(rf"printf '%s\\n' {re.escape(lines)}\s+(?:\\\n\s+)?>/{re.escape(name)}", text)
+    tag = re.search(r"--tag (\S+)", text)
+    assert tag
+    assert tag[1] in (ROOT / "docs/examples/mpi-compare.yml").read_text()
+
+
 def test_versions_are_those_of_the_roles() -> None:
     defaults = yaml.safe_load((ROOT / "roles/kubernetes/defaults/main.yml").read_text())
     assert defaults["kubernetes_version"] == programs.KUBERNETES

@@ -18,6 +18,7 @@ FILTERS = (
     "kubelet_config",
     "mpi_job",
     "native_workload",
+    "transport_comparison",
 )
 SCRIPT = """
 import importlib, sys
