@@ -47,6 +47,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "prerelease": "the release is generally available",
     "pvrdma": "hosts with PVRDMA have a network of their own",
     "python-version": "the host's Python runs the modules",
+    "rail-nics": "NICs of a rail are alike: model, firmware, port rate, PCIe slot",
     "rdma-modules": "modules that the RDMA device plugin needs are loaded",
     "rdma-resource": "an RDMA resource selects the NICs of its own networks, and serves all pods of a host",
     "release-table": "the exact release is in the table",

@@ -26,7 +26,12 @@ class PcieLink(t.TypedDict):
     gbps: float  # Gb/s that speed and width carry, encoding taken off
 
 
-class Link(t.TypedDict):
+class _LinkOptional(t.TypedDict, total=False):
+    model: str  # of the NIC: its board, such as MT_0000000359, else PCI vendor:device; empty: not known
+    firmware: str  # of the RDMA device; empty: none, or not known
+
+
+class Link(_LinkOptional):
     """A network device. The RDMA fields of a bond or VLAN are those of the best port below it. From rdma_info."""
 
     netdev: str
@@ -85,7 +90,12 @@ class BusyPort(t.TypedDict):
     process: str
 
 
-class _Clock(t.TypedDict):
+class _ClockOptional(t.TypedDict, total=False):
+    services: t.List[str]  # units that run and set the clock, such as chrony
+    servers: t.Dict[str, t.Optional[float]]  # NTP servers that were asked: seconds they are ahead; None: no answer
+
+
+class _Clock(_ClockOptional):
     synchronized: t.Optional[bool]  # None where nothing tells
     asked: float  # the controller's, when the host was asked
     read: float  # the host's, when it answered

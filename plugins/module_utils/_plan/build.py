@@ -49,6 +49,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     taken_addresses,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import plan_no_proxy
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.rail_nics import check_alike
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.resources import check_resources, plan_resources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import (
     adopt,
@@ -105,6 +106,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     for network in chosen:
         check_mtu(network, findings)
         check_pcie(network, findings)
+        check_alike(network, findings)
         check_pvrdma(network, findings)
         check_own_node(network, vipu_of, findings)
     chosen = name_masters(chosen, findings)
@@ -154,6 +156,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     for network in chosen:
         check_mtu(network, findings)
         check_pcie(network, findings)
+        check_alike(network, findings)
     return {"schema": SCHEMA, "hosts": _planned_hosts(hosts, chosen), "findings": findings.as_list()}
 
 
