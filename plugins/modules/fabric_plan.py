@@ -186,6 +186,17 @@ options:
     description: Whether fabric NICs must have RDMA.
     type: bool
     default: true
+  ntp:
+    description: NTP servers that the role P(ipu.fabric.chrony#role) gives to every host. Empty leaves clocks alone.
+    type: list
+    elements: str
+    default: []
+  host_sizes:
+    description:
+      - What hosts of a role need at least, instead of the figures of this collection. Less is an error.
+      - Roles are V(control_plane), V(worker), V(ipu) and V(gpu), each with any of V(cpus), V(memory_gb) and V(disk_gb).
+    type: dict
+    default: {}
   pods_per_node:
     description: Pods with a fabric address on each host, at most.
     type: int

@@ -92,7 +92,7 @@ class BusyPort(t.TypedDict):
 
 class _ClockOptional(t.TypedDict, total=False):
     services: t.List[str]  # units that run and set the clock, such as chrony
-    servers: t.Dict[str, t.Optional[float]]  # NTP servers that were asked: seconds they are ahead; None: no answer
+    servers: t.Dict[str, bool]  # whether each NTP server that was asked answers
 
 
 class _Clock(_ClockOptional):

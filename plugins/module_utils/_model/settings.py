@@ -56,6 +56,8 @@ class Settings:
     gpu_operator_version: str
     ipam: str
     require_rdma: bool
+    ntp: t.Sequence[object]  # servers, as fabric_ntp names them
+    host_sizes: t.Mapping[str, object]  # as fabric_host_sizes has them
     pods_per_node: int
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]

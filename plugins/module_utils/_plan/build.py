@@ -22,6 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
     check_certificates,
     describe_certificates,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
@@ -40,6 +41,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import
     kubeadm_needs,
     port_targets,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import read_sizes
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
@@ -95,7 +97,7 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     joined = running.facts["endpoint"] if running else ""
     hardening = plan_hardening(settings, hosts, kubernetes)
     check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings)
-    check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes), findings)
+    check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
     check_host_ports(hosts, findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
     vipu_of = controller_addresses(vipu)
@@ -150,7 +152,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     check_inventory(hosts, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
-    check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version), findings)
+    check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version, findings), findings)
     check_host_ports(hosts, findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
     for network in chosen:
@@ -187,8 +189,15 @@ def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
     )
 
 
-def _expected(settings: Settings, endpoint: str, kubernetes: str) -> Expected:
-    return Expected(parse(kubernetes)[:2], endpoint, settings.manage_kubernetes)
+def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Findings) -> Expected:
+    return Expected(
+        kubernetes=parse(kubernetes)[:2],
+        endpoint=endpoint,
+        managed=settings.manage_kubernetes,
+        sizes=read_sizes(settings.host_sizes, findings),
+        ipu=settings.ipu,
+        ntp=read_servers(settings.ntp, findings),
+    )
 
 
 def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str, PlannedHost]:
