@@ -96,7 +96,8 @@ def build_plan(settings: Settings, observations: Observations) -> Plan:
     check_running(settings, hosts, running, endpoint, findings)
     joined = running.facts["endpoint"] if running else ""
     hardening = plan_hardening(settings, hosts, kubernetes)
-    check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings)
+    bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}
+    check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
     check_host_ports(hosts, findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
