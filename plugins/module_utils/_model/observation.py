@@ -222,6 +222,21 @@ class _Protocols(t.TypedDict, total=False):
     ip: t.List[int]  # numbers of IP protocols, such as 112 for VRRP
 
 
+class OpenPorts(t.TypedDict):
+    """Ports that others need of a host: numbers by protocol."""
+
+    tcp: t.List[int]
+    udp: t.List[int]
+    ip: t.List[int]
+
+
+class PortNeeds(t.TypedDict):
+    """Who listens on which ports, and who connects to which of them, by inventory names."""
+
+    listen: t.Dict[str, OpenPorts]
+    ports: t.Dict[str, t.List[PortTarget]]
+
+
 class Listener(_Protocols):
     """A temporary listener of port_probe, and the free ports that it listens on."""
 
