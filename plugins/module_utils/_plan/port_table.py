@@ -44,7 +44,7 @@ class Use(t.NamedTuple):
     when: t.Callable[[Settings], bool]
 
 
-def _calico_network(settings: Settings) -> t.Mapping[str, t.Any]:
+def _calico_network(settings: Settings) -> t.Mapping[str, object]:
     installation = settings.pod_network.get("calico")
     network = installation.get("calicoNetwork") if isinstance(installation, dict) else None
     return network if isinstance(network, dict) else {}
@@ -68,7 +68,7 @@ def _is(settings: Settings, cni: str) -> bool:
     return settings.manage_kubernetes and settings.cni == cni
 
 
-def _flannel_backend(settings: Settings) -> t.Mapping[str, t.Any]:
+def _flannel_backend(settings: Settings) -> t.Mapping[str, object]:
     backend = settings.pod_network.get("flannel")
     return backend if isinstance(backend, dict) and backend else {"Type": "vxlan"}
 
