@@ -121,7 +121,7 @@ class ActionModule(ControllerAction):
         options.update(bundle=bundle, proxy=own)
         settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]), kubeconfig=kubeconfig)
         if scope == "ports":
-            return {"changed": False, "ports": build.build_port_targets(settings, observations)}
+            return {"changed": False, **build.build_port_needs(settings, observations)}
         if scope == "preflight":
             result = make_preflight(settings, observations)
         else:

@@ -56,6 +56,13 @@ options:
         description: Keep other runs of apt from changing it.
         type: bool
         default: true
+  replaces:
+    description:
+      - Packages that may be removed because they can't be there beside O(packages). No other is ever removed.
+      - M(ipu.fabric.host_reset) then leaves O(packages) on the host, which would lack what it had before.
+    type: list
+    elements: str
+    default: []
   lock_timeout:
     description: Seconds to wait for the locks of apt and dpkg.
     type: int
@@ -104,6 +111,7 @@ def main() -> None:
             "repositories": {"type": "dict", "default": {}},
             "only": {"type": "bool", "default": False},
             "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
+            "replaces": {"type": "list", "elements": "str", "default": []},
             "lock_timeout": {"type": "int", "default": 300},
             "timeout": {"type": "int", "default": 1800},
         },

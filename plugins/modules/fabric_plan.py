@@ -40,7 +40,7 @@ options:
     description:
       - V(plan) is the whole plan.
       - V(preflight) checks hosts and their NICs only, and writes no files.
-      - V(ports) only says which ports each host has to reach of the others.
+      - V(ports) only says which ports each host has to reach of the others, and which ones others need of it.
       - V(cluster) fails if O(cluster) is another one than that of O(hosts).
       - V(upgrade) says which nodes of O(cluster) an upgrade to O(kubernetes_version) takes, in which turns, and what
         forbids it.
@@ -107,6 +107,12 @@ options:
     description: The pod network, V(calico), V(flannel) or V(none).
     type: str
     default: calico
+  pod_network:
+    description:
+      - Settings of the pod network, as far as they decide which ports it needs. V(calico) are those of its
+        Installation, V(flannel) those of its backend.
+    type: dict
+    default: {}
   cni_bin_directory:
     description: Where containerd of every node looks for CNI plugins. Empty is what the nodes say.
     type: str
@@ -186,6 +192,17 @@ options:
     description: Whether fabric NICs must have RDMA.
     type: bool
     default: true
+  ntp:
+    description: NTP servers that the role P(ipu.fabric.chrony#role) gives to every host. Empty leaves clocks alone.
+    type: list
+    elements: str
+    default: []
+  host_sizes:
+    description:
+      - What hosts of a role need at least, instead of the figures of this collection. Less is an error.
+      - Roles are V(control_plane), V(worker), V(ipu) and V(gpu), each with any of V(cpus), V(memory_gb) and V(disk_gb).
+    type: dict
+    default: {}
   pods_per_node:
     description: Pods with a fabric address on each host, at most.
     type: int
@@ -317,6 +334,10 @@ plan:
         next:
           description: What to do now.
           type: str
+listen:
+  description: For each host the ports that others need of it, V(tcp), V(udp) and V(ip). Hosts without any are left out.
+  returned: with O(scope=ports)
+  type: dict
 ports:
   description: For each host its targets, as M(ipu.fabric.port_probe) takes them. Hosts without any are left out.
   returned: with O(scope=ports)

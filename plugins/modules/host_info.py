@@ -48,6 +48,12 @@ options:
       - That takes about four seconds where nobody has it.
     type: str
     default: ""
+  ntp:
+    description:
+      - Names or addresses of NTP servers that should answer. Each is asked for the time, for five seconds at most.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -128,6 +134,8 @@ host:
       description:
         - V(synchronized) is null where nothing shows it.
         - V(asked) is O(controller_time), V(read) the host's clock, both in seconds since 1970.
+        - V(services) are the services that run and set the clock, such as V(chrony), V(servers) whether each of O(ntp)
+          answers.
       type: dict
     dns:
       description: Whether each of O(names) resolves.
@@ -236,6 +244,7 @@ def main() -> None:
             "names": {"type": "list", "elements": "str", "default": []},
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
+            "ntp": {"type": "list", "elements": "str", "default": []},
         },
         lambda module: {"host": read_host(Questions(**module.params, run_from=program_folders(module)))},
     )

@@ -138,6 +138,14 @@ rdma:
               description: What speed and width carry in Gb/s, their encoding taken off.
               type: float
               sample: 252.1
+        model:
+          description: Board of the NIC, else vendor and device of its PCI function; empty where it is not known.
+          type: str
+          sample: MT_0000000359
+        firmware:
+          description: Release of the firmware of the RDMA device; empty where there is none.
+          type: str
+          sample: 20.35.1012
         mac:
           description: Hardware address.
           type: str

@@ -185,6 +185,11 @@ def new_packages(simulated: str) -> t.List[str]:
     return re.findall(r"^Inst (\S+) \(", simulated, re.MULTILINE)
 
 
+def would_remove(simulated: str) -> t.Set[str]:
+    """The packages that apt would remove."""
+    return set(re.findall(r"^Remv (\S+)", simulated, re.MULTILINE))
+
+
 def is_busy(message: str) -> bool:
     return (
         "Could not get lock" in message or "dpkg frontend lock" in message or "is another process using it" in message
@@ -260,29 +265,44 @@ class Apt:
             error = ["-o", "APT::Update::Error-Mode=any"]
             self.get("update", *only, *error, what="Could not read the package lists.")
 
-    def resolve(self, command: t.Sequence[str]) -> t.List[str]:
-        """The packages that a command would add."""
-        return new_packages(self.get(*command, "--simulate", what="Could not resolve the packages."))
+    def resolve(self, command: t.Sequence[str], replaces: t.Container[str]) -> t.Tuple[t.List[str], t.List[str]]:
+        """The packages that a command would add, and those that it would remove."""
+        simulated = self.get(*command, "--simulate", what="Could not resolve the packages.")
+        gone = sorted(would_remove(simulated))
+        strangers = [name for name in gone if name not in replaces]
+        if strangers:
+            raise FabricError(
+                "Packages of this host would be removed, so nothing was installed.",
+                " ".join([*APT, *command]),
+                f"apt would remove {', '.join(strangers)}",
+                "Remove them yourself if nothing needs them, then run again.",
+            )
+        return new_packages(simulated), gone
 
     def install(
-        self, wanted: t.Dict[str, str], repositories: t.Iterable[str], record: t.Callable[[t.List[str]], None]
+        self,
+        wanted: t.Dict[str, str],
+        repositories: t.Iterable[str],
+        record: t.Callable[[t.List[str], t.List[str]], None],
+        replaces: t.Collection[str] = (),
     ) -> None:
-        """Install packages. `record` is told beforehand which are new on this host."""
+        """Install packages. `record` is told beforehand which are new on this host, and which of `replaces` go."""
         self.update(self.only or repositories)
         with self.sources(self.only) as only:
             offered = self.run(["apt-cache", *only, "madison", *sorted(wanted)], "Could not list versions.")
             chosen = [f"{name}={version}" for name, version in choose(parse_madison(offered), wanted).items()]
             # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
-            options = ["--no-install-recommends", "--no-remove", "--allow-change-held-packages", *only]
+            keep = [] if replaces else ["--no-remove"]
+            options = ["--no-install-recommends", *keep, "--allow-change-held-packages", *only]
             command = ["install", *options, *chosen]
             try:
-                record(self.resolve(command))
+                record(*self.resolve(command, replaces))
             except FabricError:
                 if self.only:
                     raise
                 # Dependencies come from the distribution's own lists, which may be old or not there yet.
                 self.update()
-                record(self.resolve(command))
+                record(*self.resolve(command, replaces))
             self.get(*command, what="Could not install packages.")
 
     def hold(self, names: t.Iterable[str]) -> None:
@@ -428,7 +448,12 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         }
     else:
         if wanted:
-            apt.install(wanted, sources, lambda names: add_to_record(module, installed=names))
+            apt.install(
+                wanted,
+                sources,
+                lambda new, gone: add_to_record(module, installed=new, replaced=dict.fromkeys(wanted, gone)),
+                params["replaces"],
+            )
         if loose or wanted:
             add_to_record(module, held=loose)
             apt.hold(held)

@@ -18,6 +18,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates
+from ansible_collections.ipu.fabric.plugins.module_utils._host.clock import ask_servers, read_services
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_control_plane
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
@@ -53,6 +54,7 @@ class Questions(t.NamedTuple):
     controller_time: float  # seconds since 1970; 0 leaves clocks out
     vip: str = ""  # virtual address of the API to look for; empty: none
     run_from: t.Sequence[str] = ()  # folders that programs are run from
+    ntp: t.Sequence[str] = ()  # NTP servers that should answer
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
@@ -239,9 +241,17 @@ def read_kubelet(root: str) -> Kubelet:
 
 
 def read_clock(controller_time: float) -> Clock:
-    """Whether the clock is synchronized, what the controller's said when it asked, and what this one says."""
+    """Whether the clock is synchronized, what the controller's said when it asked, and what this one says.
+
+    First what it says: what follows takes time."""
+    now = time.time()
     shown = output_of("timedatectl", "show", "--property=NTPSynchronized", "--value", timeout=SECONDS)
-    return {"synchronized": {"yes": True, "no": False}.get(shown), "asked": controller_time, "read": time.time()}
+    return {
+        "synchronized": {"yes": True, "no": False}.get(shown),
+        "asked": controller_time,
+        "read": now,
+        "services": read_services(),
+    }
 
 
 def clock_offset(asked: float, read: float, arrived: float) -> int:
@@ -276,7 +286,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "ports_busy": busy_ports(root, questions.ports),
         "cgroup": cgroup_version(root),
         "modules": {name: module_available(root, kernel, name) for name in questions.modules},
-        "time": clock,
+        "time": {**clock, "servers": ask_servers(questions.ntp)},
         "dns": resolve_names(questions.names),
         "kubernetes": read_kubernetes(root),
         "kubelet": read_kubelet(root),

@@ -17,6 +17,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_model import firmware, model
 from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_speed import is_guest, pcie_link, port_rate
 from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
     driver_name,
@@ -293,6 +294,8 @@ def read_links(
             "driver": port.driver,
             "rate_gbps": port_rate(sysfs, port.device, port.number, carriers or [link["netdev"]]),
             "pcie": None if guest else pcie_link(sysfs, carriers or [link["netdev"]]),
+            "model": model(sysfs, port.device, (carriers or [link["netdev"]])[0]),
+            "firmware": firmware(sysfs, port.device),
             "rdma_netdevs": carriers,
             "addresses": list(addresses.get(link["netdev"], ())),
             "altnames": list(altnames.get(link["netdev"], ())),

@@ -26,12 +26,17 @@ class PackageRecord(t.TypedDict):
 
     installed: t.List[str]  # that were not there before, with their dependencies
     held: t.List[str]  # that were not on hold before
+    replaced: t.Dict[str, t.List[str]]  # packages of the host that went, by the one that took their place
 
 
 def parse_record(text: str) -> PackageRecord:
     try:
         record = json.loads(text or "{}")
-        return {"installed": list(record.get("installed", [])), "held": list(record.get("held", []))}
+        return {
+            "installed": list(record.get("installed", [])),
+            "held": list(record.get("held", [])),
+            "replaced": {name: list(gone) for name, gone in record.get("replaced", {}).items()},
+        }
     except (AttributeError, ValueError) as error:
         raise FabricError(
             "The record of installed packages can't be read.",
@@ -47,11 +52,18 @@ def read_record() -> PackageRecord:
     return parse_record(file["content"] if file else "")
 
 
-def add_to_record(module: AnsibleModule, installed: t.Iterable[str] = (), held: t.Iterable[str] = ()) -> None:
+def add_to_record(
+    module: AnsibleModule,
+    installed: t.Iterable[str] = (),
+    held: t.Iterable[str] = (),
+    replaced: t.Optional[t.Mapping[str, t.Sequence[str]]] = None,
+) -> None:
     before = read_record()
+    gone = {name: {*before["replaced"].get(name, ()), *others} for name, others in (replaced or {}).items()}
     after: PackageRecord = {
         "installed": sorted({*before["installed"], *installed}),
         "held": sorted({*before["held"], *held}),
+        "replaced": {**before["replaced"], **{name: sorted(others) for name, others in gone.items() if others}},
     }
     if after != before:
         write_file(module, PATH, json.dumps(after, indent=2) + "\n")

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import Apt, Package
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import Apt, Package, would_remove
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import read_record
 
 PACKAGES = ("kubelet", "kubeadm", "kubectl", "kubernetes-cni", "containerd.io")
@@ -21,11 +20,6 @@ class Packages(t.NamedTuple):
     released: t.List[str]  # that are taken off hold
     kept: t.List[str]
     unrecorded: t.List[str]  # that somebody else has installed, as far as is known
-
-
-def would_remove(simulated: str) -> t.Set[str]:
-    """The packages that apt would remove."""
-    return set(re.findall(r"^Remv (\S+)", simulated, re.MULTILINE))
 
 
 def choose_packages(
@@ -50,6 +44,8 @@ def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
     none = Package(selection="", state="", version="")
     installed = {name for name in (*record["installed"], *PACKAGES) if status.get(name, none)["state"] == "installed"}
     pinned = {"containerd.io": f"containers in {', '.join(others)}"} if others else {}
+    # Without it the host would lack what it had before.
+    pinned.update({name: f"it took the place of {', '.join(gone)}" for name, gone in record["replaced"].items()})
 
     def simulate(names: t.Sequence[str]) -> t.Set[str]:
         options = ("remove", "--simulate", "--allow-change-held-packages")

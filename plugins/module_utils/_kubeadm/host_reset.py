@@ -107,6 +107,11 @@ OUR_FILES = (
     rdma_desired.NETNS_FILE,
     rdma_desired.QOS_FILE,
 )
+# Of the role chrony.
+CHRONY = (
+    "/etc/chrony/conf.d/ipu-fabric.conf",
+    "/etc/chrony/sources.d/ipu-fabric.sources",
+)
 # keepalived's, where its configuration says that the role kubernetes has written it.
 KEEPALIVED = (
     "/etc/keepalived/keepalived.conf",
@@ -196,7 +201,7 @@ def own_sources() -> t.List[str]:
 def own_files() -> t.List[str]:
     crictl = [CRICTL[0]] if read_text(CRICTL[0]) == CRICTL[1] else []
     keepalived = present(KEEPALIVED) if KEEPALIVED_MARK in read_text(KEEPALIVED[0]) else []
-    return [*present(OUR_FILES), *keepalived, *crictl, *own_sources()]
+    return [*present(OUR_FILES), *present(CHRONY), *keepalived, *crictl, *own_sources()]
 
 
 def other_users() -> t.List[str]:
@@ -338,6 +343,7 @@ class HostReset:
             execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
         if KEEPALIVED[0] in self.found["files"] and "keepalived" not in self.packages.removed:
             execute("systemctl", "disable", "--now", "keepalived.service")
+        time_servers = any(path in CHRONY for path in self.found["files"])
         # The file that tells whose they are goes last: a killed run finds the others again.
         for path in sorted(self.found["files"], key=lambda path: path == KEEPALIVED[0]):
             remove_path(path)
@@ -347,6 +353,8 @@ class HostReset:
                 os.rmdir(path)
         if any(path.startswith("/etc/systemd/system/") for path in self.found["files"]):
             execute("systemctl", "daemon-reload")
+        if time_servers and "chrony" not in self.packages.removed:
+            run_program(["systemctl", "try-restart", "chrony.service"], SECONDS)  # it may have gone before
 
     def apply(self, lock: t.IO[str]) -> None:
         self.leave(lock)

@@ -26,7 +26,12 @@ class PcieLink(t.TypedDict):
     gbps: float  # Gb/s that speed and width carry, encoding taken off
 
 
-class Link(t.TypedDict):
+class _LinkOptional(t.TypedDict, total=False):
+    model: str  # of the NIC: its board, such as MT_0000000359, else PCI vendor:device; empty: not known
+    firmware: str  # of the RDMA device; empty: none, or not known
+
+
+class Link(_LinkOptional):
     """A network device. The RDMA fields of a bond or VLAN are those of the best port below it. From rdma_info."""
 
     netdev: str
@@ -85,7 +90,12 @@ class BusyPort(t.TypedDict):
     process: str
 
 
-class _Clock(t.TypedDict):
+class _ClockOptional(t.TypedDict, total=False):
+    services: t.List[str]  # units that run and set the clock, such as chrony
+    servers: t.Dict[str, bool]  # whether each NTP server that was asked answers
+
+
+class _Clock(_ClockOptional):
     synchronized: t.Optional[bool]  # None where nothing tells
     asked: float  # the controller's, when the host was asked
     read: float  # the host's, when it answered
@@ -210,6 +220,21 @@ class HostFacts(_HostOptional):
 
 class _Protocols(t.TypedDict, total=False):
     ip: t.List[int]  # numbers of IP protocols, such as 112 for VRRP
+
+
+class OpenPorts(t.TypedDict):
+    """Ports that others need of a host: numbers by protocol."""
+
+    tcp: t.List[int]
+    udp: t.List[int]
+    ip: t.List[int]
+
+
+class PortNeeds(t.TypedDict):
+    """Who listens on which ports, and who connects to which of them, by inventory names."""
+
+    listen: t.Dict[str, OpenPorts]
+    ports: t.Dict[str, t.List[PortTarget]]
 
 
 class Listener(_Protocols):

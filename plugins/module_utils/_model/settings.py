@@ -37,6 +37,7 @@ class Settings:
     kubernetes_version: str
     upgrade: bool  # the cluster that is there may run an older one
     cni: str
+    pod_network: t.Mapping[str, object]  # settings of `calico` (its Installation) and `flannel` (its backend)
     cni_bin_directory: str  # where containerd looks for CNI plugins; empty: what the hosts say
     cni_network_directory: str  # and for their configurations; empty: what the hosts say
     calico_version: str
@@ -56,6 +57,8 @@ class Settings:
     gpu_operator_version: str
     ipam: str
     require_rdma: bool
+    ntp: t.Sequence[object]  # servers, as fabric_ntp names them
+    host_sizes: t.Mapping[str, object]  # as fabric_host_sizes has them
     pods_per_node: int
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations, PortTarget
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations, PortNeeds
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedHost, Preflight
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
@@ -23,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
     check_certificates,
     describe_certificates,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
@@ -37,10 +38,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import (
     check_host_ports,
+    cluster_needs,
     embedded_needs,
-    kubeadm_needs,
+    listen_ports,
     port_targets,
+    roce_needs,
+    vipu_needs,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import read_sizes
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
@@ -49,7 +54,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     plan_networks,
     taken_addresses,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.port_table import component_names, uses
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import plan_no_proxy
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.rail_nics import check_alike
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.resources import check_resources, plan_resources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import (
     adopt,
@@ -96,9 +103,10 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     check_running(settings, hosts, running, endpoint, findings)
     joined = running.facts["endpoint"] if running else ""
     hardening = plan_hardening(settings, hosts, kubernetes)
-    check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings)
-    check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes), findings)
-    check_host_ports(hosts, findings)
+    bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}
+    check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
+    check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
+    check_host_ports(hosts, component_names(settings), findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
     vipu_of = controller_addresses(vipu)
 
@@ -108,6 +116,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     for network in chosen:
         check_mtu(network, findings)
         check_pcie(network, findings)
+        check_alike(network, findings)
         check_pvrdma(network, findings)
         check_own_node(network, vipu_of, findings)
     chosen = name_masters(chosen, findings)
@@ -152,25 +161,28 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     check_inventory(hosts, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
-    check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version), findings)
-    check_host_ports(hosts, findings)
+    check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version, findings), findings)
+    check_host_ports(hosts, component_names(settings), findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
     for network in chosen:
         check_mtu(network, findings)
         check_pcie(network, findings)
+        check_alike(network, findings)
     return {"schema": SCHEMA, "hosts": _planned_hosts(hosts, chosen), "findings": findings.as_list()}
 
 
-def build_port_targets(settings: Settings, observations: Observations) -> t.Dict[str, t.List[PortTarget]]:
+def build_port_needs(settings: Settings, observations: Observations) -> PortNeeds:
     """Which ports each host has to reach of the others. Only a fabric that needs RDMA needs those of RoCE."""
     ignored = Findings()
     hosts = place_hosts(observations)
     networks = read_networks(settings.networks, ignored) if settings.require_rdma else []
-    chosen = choose_links(networks, hosts, {}, False, ignored)
-    if settings.manage_kubernetes:
-        return port_targets(hosts, chosen, kubeadm_needs(hosts, settings.cni, bool(settings.control_plane_vip)))
-    names = {facts["distribution"] for facts in made_by(hosts).values()}
-    return port_targets(hosts, chosen, embedded_needs(hosts, names))
+    needs = list(cluster_needs(hosts, uses(settings)))
+    needs += roce_needs(choose_links(networks, hosts, {}, False, ignored))
+    if settings.vipu_hosts:
+        needs += vipu_needs(hosts, plan_vipu(settings, hosts, False, ignored)["controllers"])
+    if not settings.manage_kubernetes:
+        needs += embedded_needs(hosts, {facts["distribution"] for facts in made_by(hosts).values()})
+    return {"listen": listen_ports(hosts, needs), "ports": port_targets(hosts, needs)}
 
 
 def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
@@ -188,8 +200,15 @@ def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
     )
 
 
-def _expected(settings: Settings, endpoint: str, kubernetes: str) -> Expected:
-    return Expected(parse(kubernetes)[:2], endpoint, settings.manage_kubernetes)
+def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Findings) -> Expected:
+    return Expected(
+        kubernetes=parse(kubernetes)[:2],
+        endpoint=endpoint,
+        managed=settings.manage_kubernetes,
+        sizes=read_sizes(settings.host_sizes, findings),
+        ipu=settings.ipu,
+        ntp=read_servers(settings.ntp, findings),
+    )
 
 
 def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str, PlannedHost]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import types
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
@@ -24,8 +25,14 @@ def host_platform(host: PlacedHost) -> str:
 
 
 def check_bundle(
-    seen: t.Optional[SeenBundle], releases: Releases, hosts: Hosts, managed: bool, findings: Findings
+    seen: t.Optional[SeenBundle],
+    releases: Releases,
+    hosts: Hosts,
+    managed: bool,
+    findings: Findings,
+    packages: t.Mapping[str, str] = types.MappingProxyType({}),
 ) -> None:
+    """packages: what hosts get besides those of Kubernetes, each with the variable that asks for it."""
     if seen is None:
         return
     if seen.content is None:
@@ -42,6 +49,7 @@ def check_bundle(
             "Copy them again from where the bundle was made, or run ipu.fabric.bundle, which fetches these files.",
         )
     _check_releases(seen.content, releases, managed, findings)
+    _check_packages(seen.content, packages, findings)
     if managed:
         _check_platforms(seen.content, hosts, findings)
     else:
@@ -71,6 +79,23 @@ def _check_releases(bundle: Bundle, releases: Releases, managed: bool, findings:
             f"it has {', '.join(differing)}",
             f"{NEW} Or set the site's variables to the bundle's releases.",
         )
+
+
+def _check_packages(bundle: Bundle, packages: t.Mapping[str, str], findings: Findings) -> None:
+    for package, variable in packages.items():
+        lacking = [
+            platform
+            for platform in bundle["platforms"]
+            if not any(name.startswith(f"apt/{platform}/{package}_") for name in bundle["files"])
+        ]
+        if lacking:
+            findings.error(
+                CHECK,
+                [],
+                f"The bundle has no {package}, for which {variable} asks.",
+                f"no such package for {', '.join(lacking)}",
+                f"{NEW} Or leave {variable} empty.",
+            )
 
 
 def _check_platforms(bundle: Bundle, hosts: Hosts, findings: Findings) -> None:

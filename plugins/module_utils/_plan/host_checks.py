@@ -12,13 +12,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import joi
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS
 from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import check_clock
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import Size, check_sizes
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
 
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
-MEMORY_MB = {"control_plane": 1700, "worker": 1024}
-DISK_MB = 10 * 1024
-CLOCK_SECONDS = 30
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)
 NODE_PORTS = (10250, 10256)
 # As long as the kernel keeps a process name. What an interrupted run left behind, kubeadm and port_probe clean up.
@@ -42,6 +41,9 @@ class Expected(t.NamedTuple):
     kubernetes: t.Tuple[int, ...]  # major, minor; empty if the version is not valid
     endpoint: str
     managed: bool  # whether the role kubernetes builds the cluster and sets up its hosts
+    sizes: t.Sequence[Size]
+    ipu: bool  # whether hosts have IPUs
+    ntp: t.Sequence[str]  # servers that chrony is set up with; empty: it is not
 
 
 Observed = t.List[t.Tuple[PlacedHost, HostFacts]]
@@ -55,7 +57,9 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
     for host, facts in observed:
         for check in _ALWAYS + (_MANAGED if expected.managed else ()):
             check(host, facts, findings)
+        check_clock(host, facts, expected.ntp, findings)
         if expected.managed:
+            check_sizes(host, facts, expected.sizes, len(hosts), expected.ipu, findings)
             _check_cgroup(host, facts, expected, findings)
     for unique in _UNIQUE:
         _check_unique(observed, unique, findings)
@@ -128,40 +132,6 @@ def _check_systemd(host: PlacedHost, facts: HostFacts, findings: Findings) -> No
         )
 
 
-def _check_cpus(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    if "control_plane" in host.roles and 0 < facts["cpus"] < 2:
-        findings.error(
-            "cpus", [host.name], "A control plane needs two processors.", f"it has {facts['cpus']}", "Add a processor."
-        )
-
-
-def _check_memory(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    least = MEMORY_MB["control_plane" if "control_plane" in host.roles else "worker"]
-    memory = facts["memory_mb"]
-    if memory < least:
-        findings.error(
-            "memory",
-            [host.name],
-            f"A host of this role needs {least} MiB of memory.",
-            f"it has {memory}",
-            "Add memory.",
-        )
-
-
-def _check_disk(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    if facts["kubelet"]["server"]:  # a member of the cluster: it has its images already
-        return
-    for path, free in facts["disk_mb"].items():
-        if free < DISK_MB:
-            findings.error(
-                "disk",
-                [host.name],
-                f"{path} needs {DISK_MB // 1024} GiB of free space for images and data.",
-                f"{free / 1024:.1f} GiB are free",
-                f"Free space, or mount a larger disk at {path}.",
-            )
-
-
 def _check_swap(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
     if facts["swap"]:
         findings.warning(
@@ -227,26 +197,6 @@ def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> Non
                 f"{folder} is on a mount with noexec",
                 "Nothing for this collection. For modules of others set ansible_remote_tmp to another directory.",
             )
-
-
-def _check_clock(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    clock = facts["time"]
-    if abs(clock["offset"]) > CLOCK_SECONDS:
-        findings.error(
-            "time",
-            [host.name],
-            "Clocks must agree: certificates are not valid before their time.",
-            f"{abs(clock['offset'])} s {'ahead of' if clock['offset'] > 0 else 'behind'} the controller",
-            "Set the clock, by chrony or systemd-timesyncd.",
-        )
-    elif clock["synchronized"] is False:
-        findings.warning(
-            "time",
-            [host.name],
-            "The clock is not synchronized by NTP.",
-            "timedatectl says NTPSynchronized=no",
-            "Set up chrony or systemd-timesyncd.",
-        )
 
 
 def _check_dns(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
@@ -374,12 +324,11 @@ _ALWAYS = (
     _check_architecture,
     _check_python,
     _check_systemd,
-    _check_clock,
     _check_noexec,
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_cpus, _check_memory, _check_disk, _check_swap, _check_ports, _check_kernel_modules, _check_dns)
+_MANAGED = (_check_swap, _check_ports, _check_kernel_modules, _check_dns)
 _UNIQUE = (
     _Unique(
         "unique-hostname",

@@ -14,32 +14,27 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import PortProbe, PortTarget
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import OpenPorts, PortProbe, PortTarget
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Controller
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import NetworkLinks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost, with_role
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.port_table import (
+    ALL,
+    API_SERVER,
+    BETWEEN_PLANES,
+    FROM_PLANES,
+    IP_PROTOCOL,
+    ROCE,
+    SUPERVISOR,
+    TO_PLANES,
+    Port,
+    Use,
+)
 
 NAMES = 4  # of hosts or pairs, in one line
-Port = t.Tuple[str, int]  # protocol and number
 Pairs = t.Iterable[t.Tuple[str, str]]  # inventory names of source and target
 
-API_SERVER, ETCD, ETCD_PEER, KUBELET = ("TCP", 6443), ("TCP", 2379), ("TCP", 2380), ("TCP", 10250)
-SUPERVISOR = ("TCP", 9345)
-POD_NETWORK: t.Dict[str, t.List[Port]] = {"calico": [("UDP", 4789), ("TCP", 5473)], "flannel": [("UDP", 8472)]}
-ROCE = ("UDP", 4791)
-VRRP = ("IP protocol", 112)
-KINDS: t.Dict[str, t.Literal["tcp", "udp", "ip"]] = {"TCP": "tcp", "UDP": "udp", "IP protocol": "ip"}
-SERVICES: t.Dict[Port, str] = {
-    API_SERVER: "API server",
-    ETCD: "etcd",
-    ETCD_PEER: "etcd",
-    KUBELET: "kubelet",
-    ("UDP", 4789): "Calico's VXLAN",
-    ("TCP", 5473): "Calico's Typha",
-    ("UDP", 8472): "flannel's VXLAN",
-    ROCE: "RoCE",
-    VRRP: "VRRP",
-    SUPERVISOR: "RKE2's supervisor",
-}
+KINDS: t.Dict[str, t.Literal["tcp", "udp", "ip"]] = {"TCP": "tcp", "UDP": "udp", IP_PROTOCOL: "ip"}
 SEEN = {
     "filtered": "no answer",
     "refused": "refused",
@@ -59,20 +54,18 @@ class Need(t.NamedTuple):
     """A port that one host needs of another."""
 
     source: str  # inventory name
-    target: str
+    target: str  # inventory name, or what a machine outside of the inventory is called
     port: Port
     address: str  # of the target
     come_from: str = ""  # address of the source; empty: any
 
 
-def port_targets(
-    hosts: Hosts, chosen: t.Sequence[NetworkLinks], cluster: t.Iterable[Need]
-) -> t.Dict[str, t.List[PortTarget]]:
+def port_targets(hosts: Hosts, needs: t.Iterable[Need]) -> t.Dict[str, t.List[PortTarget]]:
     """For each host what it has to connect to, as far as something listens there."""
     targets: t.Dict[str, t.Dict[t.Tuple[str, str], PortTarget]] = {}
     listening = {name: _listening(host) for name, host in hosts.items()}
-    for need in dict.fromkeys(itertools.chain(cluster, _roce_needs(chosen))):
-        if need.source == need.target or not need.address or need.port not in listening[need.target]:
+    for need in _valid(needs):
+        if need.target in hosts and need.port not in listening[need.target]:
             continue
         of_source = targets.setdefault(need.source, {})
         target = of_source.setdefault(
@@ -84,15 +77,30 @@ def port_targets(
     return {name: list(found.values()) for name, found in targets.items()}
 
 
-def kubeadm_needs(hosts: Hosts, cni: str, virtual: bool) -> t.Iterator[Need]:
-    """Of a cluster that the role kubernetes builds."""
+def listen_ports(hosts: Hosts, needs: t.Iterable[Need]) -> t.Dict[str, OpenPorts]:
+    """What others need of each host: there its temporary listener listens."""
+    wanted: t.Dict[str, OpenPorts] = {}
+    for target, (protocol, number) in sorted({(need.target, need.port) for need in _valid(needs)}):
+        if target in hosts:
+            wanted.setdefault(target, {"tcp": [], "udp": [], "ip": []})[KINDS[protocol]].append(number)
+    return wanted
+
+
+def _valid(needs: t.Iterable[Need]) -> t.Iterator[Need]:
+    return (need for need in dict.fromkeys(needs) if need.source != need.target and need.address)
+
+
+def cluster_needs(hosts: Hosts, lines: t.Iterable[Use]) -> t.Iterator[Need]:
+    """Of the lines of the table that are between hosts of the cluster."""
     planes = with_role(hosts, "control_plane")
-    to_planes, to_all = list(itertools.product(hosts, planes)), list(itertools.product(planes, hosts))
-    between = list(itertools.product(planes, planes))
-    pairs: t.List[t.Tuple[Port, Pairs]] = [(API_SERVER, to_planes), (KUBELET, to_all)]
-    pairs += [(ETCD, between), (ETCD_PEER, between), *([(VRRP, between)] if virtual else [])]
-    pairs += [(port, [*to_planes, *to_all, *ring(list(hosts))]) for port in POD_NETWORK.get(cni, [])]
-    return _needs(hosts, pairs)
+    to_planes, from_planes = list(itertools.product(hosts, planes)), list(itertools.product(planes, hosts))
+    ways: t.Dict[str, t.Sequence[t.Tuple[str, str]]] = {
+        TO_PLANES: to_planes,
+        FROM_PLANES: from_planes,
+        BETWEEN_PLANES: list(itertools.product(planes, planes)),
+        ALL: [*to_planes, *from_planes, *ring(list(hosts))],
+    }
+    return _needs(hosts, [(line.port, ways[line.way]) for line in lines if line.way in ways])
 
 
 def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[Need]:
@@ -103,13 +111,22 @@ def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[
     return _needs(hosts, [(port, to_planes) for port in dict.fromkeys(wanted)])
 
 
+def vipu_needs(hosts: Hosts, controllers: t.Iterable[Controller]) -> t.Iterator[Need]:
+    """V-IPU, of hosts that have not asked it: where `vipu` has answered, its port is open."""
+    for controller in controllers:
+        for name in controller["serves"]:
+            if not hosts[name].observation.get("vipu"):
+                target = f"V-IPU ({controller['host']})"
+                yield Need(name, target, ("TCP", controller["port"]), controller["address"])
+
+
 def _needs(hosts: Hosts, pairs: t.Iterable[t.Tuple[Port, Pairs]]) -> t.Iterator[Need]:
     for port, of_port in pairs:
         for source, target in of_port:
             yield Need(source, target, port, hosts[target].address)
 
 
-def _roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[Need]:
+def roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[Need]:
     """A NIC whose RDMA is up keeps all packets to RoCE's port (kube-router#1746): there only the proof can tell."""
     for network in chosen:
         plain = {name: link.addresses[0]["address"] for name, link in network.links.items() if not link.nic["device"]}
@@ -132,7 +149,7 @@ def _listening(host: PlacedHost) -> t.Set[Port]:
     return busy | _temporary(host)
 
 
-def check_host_ports(hosts: Hosts, findings: Findings) -> None:
+def check_host_ports(hosts: Hosts, components: t.Mapping[Port, str], findings: Findings) -> None:
     """What could not be reached, one finding for each port."""
     ended = [name for name, host in hosts.items() if _ended_early(host)]
     if ended:
@@ -154,7 +171,10 @@ def check_host_ports(hosts: Hosts, findings: Findings) -> None:
             if probe["seen"] != "open":
                 failed.setdefault(port, []).append((source, probe))
     for port, probes in failed.items():
-        _report(port, probes, asked[port], findings)
+        inside = [one for one in probes if one[1]["host"] in hosts]
+        for one in (inside, [one for one in probes if one not in inside]):
+            if one:
+                _report(port, one, asked[port], components.get(port, "") if one is inside else "", findings)
 
 
 def _ended_early(host: PlacedHost) -> bool:
@@ -162,18 +182,22 @@ def _ended_early(host: PlacedHost) -> bool:
     return listener is not None and listener["name"] != host.observation.get("listened")
 
 
-def _report(port: Port, probes: t.Sequence[t.Tuple[str, PortProbe]], asked: int, findings: Findings) -> None:
+def _report(
+    port: Port, probes: t.Sequence[t.Tuple[str, PortProbe]], asked: int, component: str, findings: Findings
+) -> None:
+    """component is empty where the target is no host of the inventory, and has its name by what it is."""
     sources = list(dict.fromkeys(source for source, _probe in probes))
     targets = list(dict.fromkeys(probe["host"] for _source, probe in probes))
     name = f"{port[0]} {port[1]}"
+    label = f"{name} ({component})" if component else name
     by_answer: t.Dict[str, t.List[str]] = {}
     for source, probe in probes:
         by_answer.setdefault(probe["seen"], []).append(f"{source} to {probe['host']} ({probe['address']})")
     seen = "; ".join(f"{SEEN[answer]}: {shorten_list(pairs, NAMES)}" for answer, pairs in by_answer.items())
     findings.error(
         "host-ports",
-        targets if len(targets) <= len(sources) else sources,
-        f"{shorten_list(sources, NAMES)} cannot reach {name} ({SERVICES[port]}) of {shorten_list(targets, NAMES)}.",
+        targets if component and len(targets) <= len(sources) else sources,
+        f"{shorten_list(sources, NAMES)} cannot reach {label} of {shorten_list(targets, NAMES)}.",
         f"{seen}; {len(probes)} of {asked} connections failed",
         f"Open {name} in the firewalls of {shorten_list(targets, NAMES)} (nft list ruleset, iptables -S) and between.",
     )

@@ -123,7 +123,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved"}
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
     own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "kubeconfig", "networks"}
-    own |= {"sources", "bundle", "proxy"}  # what the role makes of its variables
+    own |= {"sources", "bundle", "proxy", "pod_network"}  # what the role makes of its variables
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
     }

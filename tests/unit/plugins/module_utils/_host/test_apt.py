@@ -378,7 +378,7 @@ def test_no_other_source_is_asked_where_only_one_may_be(monkeypatch, only):
         return "kubelet | 1.35.4-1.1 | file:/var/lib/bundle Packages" if argv[0] == "apt-cache" else ""
 
     monkeypatch.setattr(apt.Apt, "run", run)
-    apt.Apt(0, 0, only).install({"kubelet": "1.35.4"}, ["kubernetes"], lambda names: None)
+    apt.Apt(0, 0, only).install({"kubelet": "1.35.4"}, ["kubernetes"], lambda new, gone: None)
     alone = ["Dir::Etc::sourcelist=/dev/null" in argv for argv in ran]
     assert [argv[0] for argv in ran] == ["apt-get", "apt-cache", "apt-get", "apt-get"]
     assert alone == ([True] * 4 if only else [True, False, False, False])

@@ -35,14 +35,14 @@ def test_mlx5_pf(tree):
             "netdev": "eno1", "device": "", "port": 0, "pci": "0000:02:00.0", "driver": "igb", "kind": "physical",
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
             "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
-            "numa_node": -1, "rate_gbps": None, "pcie": None,
+            "numa_node": -1, "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
             "kind": "physical", "link_layer": "Ethernet", "state": "ACTIVE", "up": True, "mtu": 9000,
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
             "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
-            "rate_gbps": None, "pcie": None,
+            "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
         },
     }  # fmt: skip
 
@@ -435,3 +435,23 @@ def test_ip_is_needed(tree, run):
 def test_routes_to_takes_addresses(tree):
     with pytest.raises(FabricError, match=r"vipu\.example"):
         host_links.read_rdma(["vipu.example"], root=str(tree), run=answers(ip=IP))
+
+
+# ---- models and firmware --------------------------------------------------------------------------------------------
+
+
+def test_the_model_and_the_firmware_of_a_nic(tree):
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.write("sys/class/infiniband/mlx5_0/fw_ver", "20.35.1012")
+    tree.write("sys/class/infiniband/mlx5_0/board_id", "MT_0000000359")
+    tree.vlan("ens1f0np0.100", "ens1f0np0")
+    for name in ("vendor", "device"):
+        tree.write(f"sys/class/net/eno1/device/{name}", {"vendor": "0x8086", "device": "0x1521"}[name])
+    found = {name: (link["model"], link["firmware"]) for name, link in links(tree).items()}
+    assert found["eno1"] == ("8086:1521", "")
+    assert found["ens1f0np0"] == found["ens1f0np0.100"] == ("MT_0000000359", "20.35.1012")
+
+
+def test_software_rdma_has_no_firmware(tree):
+    tree.rdma("rxe0", "", parent="eno1")
+    assert [(link["device"], link["model"], link["firmware"]) for link in links(tree).values()] == [("rxe0", "", "")]

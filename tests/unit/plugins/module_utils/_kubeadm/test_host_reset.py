@@ -179,6 +179,7 @@ def host(tmp_path, monkeypatch):
         "STATE",
         "OUR_FILES",
         "KEEPALIVED",
+        "CHRONY",
         "EMPTY",
         "OWN_DIRECTORY",
         "SOCKET",
@@ -293,6 +294,27 @@ def test_keepalived_gives_up_the_virtual_address(host, ours, packaged):
     reset(installed=True)
     assert [os.path.exists(path) for path in host_reset.KEEPALIVED] == [not ours] * 3
     assert ("systemctl disable --now keepalived.service" in host.calls) == (ours and not packaged)
+
+
+@pytest.mark.parametrize(
+    ("record", "stays"),
+    [
+        ({"installed": []}, True),  # it was there before
+        ({"installed": ["chrony"]}, False),
+        # Without chrony the host would have no time service any more.
+        ({"installed": ["chrony"], "replaced": {"chrony": ["systemd-timesyncd"]}}, True),
+    ],
+)
+def test_the_sites_time_servers_go_and_the_host_keeps_a_time_service(host, record, stays):
+    for path in (*host_reset.CHRONY, "/etc/chrony/conf.d/site.conf"):
+        host.write(path.replace(str(host.root), ""))
+    host.packages["chrony"] = "install"
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps(record))
+    result = reset(installed=True)
+    assert [os.path.exists(path) for path in host_reset.CHRONY] == [False, False]
+    assert host.exists("/etc/chrony/conf.d/site.conf")
+    assert ("chrony" in host.packages) == ("systemctl try-restart chrony.service" in host.calls) == stays
+    assert ("chrony (it took the place of systemd-timesyncd)" in result["kept"]) == ("replaced" in record)
 
 
 def test_a_second_reset_finds_nothing(host):

@@ -76,6 +76,15 @@ def test_damaged_files_are_named():
     assert "and 2 more" in error["seen"]
 
 
+def test_a_bundle_without_chrony_is_named_when_it_is_asked_for():
+    files = {"apt/debian-bookworm-amd64/chrony_4.3-2_amd64.deb": {"size": 1, "sha256": ""}}
+    assert found(seen(files=files), ntp=["ntp1.site"]) is None
+    assert found(seen()) is None
+    error = found(seen(files={name.replace("chrony", "chronyx"): file for name, file in files.items()}), ntp=["ntp1"])
+    assert error["what"] == "The bundle has no chrony, for which fabric_ntp asks."
+    assert error["seen"] == "no such package for debian-bookworm-amd64"
+
+
 def test_a_cluster_of_others_needs_no_packages():
     bundle = seen(platforms=[], releases={**BUNDLE["releases"], "kubernetes": "1.30.0", "cni": "", "cni_version": ""})
     assert found(bundle, manage_kubernetes=False) is None

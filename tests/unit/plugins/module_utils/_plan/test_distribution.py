@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import read_kubernetes
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_targets
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_needs
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, errors, plan, running, site
@@ -166,7 +166,7 @@ def ports(hosts, **settings):
     """Every port that a control plane is asked for, by whom."""
     for observed in hosts.values():
         observed["host"]["ports_busy"] = [{"port": port, "process": ""} for port in (2379, 6443, 9345, 10250)]
-    targets = build_port_targets(Settings(**{**SETTINGS, "manage_kubernetes": False, **settings}), hosts)
+    targets = build_port_needs(Settings(**{**SETTINGS, "manage_kubernetes": False, **settings}), hosts)["ports"]
     return {(source, target["host"]): target["tcp"] for source, listed in targets.items() for target in listed}
 
 

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import AT_ONCE
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_targets
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_needs
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import ring
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.port_table import TABLE, component_names, uses
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
 Connection = t.Tuple[str, str, str, int]  # source, target, protocol, port
@@ -30,7 +33,7 @@ def bare(planes: int = 1, workers: int = 2) -> t.Dict[str, t.Any]:
 
 
 def wanted(hosts: t.Mapping[str, t.Any], **settings: t.Any) -> t.Set[Connection]:
-    targets = build_port_targets(Settings(**{**sites.SETTINGS, **settings}), hosts)
+    targets = build_port_needs(Settings(**{**sites.SETTINGS, **settings}), hosts)["ports"]
     return {
         (source, target["host"], protocol, port)
         for source, listed in targets.items()
@@ -46,7 +49,7 @@ def of_port(connections: t.Set[Connection], port: int) -> t.Set[t.Tuple[str, str
 
 def probed(hosts: t.Dict[str, t.Any], answers: t.Mapping[t.Tuple[str, str, int], str]) -> t.Dict[str, t.Any]:
     """What hosts report when everything is open but these."""
-    targets = build_port_targets(Settings(**sites.SETTINGS), hosts)
+    targets = build_port_needs(Settings(**sites.SETTINGS), hosts)["ports"]
     for name, host in hosts.items():
         host["probes"] = [
             {
@@ -131,7 +134,7 @@ def test_the_port_of_roce_is_asked_where_no_rdma_device_keeps_its_packets():
     networks = [{"name": "rdma-net", "select": {"name": "ens1f0"}}]
     assert of_port(wanted(hosts, networks=networks), 4791) == {("w1", "w2"), ("w2", "w1")}
     assert of_port(wanted(hosts, networks=networks, require_rdma=False), 4791) == set()
-    targets = build_port_targets(Settings(**{**sites.SETTINGS, "networks": networks}), hosts)
+    targets = build_port_needs(Settings(**{**sites.SETTINGS, "networks": networks}), hosts)["ports"]
     assert [(target["address"], target["source"]) for target in targets["w1"] if 4791 in target["udp"]] == [
         ("10.5.0.13", "10.5.0.12")
     ]
@@ -187,7 +190,7 @@ def test_control_planes_with_a_virtual_address_hear_each_other():
         hosts[name]["listener"]["ip"] = [112]
 
     def vrrp(**settings):
-        targets = build_port_targets(Settings(**{**sites.SETTINGS, **settings}), hosts)
+        targets = build_port_needs(Settings(**{**sites.SETTINGS, **settings}), hosts)["ports"]
         return {(source, one["host"]) for source, listed in targets.items() for one in listed if one["ip"] == [112]}
 
     planes = ("cp1", "cp2", "cp3")
@@ -199,3 +202,119 @@ def test_control_planes_with_a_virtual_address_hear_each_other():
     ]
     (finding,) = found(hosts)
     assert finding["what"] == "cp1 cannot reach IP protocol 112 (VRRP) of cp2."
+
+
+# ---- which components need ports ------------------------------------------------------------------------------------
+
+
+BGP = {"calicoNetwork": {"bgp": "Enabled"}}
+
+
+def pools(*encapsulations: t.Optional[str], **network: t.Any) -> t.Dict[str, t.Any]:
+    listed = [{"cidr": "10.244.0.0/16", **({"encapsulation": name} if name else {})} for name in encapsulations]
+    return {"calico": {"calicoNetwork": {"ipPools": listed, **network}}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {("UDP", 4789), ("TCP", 5473)}),
+        ({"pod_network": {"calico": BGP}}, {("UDP", 4789), ("TCP", 5473), ("TCP", 179)}),
+        ({"pod_network": pools("None", bgp="Enabled")}, {("TCP", 5473), ("TCP", 179)}),
+        ({"pod_network": pools(None, bgp="Enabled")}, {("TCP", 5473), ("TCP", 179), ("IP protocol", 4)}),
+        ({"pod_network": pools("IPIPCrossSubnet", bgp="Enabled")}, {("TCP", 5473), ("TCP", 179), ("IP protocol", 4)}),
+        ({"pod_network": pools("VXLANCrossSubnet")}, {("UDP", 4789), ("TCP", 5473)}),
+        ({"pod_network": pools(None)}, {("UDP", 4789), ("TCP", 5473)}),
+        ({"cni": "flannel"}, {("UDP", 8472)}),
+        ({"cni": "flannel", "pod_network": {"calico": BGP, "flannel": {}}}, {("UDP", 8472)}),
+        ({"cni": "flannel", "pod_network": {"flannel": {"Type": "vxlan", "Port": 4799}}}, {("UDP", 4799)}),
+        ({"cni": "flannel", "pod_network": {"flannel": {"Type": "host-gw"}}}, set()),
+        ({"cni": "flannel", "pod_network": {"flannel": {"Type": "wireguard"}}}, {("UDP", 51820)}),
+        ({"cni": "flannel", "pod_network": {"flannel": {"Type": "udp"}}}, {("UDP", 8285)}),
+        ({"cni": "none"}, set()),
+        ({"cni": "none", "stack": "spiderpool"}, {("TCP", 5722)}),
+        ({"cni": "none", "stack": "spiderpool", "manage_kubernetes": False}, {("TCP", 5722)}),
+        ({"cni": "none", "ipu_operator_version": "1.1.0"}, {("TCP", 9443)}),
+        ({"cni": "none", "ipu_operator_version": "v1.1.0", "ipu": False}, set()),
+        ({"cni": "none", "ipu_operator_version": "1.10.0"}, set()),
+        ({"cni": "calico", "manage_kubernetes": False}, set()),
+    ],
+)
+def test_the_ports_of_a_site(settings, expected):
+    always = {("TCP", 6443), ("TCP", 2379), ("TCP", 2380), ("TCP", 10250), ("UDP", 4791), ("TCP", 9345)}
+    site = Settings(**{**sites.SETTINGS, **settings})
+    assert {line.port for line in uses(site)} - always == expected
+    assert set(component_names(site)) >= {line.port for line in uses(site)}
+
+
+def test_a_port_of_its_own_is_still_flannels():
+    site = Settings(**{**sites.SETTINGS, "cni": "flannel", "pod_network": {"flannel": {"Type": "vxlan", "Port": 4799}}})
+    assert component_names(site)["UDP", 4799] == "flannel's VXLAN"
+
+
+def test_every_line_has_a_port_of_its_own():
+    assert len({line.port for line in TABLE}) == len(TABLE)
+
+
+def test_each_host_listens_on_what_others_need_of_it_and_nothing_else():
+    hosts = bare(2, 2)
+    site = Settings(**{**sites.SETTINGS, "control_plane_vip": "10.88.0.50", "stack": "spiderpool"})
+    listen = build_port_needs(site, hosts)["listen"]
+    worker = {"tcp": [5473, 5722, 10250], "udp": [4789], "ip": []}
+    assert listen["w1"] == listen["w2"] == worker
+    assert listen["cp1"] == {**worker, "tcp": [2379, 2380, 5473, 5722, 6443, 10250], "ip": [112]}
+    assert build_port_needs(Settings(**sites.SETTINGS), {"cp1": bare()["cp1"]})["listen"] == {}
+    none = Settings(**{**sites.SETTINGS, "manage_kubernetes": False})
+    assert build_port_needs(none, hosts)["listen"] == {}
+
+
+def test_two_hundred_hosts_take_a_minute_at_most():
+    """Each waits three seconds at most for so many connections at once, however many of them are blocked."""
+    hosts = bare(5, 195)
+    site = Settings(**{**sites.SETTINGS, "stack": "spiderpool", "pod_network": {"calico": BGP}})
+    for host in hosts.values():
+        host["listener"]["tcp"] += [179, 5722]
+    start = time.monotonic()
+    needs = build_port_needs(site, hosts)
+    assert time.monotonic() - start < 5
+    most = max(
+        sum(len(target["tcp"]) + len(target["udp"]) + len(target["ip"]) for target in targets)
+        for targets in needs["ports"].values()
+    )
+    assert -(-most // AT_ONCE) * 3 <= 15
+
+
+VIPU = {"vipu_hosts": [{"host": "10.5.0.20", "port": 8090}]}
+
+
+def test_v_ipu_is_tried_by_those_that_have_not_asked_it():
+    hosts = bare()
+    assert not any(target["host"].startswith("V-IPU") for target in of_host(hosts, "w1", **VIPU))
+    hosts["w1"]["vipu"] = None
+    (target,) = [target for target in of_host(hosts, "w1", **VIPU) if target["host"] not in hosts]
+    assert (target["host"], target["address"], target["tcp"]) == ("V-IPU (10.5.0.20)", "10.5.0.20", [8090])
+    assert all(target["host"] in hosts for target in of_host(hosts, "w1"))
+
+
+def of_host(hosts: t.Mapping[str, t.Any], name: str, **settings: t.Any) -> t.List[t.Any]:
+    return build_port_needs(Settings(**{**sites.SETTINGS, **settings}), hosts)["ports"].get(name, [])
+
+
+def test_a_v_ipu_that_is_out_of_reach_is_named():
+    hosts = bare()
+    probe = {"host": "V-IPU (vipu.site)", "address": "10.5.0.20", "protocol": "TCP", "port": 8090, "seen": "filtered"}
+    hosts["w1"]["probes"] = [probe]
+    (finding,) = found(hosts)
+    assert finding["what"] == "w1 cannot reach TCP 8090 of V-IPU (vipu.site)."
+    assert finding["hosts"] == ["w1"]
+
+
+def test_a_blocked_port_of_each_component_is_named():
+    for line in TABLE:
+        hosts = bare()
+        protocol, port = line.port
+        hosts["w1"]["probes"] = [
+            {"host": "w2", "address": "10.88.0.13", "protocol": protocol, "port": port, "seen": "filtered"}
+        ]
+        (finding,) = found(hosts)
+        assert finding["what"] == f"w1 cannot reach {protocol} {port} ({line.component}) of w2."

@@ -242,6 +242,17 @@ FAULTS: t.Dict[str, Fault] = {
         probe={"kubelet_requests": [REQUEST]}
     ),
     "the directory of CNI plugins is mounted with noexec": Fault(hosts={"w1/host/noexec": ["/opt/cni/bin"]}),
+    "a host has less memory, processors or disk than its role needs": Fault(
+        hosts={"w1/host/memory_mb": 900, "cp1/host/cpus": 1, "w2/host/disk_mb": {"/var/lib": 900}}
+    ),
+    "the clock of a host is wrong": Fault(hosts={"w1/host/time/offset": -400}),
+    "no NTP server of the site answers a host": Fault(
+        hosts={"w1/host/time/servers": {"ntp1.site": False}}, settings={"ntp": ["ntp1.site"]}
+    ),
+    "another service than chrony sets the clock": Fault(
+        hosts={"w1/host/time/services": ["ntpsec"]}, settings={"ntp": ["ntp1.site"]}
+    ),
+    "a NIC has another firmware than the others of its rail": Fault(hosts={f"{LINK}/firmware": "20.31.1014"}),
     "charts, keys or manifests come by http without a digest": Fault(
         settings={"sources": {"charts": {"network_operator": "http://mirror.site/charts"}}}
     ),

@@ -1,0 +1,26 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a NIC is: its model and its firmware, as far as sysfs has them."""
+
+from __future__ import annotations
+
+import os
+
+from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import read_attribute
+
+
+def firmware(sysfs: str, device: str) -> str:
+    """Of an RDMA device; software has none."""
+    return read_attribute(sysfs, "class/infiniband", device, "fw_ver") if device else ""
+
+
+def model(sysfs: str, device: str, netdev: str) -> str:
+    """The board of an RDMA device, such as MT_0000000359, else vendor and device of the PCI function. Empty: neither.
+
+    A virtual function counts as the model that it says it is: it has the board of its physical one.
+    """
+    board = read_attribute(sysfs, "class/infiniband", device, "board_id") if device else ""
+    function = os.path.join(sysfs, "class/net", netdev, "device")
+    numbers = [read_attribute(function, name).partition("x")[2] for name in ("vendor", "device")]
+    return board or (":".join(numbers) if all(numbers) else "")

@@ -1,0 +1,92 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clocks of hosts: what is wrong with them, and whether the site's NTP servers can be used."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
+
+VARIABLE = "fabric_ntp"
+CLOCK_SECONDS = 30
+CHRONY = ("chrony", "chronyd")
+# Its place chrony's package takes by itself.
+REPLACED = "systemd-timesyncd"
+NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?")
+SETS_UP = f"site sets up chrony with {VARIABLE} before Kubernetes"
+
+
+def read_servers(given: t.Sequence[object], findings: Findings) -> t.List[str]:
+    """The NTP servers that are names or addresses. They are written into a configuration, one a line."""
+    names = [str(entry) for entry in given]
+    wrong = [name for name in names if parse_address(name) is None and not NAME.fullmatch(name)]
+    if wrong:
+        findings.error(
+            "ntp-setup",
+            [],
+            f"An entry of {VARIABLE} is not valid.",
+            ", ".join(map(repr, wrong)),
+            "Write names or addresses alone, such as ntp1.example.org. Options for chrony belong into its own files.",
+        )
+    return [name for name in names if name not in wrong]
+
+
+def check_clock(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], findings: Findings) -> None:
+    _check_time(host, facts, servers, findings)
+    if servers:
+        _check_services(host, facts, findings)
+        _check_answers(host, facts, servers, findings)
+
+
+def _check_time(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], findings: Findings) -> None:
+    clock = facts["time"]
+    has_chrony = any(service in CHRONY for service in clock.get("services", ()))
+    if abs(clock["offset"]) > CLOCK_SECONDS:
+        what = "Clocks must agree: certificates are not valid before their time."
+        seen = f"{abs(clock['offset'])} s {'ahead of' if clock['offset'] > 0 else 'behind'} the controller"
+        if not servers:
+            step = f"Name the site's NTP servers in {VARIABLE}: {SETS_UP}. Or set the clock yourself."
+            findings.error("time", [host.name], what, seen, step)
+        elif has_chrony and clock["synchronized"]:
+            step = "See the controller's clock: that of the host is synchronized by chrony."
+            findings.error("time", [host.name], what, seen, step)
+        else:
+            findings.warning("time", [host.name], what, seen, f"Nothing: {SETS_UP}, and chrony sets the clock.")
+    elif clock["synchronized"] is False:
+        if not servers:
+            step = f"Name the site's NTP servers in {VARIABLE}: {SETS_UP}. Or set up a time service yourself."
+        elif has_chrony:
+            step = "See `chronyc -n sources` there, or wait if chrony has just begun."
+        else:
+            step = f"Nothing: {SETS_UP}."
+        what = "The clock is not synchronized by NTP."
+        findings.warning("time", [host.name], what, "timedatectl says NTPSynchronized=no", step)
+
+
+def _check_services(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
+    others = [name for name in facts["time"].get("services", ()) if name not in (*CHRONY, REPLACED)]
+    if others:
+        findings.error(
+            "ntp-setup",
+            [host.name],
+            f"{VARIABLE} sets up chrony, and another service sets the clock of this host. It is not taken away.",
+            f"{', '.join(others)} {'runs' if len(others) == 1 else 'run'}",
+            f"Remove it, such as by `apt-get remove {others[0]}`; or give it the servers, and leave {VARIABLE} empty.",
+        )
+
+
+def _check_answers(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], findings: Findings) -> None:
+    asked = facts["time"].get("servers", {})
+    silent = [name for name in servers if asked.get(name) is False]
+    step = f"Open UDP 123 from the host to them, see DNS, or correct {VARIABLE}."
+    seen = f"no answer from {', '.join(silent)}"
+    if silent and len(silent) == len(servers):
+        findings.error("ntp", [host.name], f"No NTP server of {VARIABLE} answers this host.", seen, step)
+    elif silent:
+        findings.warning("ntp", [host.name], f"Not every NTP server of {VARIABLE} answers this host.", seen, step)

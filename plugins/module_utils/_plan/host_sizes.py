@@ -1,0 +1,183 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Processors, memory and free disk that a host needs for its part in the cluster: one table, which a site may replace.
+
+docs/requirements.md shows it. Memory and disk are in GB as vendors count them, 10^9 bytes: a machine that was sold with
+16 GB, or with 16 GiB, passes, although its kernel keeps some of it.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Level
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
+
+VARIABLE = "fabric_host_sizes"
+MIB_IN_GB = 2**20 / 10**9
+KUBEADM = "kubeadm refuses less"
+KUBEADM_GUIDE = "kubeadm's guide: 2 GB on each machine"
+IMAGES = "images, logs and etcd"
+UPSTREAM = "Kubernetes' own masters on GCE: n1 machines, 3.75 GB for each processor"
+REFERENCE = "NVIDIA's reference design for Kubernetes with RoCE"
+
+ROLES = {"control_plane": "control plane", "worker": "worker", "ipu": "IPU host", "gpu": "GPU host"}
+
+
+class Size(t.NamedTuple):
+    """What a host of a role needs at least of one kind."""
+
+    role: str  # key of ROLES
+    kind: str  # cpus, memory_gb, or disk_gb: free where images and data go, before the host is a node
+    least: float
+    level: Level  # of the finding when there is less
+    source: str
+    most_nodes: int = 0  # of the cluster for which this counts; 0: any
+
+
+# Of lines with the same role, kind and level the first one counts whose cluster is large enough.
+SIZES: t.Tuple[Size, ...] = (
+    Size("control_plane", "cpus", 2, "error", KUBEADM),
+    Size("control_plane", "memory_gb", 1.78, "error", KUBEADM),
+    Size("control_plane", "disk_gb", 10, "error", IMAGES),
+    Size("control_plane", "memory_gb", 3.75, "warning", UPSTREAM, 5),
+    Size("control_plane", "memory_gb", 7.5, "warning", UPSTREAM, 10),
+    Size("control_plane", "cpus", 2, "warning", UPSTREAM, 10),
+    Size("control_plane", "memory_gb", 15, "warning", UPSTREAM, 100),
+    Size("control_plane", "cpus", 4, "warning", UPSTREAM, 100),
+    Size("control_plane", "disk_gb", 10, "warning", IMAGES, 10),
+    Size("control_plane", "disk_gb", 50, "warning", REFERENCE),
+    Size("control_plane", "memory_gb", 30, "warning", UPSTREAM, 250),
+    Size("control_plane", "cpus", 8, "warning", UPSTREAM, 250),
+    Size("control_plane", "memory_gb", 60, "warning", UPSTREAM, 500),
+    Size("control_plane", "cpus", 16, "warning", UPSTREAM, 500),
+    Size("control_plane", "memory_gb", 120, "warning", UPSTREAM),
+    Size("control_plane", "cpus", 32, "warning", UPSTREAM),
+    Size("worker", "memory_gb", 1.07, "error", "kubelet, containerd and the pod network"),
+    Size("worker", "disk_gb", 10, "error", IMAGES),
+    Size("worker", "memory_gb", 1.9, "warning", KUBEADM_GUIDE),
+    Size("ipu", "cpus", 4, "warning", REFERENCE),
+    Size("ipu", "memory_gb", 24, "warning", REFERENCE),
+    Size("ipu", "disk_gb", 50, "warning", REFERENCE),
+    Size("gpu", "cpus", 4, "warning", REFERENCE),
+    Size("gpu", "memory_gb", 24, "warning", REFERENCE),
+    Size("gpu", "disk_gb", 50, "warning", REFERENCE),
+)
+
+
+class _Kind(t.NamedTuple):
+    """How a host has a kind of size, and how it is said."""
+
+    check: str
+    seen: t.Callable[[HostFacts], t.Dict[str, float]]  # by where it is; empty: not known, or not asked
+    unit: str
+    next_step: str
+
+
+def _free_disk(facts: HostFacts) -> t.Dict[str, float]:
+    """A member of the cluster has its images already."""
+    if facts["kubelet"]["server"]:
+        return {}
+    return {path: free * MIB_IN_GB for path, free in facts["disk_mb"].items()}
+
+
+KINDS = {
+    "cpus": _Kind(
+        "cpus",
+        lambda facts: {"it": float(facts["cpus"])} if facts["cpus"] else {},
+        "processors",
+        "Add processors",
+    ),
+    "memory_gb": _Kind(
+        "memory",
+        lambda facts: {"it": facts["memory_mb"] * MIB_IN_GB},
+        "GB of memory",
+        "Add memory",
+    ),
+    "disk_gb": _Kind("disk", _free_disk, "GB of free disk", "Free space, or mount a larger disk there"),
+}
+
+
+def read_sizes(given: t.Mapping[str, object], findings: Findings) -> t.Tuple[Size, ...]:
+    """The table, with a site's own figures in place of all lines for their role and kind."""
+    own: t.Dict[t.Tuple[str, str], Size] = {}
+    wrong: t.List[str] = []
+    for role, values in given.items():
+        if role not in ROLES or not isinstance(values, dict):
+            wrong.append(f"{role}: {values!r}")
+            continue
+        for kind, value in values.items():
+            least = _number(value)
+            if kind not in KINDS or least is None:
+                wrong.append(f"{role}.{kind}: {value!r}")
+            else:
+                own[role, kind] = Size(role, kind, least, "error", VARIABLE)
+    if wrong:
+        findings.error(
+            "host-sizes",
+            [],
+            f"An entry of {VARIABLE} is not valid.",
+            ", ".join(wrong),
+            f"Write a role ({', '.join(ROLES)}), and for it {', '.join(KINDS)}, each a number of 0 or more.",
+        )
+    return (*own.values(), *(size for size in SIZES if (size.role, size.kind) not in own))
+
+
+def _number(value: object) -> t.Optional[float]:
+    """A number of 0 or more; None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+def host_roles(host: PlacedHost, ipu: bool) -> t.List[str]:
+    """Its roles as the table has them: what its inventory says, and its GPUs."""
+    roles: t.List[str] = [role for role in host.roles if ipu or role != "ipu"]
+    return [*roles, "gpu"] if host.rdma and host.rdma["gpus"] and "worker" in roles else roles
+
+
+def due_sizes(sizes: t.Sequence[Size], roles: t.Container[str], nodes: int) -> t.List[Size]:
+    """The lines that count for a host: for each kind and level the one that asks for most."""
+    first: t.Dict[t.Tuple[str, str, Level], Size] = {}
+    for size in sizes:
+        if size.role in roles and nodes <= (size.most_nodes or nodes):
+            first.setdefault((size.role, size.kind, size.level), size)
+    most: t.Dict[t.Tuple[str, Level], Size] = {}
+    for size in first.values():
+        known = most.get((size.kind, size.level))
+        if known is None or size.least > known.least:
+            most[size.kind, size.level] = size
+    return list(most.values())
+
+
+def check_sizes(
+    host: PlacedHost, facts: HostFacts, sizes: t.Sequence[Size], nodes: int, ipu: bool, findings: Findings
+) -> None:
+    """An error or a warning for each kind of which there is too little, not both."""
+    due = due_sizes(sizes, host_roles(host, ipu), nodes)
+    for name, kind in KINDS.items():
+        for where, has in kind.seen(facts).items():
+            short = [size for size in due if size.kind == name and has < size.least]
+            for size in sorted(short, key=lambda size: size.level)[:1]:
+                _report(host, size, where, has, nodes, findings)
+
+
+def _report(host: PlacedHost, size: Size, where: str, has: float, nodes: int, findings: Findings) -> None:
+    kind = KINDS[size.kind]
+    report = findings.error if size.level == "error" else findings.warning
+    needs = "needs" if size.level == "error" else "should have"
+    of_cluster = f" of a cluster of {nodes} hosts" if size.most_nodes else ""
+    report(
+        kind.check,
+        [host.name],
+        f"The role {ROLES[size.role]}{of_cluster} {needs} {size.least:g} {kind.unit} ({size.source}).",
+        f"{where} has {round(has, 2):g}",
+        f"{kind.next_step}, or say in {VARIABLE}.{size.role}.{size.kind} what your hosts need.",
+    )
