@@ -183,7 +183,7 @@ def test_host_info(run, monkeypatch):
         result = run(host_info, ports=[port], names=["localhost"], controller_time=1, vip="127.0.0.1")
     check_result(host_info, result)
     assert [busy["port"] for busy in result["host"]["ports_busy"]] == [port]
-    assert set(result["host"]["time"]) == {"asked", "read", "servers", "services", "synchronized"}
+    assert set(result["host"]["time"]) == {"synchronized", "asked", "read", "services", "servers"}
     assert set(result["host"]["kubelet"]) == {"present", "version", "server", "cluster"}
 
 
