@@ -92,8 +92,8 @@ def check_support(support: t.Sequence[Support], findings: Findings) -> None:
             findings.warning(
                 "release-ended",
                 [],
-                f"The makers of {each['component']} no longer fix anything in this release.",
-                f"{each['component']} {each['release']}: {_seen(each)} ({each['source']}, read {READ})",
+                f"{each['component'][0].upper()}{each['component'][1:]} {each['release']} is no longer supported by its makers.",
+                f"{_seen(each)} ({each['source']}, read {READ})",
                 _next(each["component"]),
             )
 

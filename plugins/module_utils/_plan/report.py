@@ -69,7 +69,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
             )
             + (f", GPU operator {releases['gpu_operator']}" if releases["gpu_operator"] else ""),
         ),
-        ("", f"support by their makers: {describe_support(plan['support'])}"),
+        ("", f"support: {describe_support(plan['support'])}"),
         (
             "Cluster",
             f"API at {cluster['endpoint'] or 'unknown'}, pods {cluster['pod_cidr']}, "
