@@ -152,6 +152,8 @@ def test_every_value_is_the_charts() -> None:
             "cni_plugins": True,
             "cni_bin_directory": "/opt/cni/bin",
             "cni_network_directory": "/etc/cni/net.d",
+            "detect_gateway": True,
+            "detect_ip_conflict": True,
             "inject": True,
             "inject_namespaces": ["training"],
             "metrics": True,
