@@ -45,6 +45,13 @@ class DefaultRoute(t.TypedDict):
     dev: str
 
 
+class Route(t.TypedDict):
+    """A route of the main table."""
+
+    dst: str  # CIDR or address
+    dev: str
+
+
 class RoutingPolicy(t.TypedDict):
     rules: t.Dict[str, str]  # the table that each source address looks up first; `all`: any address
     defaults: t.Dict[str, t.List[DefaultRoute]]  # by table
@@ -65,6 +72,7 @@ class NetworkFacts(UserFacts):
     tool_missing: bool  # no `ip` in the image
     links: t.Optional[t.Dict[str, PodLink]]  # by interface; None: not read
     default_routes: t.Optional[t.List[str]]  # their interfaces
+    main_routes: t.Optional[t.List[Route]]  # without default routes; None: not read
     policy: t.Optional[RoutingPolicy]
     vipu: t.List[VipuAnswer]
 
@@ -98,6 +106,24 @@ class RdmaFacts(t.TypedDict):
     error: str
 
 
+class Ping(t.TypedDict):
+    sent: int
+    received: int
+    rtt_ms: t.Optional[float]  # average
+    path_mtu: t.Optional[int]  # bytes, where a router or the kernel names it
+    supported: bool  # whether this ping knows the options
+    seen: str
+
+
+class GatewayAnswer(t.TypedDict):
+    """What a pod hears of the gateway of a network."""
+
+    network: str
+    address: str
+    ping: Ping
+    mac: str  # that answers for the address, whether or not pings pass; empty: none
+
+
 class Attached(t.TypedDict, total=False):
     """An entry of the network status that multus writes on a pod."""
 
@@ -109,6 +135,8 @@ class _Asked(t.TypedDict, total=False):
     root: NetworkFacts
     user: UserFacts
     rdma: RdmaFacts
+    gateways: t.List[GatewayAnswer]  # missing where no network of the pod has one
+    gateways_error: str
 
 
 class PodFacts(_Asked):
@@ -125,15 +153,6 @@ class PodFacts(_Asked):
 
 # Names of nodes: `from` is the client.
 Pair = t.TypedDict("Pair", {"network": str, "from": str, "to": str})
-
-
-class Ping(t.TypedDict):
-    sent: int
-    received: int
-    rtt_ms: t.Optional[float]  # average
-    path_mtu: t.Optional[int]  # bytes, where a router or the kernel names it
-    supported: bool  # whether this ping knows the options
-    seen: str
 
 
 class Pings(t.TypedDict, total=False):

@@ -115,6 +115,16 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "default_route": CheckType(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
     ),
+    "main_routes": CheckType(
+        "Routes of the main table",
+        "network",
+        "Remove `routes` from the network's IPAM; its subnet is on its own interface, pods and services stay on eth0.",
+    ),
+    "gateway": CheckType(
+        "Gateway answers",
+        "network",
+        "Check the gateway and the VLAN of the switch ports; without a gateway, leave it out of fabric_networks.",
+    ),
     "policy_routes": CheckType(
         "Replies leave by their rail",
         "network",

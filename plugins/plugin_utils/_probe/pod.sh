@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # pod.sh COMMAND [ARGUMENT...]: runs inside a probe pod, as the text of `sh -c`. parsers.py reads what it prints.
-# Short, and plain POSIX: the text travels in the URL of an exec, and images may have BusyBox only.
+# Short, and plain POSIX: all but comments travels in the URL of an exec, and images may have BusyBox only.
 
 SYSFS=/sys/class
 
@@ -87,6 +87,15 @@ tools() {
 reach() {
     [ "$3" = 0 ] || section full ping -c 2 -i 0.2 -w 3 -I "$2" -M 'do' -s "$3" "$1"
     section small ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
+}
+
+# gateways ADDRESS INTERFACE...: a ping, and whether anybody has the address: some switches answer no pings.
+gateways() {
+    while [ $# -ge 2 ]; do
+        section "gateway $1 $2" ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
+        section "neighbour $1 $2" ip neigh show to "$1" dev "$2"
+        shift 2
+    done
 }
 
 # serve and ask CHECK SERVER CLIENT PORT SECONDS DEVICE: the two ends of an RDMA test, by the addresses of both pods.

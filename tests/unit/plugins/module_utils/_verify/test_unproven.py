@@ -35,6 +35,7 @@ NO_COUNTERS = [{**test, "moved": 2 * [{"rdma": {}, "interfaces": {}}]} for test 
 NO_DEVICE = [{**test, "sent": {**test["sent"], "device": ""}} for test in fabrics.probe()["traffic"]]
 NO_TOOL = {"links": None, "tool_missing": True}
 PLANNED = "networks/0"
+GATEWAY = fabrics.pod("w1")["gateways"][0]
 
 
 class Case(t.NamedTuple):
@@ -53,7 +54,9 @@ CASES: t.Dict[str, Case] = {
     "the image has no `ip` command": Case(
         {"pods/w1/root": {**fabrics.pod("w1")["root"], **NO_TOOL}},
     ),
-    "the image's ping:": Case({"pairs/0/small": fabrics.NO_PING}),
+    "the image's ping:": Case(
+        {"pairs/0/small": fabrics.NO_PING, "pods/w1/gateways/0": {**GATEWAY, "ping": fabrics.NO_PING, "mac": ""}}
+    ),
     "the image's ping cannot forbid fragments": Case({"pairs/0/full": {**fabrics.NO_REPLY, "supported": False}}),
     "is not in the image tools": Case({"traffic": MISSING}),
     "rping failed between these pods": Case({"traffic": BLOCKED}),

@@ -14,10 +14,11 @@ from pathlib import Path
 from urllib.parse import quote_plus
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.action.fabric_probe import without_comments
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import parsers
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-SCRIPT = (ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8")
+SCRIPT = without_comments((ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8"))
 NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "tr", "wc", "bash")  # what an image has
 
 Answers = t.Dict[str, parsers.Answer]
@@ -146,6 +147,18 @@ def test_a_full_size_packet_must_not_be_fragmented(image: Image) -> None:
     assert {name: answer.text for name, answer in image.answers("reach", "10.5.0.138", "net1", "8972").items()} == {
         "full": "ping -c 2 -i 0.2 -w 3 -I net1 -M do -s 8972 10.5.0.138",
         "small": "ping -c 2 -i 0.2 -w 3 -I net1 10.5.0.138",
+    }
+
+
+def test_each_gateway_is_asked_on_its_own_interface(image: Image) -> None:
+    image.add("ping")
+    image.add("ip")
+    found = image.answers("gateways", "10.5.0.1", "net1", "fd00::1", "net2")
+    assert {name: answer.text for name, answer in found.items()} == {
+        "gateway 10.5.0.1 net1": "ping -c 2 -i 0.2 -w 3 -I net1 10.5.0.1",
+        "neighbour 10.5.0.1 net1": "ip neigh show to 10.5.0.1 dev net1",
+        "gateway fd00::1 net2": "ping -c 2 -i 0.2 -w 3 -I net2 fd00::1",
+        "neighbour fd00::1 net2": "ip neigh show to fd00::1 dev net2",
     }
 
 
