@@ -66,6 +66,14 @@ class VipuAnswer(t.TypedDict):
     seen: str
 
 
+class GpuFacts(t.TypedDict):
+    """What a pod sees of its node's kernel that matters to GPUs."""
+
+    kernel: str  # its release; empty: not read
+    driver: str  # what NVIDIA's says of itself; empty: none
+    modules: t.List[str]  # of nvidia, nvidia_peermem and gdrdrv those that are loaded
+
+
 class NetworkFacts(UserFacts):
     """Of the container as uid 0."""
 
@@ -74,6 +82,7 @@ class NetworkFacts(UserFacts):
     default_routes: t.Optional[t.List[str]]  # their interfaces
     main_routes: t.Optional[t.List[Route]]  # without default routes; None: not read
     policy: t.Optional[RoutingPolicy]
+    gpu: GpuFacts
     vipu: t.List[VipuAnswer]
 
 

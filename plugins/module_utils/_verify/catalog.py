@@ -192,6 +192,16 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "rdma",
         "`rdma system` on the host must say shared, and the device must speak RoCE v2.",
     ),
+    "gpudirect": CheckType(
+        "GPUDirect RDMA on the node",
+        "rdma",
+        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open kernel modules and kernel 5.12.",
+    ),
+    "gdrcopy": CheckType(
+        "gdrdrv on the node",
+        "rdma",
+        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's own driver needs its own gdrdrv.",
+    ),
     "rping": CheckType("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
     "write_bandwidth": CheckType(
         "ib_write_bw", "rdma", "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes."

@@ -46,6 +46,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks 
     check_kubelet_requests,
     check_workloads,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.gpu_checks import check_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import check_ipu
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.limit_checks import check_limits
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
@@ -92,6 +93,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_pings(plan, probe),
         check_ipu(plan, probe, expect),
         check_rdma(plan, probe),
+        check_gpus(plan, probe, expect),
         check_traffic(plan, probe, expect),
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}

@@ -16,6 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     Figure,
     GatewayAnswer,
     Gid,
+    GpuFacts,
     Limits,
     Moved,
     NetworkFacts,
@@ -155,6 +156,16 @@ def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[RoutingPolicy]:
     return {"rules": lookups, "defaults": defaults}
 
 
+def read_gpu(answers: t.Mapping[str, Answer]) -> GpuFacts:
+    """What the kernel of the node says of GPUs."""
+    kernel, driver, modules = (answers.get(name, NO_ANSWER) for name in ("kernel", "driver", "modules"))
+    return {
+        "kernel": kernel.text if kernel.rc == 0 else "",
+        "driver": " ".join(driver.text.splitlines()[0].split()) if driver.rc == 0 and driver.text else "",
+        "modules": [path.rsplit("/", 1)[-1] for path in modules.text.split()],
+    }
+
+
 def read_network(text: str, error: str = "") -> NetworkFacts:
     """The facts in the output of `pod.sh network`."""
     answers = sections(text)
@@ -176,6 +187,7 @@ def read_network(text: str, error: str = "") -> NetworkFacts:
         "default_routes": read_routes(routes.text),
         "main_routes": read_main_routes(answers.get("tables")),
         "policy": read_policy(answers),
+        "gpu": read_gpu(answers),
         "vipu": vipu,
         "error": error,
     }

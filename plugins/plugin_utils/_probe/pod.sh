@@ -7,6 +7,8 @@
 # Short, and plain POSIX: all but comments travels in the URL of an exec, and images may have BusyBox only.
 
 SYSFS=/sys/class
+MODULES=/sys/module
+NVIDIA=/proc/driver/nvidia/version
 
 # section NAME COMMAND...: the output of a command between two marks, so that one exec answers many questions.
 section() {
@@ -35,10 +37,19 @@ network() {
     section routes both_families route show default
     section rules both_families rule show
     section tables both_families route show table all
+    section kernel cat /proc/sys/kernel/osrelease
+    section driver cat "$NVIDIA"
+    section modules modules
     while [ $# -ge 2 ]; do
         section "vipu $1 $2" tcp_open "$1" "$2"
         shift 2
     done
+}
+
+# The node's: namespaces do not divide them.
+modules() {
+    ls -d "$MODULES/nvidia" "$MODULES/nvidia_peermem" "$MODULES/gdrdrv" 2>/dev/null
+    true
 }
 
 # tcp_open HOST PORT: with whichever tool the image has.

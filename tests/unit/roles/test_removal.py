@@ -312,7 +312,13 @@ def test_reset_leaves_the_files_of_a_spiderpool_that_others_need(tmp_path: Path)
     assert "spiderpool" not in [call.args["name"] for call in result.of("helm_release")]
 
 
-OURS_GPU = {"namespace": "gpu-operator", "name": "gpu-operator", "version": "26.7.0", "release": "gpu-operator", "ours": True}
+OURS_GPU = {
+    "namespace": "gpu-operator",
+    "name": "gpu-operator",
+    "version": "26.7.0",
+    "release": "gpu-operator",
+    "ours": True,
+}
 GPU = role("gpu_operator", gpu_operator_state="absent")
 
 

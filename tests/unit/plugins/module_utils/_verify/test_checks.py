@@ -21,6 +21,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks 
 Facts = t.Dict[str, t.Any]
 ADDRESSES = {"cp1": "10.5.0.129", "w1": "10.5.0.137"}
 IPAM = {"type": "nv-ipam", "poolName": "rdma-net"}
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 580.95.05 Release Build (dvs-builder@host)"
+CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module 580.95.05 Tue Sep 23 10:11:16 UTC 2025"
 PONG = {"sent": 2, "received": 2, "rtt_ms": 0.08, "path_mtu": None, "supported": True, "seen": ""}
 
 
@@ -101,6 +103,7 @@ def pod(node: str) -> Facts:
                 {"dst": "fe80::/64", "dev": "net1"},
             ],
             "policy": None,
+            "gpu": {"kernel": "6.8.0-31-generic", "driver": OPEN, "modules": ["nvidia", "nvidia_peermem", "gdrdrv"]},
             "vipu": [{"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""}],
             "error": "",
         },
@@ -159,7 +162,7 @@ def probe() -> Facts:
     node = {
         "ready": True,
         "reason": "",
-        "labels": {"vipu-ctrl": "vctl"},
+        "labels": {"vipu-ctrl": "vctl", "nvidia.com/gpu.present": "true"},
         "allocatable": {"rdma-net": {"resource": "rdma/shared", "count": 63}},
     }
     pair = {"network": "rdma-net", "from": "cp1", "to": "w1"}
@@ -224,7 +227,15 @@ def probe() -> Facts:
     }
 
 
-EXPECT = Expect(rdma_bandwidth="90", rdma_latency="5", host_traffic=20, ipu_partition="p1")
+EXPECT = Expect(
+    rdma_bandwidth="90",
+    rdma_latency="5",
+    host_traffic=20,
+    ipu_partition="p1",
+    gpu=True,
+    gpu_rdma="peermem",
+    gdrcopy=True,
+)
 
 
 def put(facts: Facts, path: str, value: t.Any) -> None:
@@ -467,6 +478,7 @@ def test_a_pod_that_does_not_start_leaves_unproven_what_it_would_have_shown() ->
     assert next(check.seen for check in checks if check.check == "pod") == "ImagePullBackOff, img: not found"
     assert by_status(checks, "unproven") == {
         *PER_POD, "gateway", "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
+        "gpudirect", "gdrcopy",
     }  # fmt: skip
 
 
@@ -607,6 +619,42 @@ def test_readable(limit: str, text: str) -> None:
 def test_every_check_has_a_place_and_a_next_step() -> None:
     assert {kind.area for kind in CHECK_TYPES.values()} == set(AREAS)
     assert all(kind.next_step.endswith(".") and len(kind.title) <= 27 for kind in CHECK_TYPES.values())
+
+
+GPU = {"kernel": "6.8.0-31-generic", "driver": OPEN, "modules": ["nvidia"]}
+
+
+@pytest.mark.parametrize(
+    ("way", "gpu", "status", "seen"),
+    [
+        ("peermem", {}, "failed", "nvidia loaded"),
+        ("peermem", {"modules": []}, "failed", "no module of NVIDIA loaded"),
+        ("peermem", {"modules": ["nvidia", "nvidia_peermem"]}, "passed", "nvidia, nvidia_peermem loaded"),
+        ("dma-buf", {}, "passed", "kernel 6.8.0-31-generic, NVRM version: NVIDIA UNIX Open Kernel Module"),
+        ("dma-buf", {"kernel": "5.12.0"}, "passed", "kernel 5.12.0"),
+        ("dma-buf", {"kernel": "5.4.0-200-generic"}, "failed", "kernel 5.4.0-200-generic"),
+        ("dma-buf", {"driver": CLOSED}, "failed", "NVIDIA UNIX x86_64 Kernel Module"),
+        ("dma-buf", {"driver": CLOSED, "modules": ["nvidia_peermem"]}, "passed", "nvidia_peermem loaded"),
+        ("dma-buf", {"driver": ""}, "failed", "no driver of NVIDIA"),
+        ("dma-buf", {"kernel": ""}, "failed", "no output"),
+    ],
+)
+def test_gpudirect(way: str, gpu: Facts, status: str, seen: str) -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"]["gpu"] = {**GPU, **gpu}
+    expect = EXPECT._replace(gpu_rdma=way)
+    found = next(c for c in check_fabric(plan(), facts, expect) if c.check == "gpudirect" and c.node == "w1")
+    assert (found.status, bool(found.next)) == (status, status == "failed")
+    assert seen in found.seen
+
+
+def test_only_nodes_with_gpus_are_asked_for_them() -> None:
+    facts = probe()
+    facts["nodes"]["cp1"]["labels"] = {}
+    facts["pods"]["cp1"]["root"]["gpu"] = {"kernel": "6.8.0", "driver": "", "modules": []}
+    facts["pods"]["w1 (second pod)"] = {**pod("w1"), "pod": "second-w1"}
+    found = [check for check in check_fabric(plan(), facts, EXPECT) if check.check in ("gpudirect", "gdrcopy")]
+    assert {(check.node, check.status) for check in found} == {("w1", "passed")}
 
 
 def test_two_networks_may_share_a_subnet_but_nobody_else() -> None:
