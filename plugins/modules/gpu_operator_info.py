@@ -38,7 +38,9 @@ operators:
   elements: dict
   sample: [{namespace: gpu-operator, name: gpu-operator, version: 26.7.0, release: gpu-operator, ours: true}]
 pods:
-  description: Namespace and name of each running pod that asks for a resource of C(nvidia.com), outside the operators' namespaces.
+  description:
+    - Namespace and name of each running pod that asks for a resource of C(nvidia.com), outside the operators'
+      namespaces.
   returned: success
   type: list
   elements: str
@@ -50,7 +52,9 @@ drivers:
   elements: str
   sample: []
 labelled:
-  description: Nodes with labels of the operator, each with C(name), and C(labels) as M(ipu.fabric.node_labels) takes them to remove them.
+  description:
+    - Nodes with labels of the operator, each with C(name), and C(labels) as M(ipu.fabric.node_labels) takes them to
+      remove them.
   returned: success
   type: list
   elements: dict

@@ -14,7 +14,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, Pool, networks_of, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import MALFORMED, pool_names
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import MULTUS_IMAGES, image_names

@@ -344,7 +344,8 @@ def _check_spiderpool(request: ReleaseRequest, findings: Findings) -> None:
             [],
             "Spiderpool has no driver container: the hosts keep the driver that they have.",
             "fabric_ofed is set, fabric_stack is spiderpool",
-            "Install MLNX_OFED or DOCA on the hosts, and set fabric_ofed to {}; or take the network operator (fabric_stack).",
+            "Install MLNX_OFED or DOCA on the hosts, and set fabric_ofed to {}; or take the network operator"
+            " (fabric_stack).",
         )
 
 

@@ -195,12 +195,12 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "gpudirect": CheckType(
         "GPUDirect RDMA on the node",
         "rdma",
-        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open kernel modules and kernel 5.12.",
+        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
     ),
     "gdrcopy": CheckType(
         "gdrdrv on the node",
         "rdma",
-        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's own driver needs its own gdrdrv.",
+        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's driver needs its own gdrdrv.",
     ),
     "rping": CheckType("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
     "write_bandwidth": CheckType(

@@ -112,7 +112,7 @@ def objects(outcome: Outcome) -> t.Dict[str, t.List[str]]:
     """Names that kube_apply was to remove, by kind. All of them only if they are ours."""
     found: t.Dict[str, t.List[str]] = {}
     for call in outcome.of("kube_apply"):
-        assert call.args.get("only_ours") or HOOK == call.args["objects"]
+        assert call.args.get("only_ours") or call.args["objects"] == HOOK
         for each in call.args["objects"]:
             found.setdefault(each["kind"], []).append(each["metadata"]["name"])
     return found
@@ -261,9 +261,7 @@ def test_mpijobs_are_deleted_only_when_told(
 
 
 SPIDERPOOL = role("spiderpool", spiderpool_state="absent")
-INSTALLED = {
-    "namespace": "spiderpool", "name": "spiderpool-controller", "version": "1.2.2", "release": "spiderpool", "ours": True
-}  # fmt: skip
+INSTALLED = {**OURS, "namespace": "spiderpool", "name": "spiderpool-controller", "release": "spiderpool", "ours": True}
 POOLS = {**DEFINITION, "metadata": {"name": "spiderippools.spiderpool.spidernet.io"}}
 
 

@@ -56,7 +56,7 @@ def test_operators_and_their_users(monkeypatch: pytest.MonkeyPatch) -> None:
         pods=[
             pod("train", "jobs", **{"nvidia.com/gpu": "1"}),
             pod("mig", "jobs", "initContainers", **{"nvidia.com/mig-1g.10gb": "1"}),
-            pod("web", "jobs", **{"cpu": "1"}),
+            pod("web", "jobs", cpu="1"),
             pod("nvidia-cuda-validator", "gpu-operator", **{"nvidia.com/gpu": "1"}),
         ],
         nvidiadrivers=[{"metadata": {"name": "a100"}}],

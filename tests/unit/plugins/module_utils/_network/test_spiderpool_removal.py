@@ -35,7 +35,7 @@ HELD = ["spiderpool.spidernet.io"]
 
 
 class Memory(Cluster):
-    """Objects by path. Deleting one takes those that it owns along; finalizers hold it, but those of pools are removed."""
+    """Objects by path. Deleting one takes those that it owns along; finalizers hold it, but for those of pools."""
 
     def __init__(self, *objects):
         super().__init__(None)
