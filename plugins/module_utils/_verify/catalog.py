@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, CheckType
 
-AREAS = ("cluster", "network", "limits", "ipu", "rdma")
+AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 
 MEMLOCK = "Apply the role ipu.fabric.memlock to this host, then recreate its pods."
@@ -192,16 +192,6 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "rdma",
         "`rdma system` on the host must say shared, and the device must speak RoCE v2.",
     ),
-    "gpudirect": CheckType(
-        "GPUDirect RDMA on the node",
-        "rdma",
-        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
-    ),
-    "gdrcopy": CheckType(
-        "gdrdrv on the node",
-        "rdma",
-        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's driver needs its own gdrdrv.",
-    ),
     "rping": CheckType("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
     "write_bandwidth": CheckType(
         "ib_write_bw", "rdma", "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes."
@@ -214,6 +204,16 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     ),
     "host_traffic": CheckType(
         "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
+    ),
+    "gpudirect": CheckType(
+        "GPUDirect RDMA on the node",
+        "gpu",
+        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
+    ),
+    "gdrcopy": CheckType(
+        "gdrdrv on the node",
+        "gpu",
+        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's driver needs its own gdrdrv.",
     ),
 }
 

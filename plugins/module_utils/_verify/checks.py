@@ -93,8 +93,8 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_pings(plan, probe),
         check_ipu(plan, probe, expect),
         check_rdma(plan, probe),
-        check_gpus(plan, probe, expect),
         check_traffic(plan, probe, expect),
+        check_gpus(plan, probe, expect),
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])

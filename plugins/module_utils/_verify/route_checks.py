@@ -26,8 +26,8 @@ def read_network(text: str) -> t.Optional[Network]:
 
 
 def overlap(one: Network, other: Network) -> bool:
-    # Of one family only: the standard library refuses to compare two.
-    return one.version == other.version and one.overlaps(other)  # type: ignore[arg-type]
+    # The standard library refuses to compare two families.
+    return one.version == other.version and one.overlaps(other)
 
 
 # The main table

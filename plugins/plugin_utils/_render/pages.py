@@ -27,7 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import n
 TEMPLATES = Path(__file__).parent / "templates"
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
 LISTED = 50  # pairs that stand for a matrix that is too wide
-AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma") else area.capitalize() for area in AREAS}
+AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
 
 
 def render(template: str, **values: object) -> str:
