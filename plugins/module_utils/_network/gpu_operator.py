@@ -8,12 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import image_names, operator_view
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import RUNNING, name_of
 
 IMAGE = "gpu-operator"
 RESOURCES = "nvidia.com/"
@@ -76,8 +75,9 @@ def read_gpu_operator(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster = connect(module)
     operators = gpu_operators(cluster)
     homes = {operator["namespace"] for operator in operators}
+    running = cluster.items("/api/v1/pods", fieldSelector=RUNNING)
     # The operator's own validators ask for GPUs as well.
-    pods = [pod for pod in running_pods(cluster) if uses_gpus(pod) and pod["metadata"].get("namespace") not in homes]
+    pods = [pod for pod in running if uses_gpus(pod) and pod["metadata"]["namespace"] not in homes]
     resource = cluster.resource(*DRIVERS)
     return {
         "changed": False,

@@ -497,7 +497,8 @@ def test_without_rdma_hardware_checks_are_skipped_and_never_passed() -> None:
     for each in facts["pods"].values():
         del each["rdma"]
     checks = check_fabric(planned, facts, EXPECT)
-    assert by_status(checks, "skipped") == {name for name, kind in CHECK_TYPES.items() if kind.area == "rdma"}
+    rdma = {name for name, kind in CHECK_TYPES.items() if kind.area == "rdma"}
+    assert by_status(checks, "skipped") == {*rdma, "gpudirect"}
     assert not by_status(checks, "failed")
     assert {check.seen for check in checks if check.status == "skipped"} == {"planned without RDMA"}
 
