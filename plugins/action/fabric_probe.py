@@ -13,6 +13,12 @@ from ansible.plugins.action import ActionBase
 SCRIPT = Path(__file__).parents[1] / "plugin_utils/_probe/pod.sh"
 
 
+def without_comments(script: str) -> str:
+    """The lines of a shell script that do something: it travels in the URL of each exec."""
+    lines = script.splitlines()
+    return "\n".join([lines[0], *(line for line in lines[1:] if line.strip() and not line.lstrip().startswith("#"))])
+
+
 class ActionModule(ActionBase):
     """All other options go to the module as they are."""
 
@@ -20,6 +26,6 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
-        options = {**self._task.args, "script": SCRIPT.read_text(encoding="utf-8")}
+        options = {**self._task.args, "script": without_comments(SCRIPT.read_text(encoding="utf-8"))}
         module = "ipu.fabric.fabric_probe"
         return {**result, **self._execute_module(module_name=module, module_args=options, task_vars=task_vars)}

@@ -22,6 +22,8 @@ options:
       - C(multus) and C(cni_plugins), whether the chart installs multus and the standard CNI plugins.
       - C(cni_bin_directory) and C(cni_network_directory), where the container runtime looks for CNI plugins and
         configurations.
+      - C(detect_gateway) and C(detect_ip_conflict), whether a pod starts only if the gateways of its networks answer,
+        and if nobody else has its addresses.
       - C(inject), whether pods with the annotation get networks and resources by a webhook, in the namespaces
         C(inject_namespaces) (all when it is empty), but not in C(inject_namespaces_exclude).
       - C(metrics), C(service_monitors) and C(dashboards), what there is for Prometheus and Grafana.

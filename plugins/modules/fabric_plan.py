@@ -170,6 +170,10 @@ options:
     description: Release of the network operator.
     type: str
     default: 26.7.1
+  ofed:
+    description: The driver container that is wanted, as the network operator takes it. Empty is none.
+    type: dict
+    default: {}
   spiderpool_version:
     description: Release of Spiderpool.
     type: str

@@ -78,6 +78,19 @@ options:
     description: The partition that M(ipu.fabric.fabric_probe) used for C(gc-hosttraffictest), if any.
     type: str
     default: ""
+  gpu:
+    description: Whether the checks of GPUs count.
+    type: bool
+    default: false
+  gpu_rdma:
+    description: How GPUDirect RDMA is planned, by the kernel's C(dma-buf) or by the module nvidia_peermem.
+    type: str
+    choices: [dma-buf, peermem]
+    default: dma-buf
+  gdrcopy:
+    description: Whether gdrdrv is planned.
+    type: bool
+    default: false
   nodes:
     description:
       - The nodes that M(ipu.fabric.fabric_probe) probed, if not all. Only their checks count, and those of the cluster.

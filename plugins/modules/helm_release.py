@@ -107,6 +107,10 @@ options:
         description: Days before its end at which the certificate is renewed.
         type: int
         default: 30
+  hooks:
+    description: Whether hooks of the chart run when it is uninstalled. Some delete what others have.
+    type: bool
+    default: true
   binary:
     description: The C(helm) program.
     type: path
@@ -182,6 +186,7 @@ def main() -> None:
         tolerations={"type": "list", "elements": "dict", "default": []},
         crds={"type": "bool", "default": True},
         take_ownership={"type": "bool", "default": False},
+        hooks={"type": "bool", "default": True},
         renew={"type": "dict", "options": RENEW},
         binary={"type": "path", "default": "helm"},
         timeout={"type": "int", "default": 300},

@@ -152,6 +152,8 @@ def test_every_value_is_the_charts() -> None:
             "cni_plugins": True,
             "cni_bin_directory": "/opt/cni/bin",
             "cni_network_directory": "/etc/cni/net.d",
+            "detect_gateway": True,
+            "detect_ip_conflict": True,
             "inject": True,
             "inject_namespaces": ["training"],
             "metrics": True,
@@ -196,3 +198,26 @@ def test_the_cluster_tells_of_multus_and_groups(spiderpool: Modules, api: ApiSer
     assert seen["multus"] == ["kube-system/spiderpool-agent"]
     assert {"apps", "spiderpool.spidernet.io"} <= set(seen["api_groups"])
     assert "grafana.integreatly.org" not in seen["api_groups"]
+
+
+def test_the_removal_of_networks_leaves_what_others_made(spiderpool: Modules, api: ApiServer) -> None:
+    """The garbage collector and Spiderpool's controller are not here: what they would do is not waited for."""
+    objects = rendered()["objects"]
+    spiderpool("kube_apply", objects=objects)
+    theirs = {
+        "apiVersion": "spiderpool.spidernet.io/v2beta1",
+        "kind": "SpiderIPPool",
+        "metadata": {"name": "theirs"},
+        "spec": {"subnet": "192.0.2.0/24"},
+    }
+    api.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
+    found = spiderpool("spiderpool", check=True, state="absent")
+    assert len([name for name in found["objects"] if name.startswith("SpiderMultusConfig training/rail-")]) == 8
+    assert "SpiderIPPool theirs" in found["needed_by"]
+    assert (found["installations"], found["definitions"]) == ([], [])
+    assert spiderpool("spiderpool", state="absent", timeout=5)["changed"]
+    assert not spiderpool("spiderpool", state="absent")["changed"]
+    left = {pool["metadata"]["name"] for pool in api.get("spiderippools.spiderpool.spidernet.io")["items"]}
+    api.kubectl("delete", "spiderippools.spiderpool.spidernet.io", "theirs")
+    assert "theirs" in left
+    assert not any(name.startswith("rail-") for name in left)

@@ -40,6 +40,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "node-version": "nodes run the Kubernetes of their cluster",
     "noexec": "programs can be run from the directories that they are in",
     "ntp": "the NTP servers of the site answer every host",
+    "ofed": "the stack can run the driver container that is asked for",
     "on-master": "neither V-IPU nor the gateway is a node of the fabric",
     "other-cluster": "the kubeconfig leads to the cluster that the hosts are in",
     "pcie-link": "a NIC's PCIe link carries what its port does, as fast and as wide as both ends can",

@@ -256,7 +256,8 @@ class Helm:
         self.call(
             f"The release {name} could not be uninstalled.", f"namespace {namespace}",
             "uninstall", name, "--namespace", namespace, "--wait", "--ignore-not-found",
-            "--timeout", f"{self.params['timeout']}s", *self.context(),
+            "--timeout", f"{self.params['timeout']}s",
+            *([] if self.params["hooks"] else ["--no-hooks"]), *self.context(),
         )  # fmt: skip
 
     def context(self) -> t.List[str]:

@@ -66,11 +66,14 @@ UNOWNED = (
     "/etc/cni/net.d/whereabouts.d",
     "/opt/cni/bin/calico",
     "/opt/cni/bin/calico-ipam",
+    "/opt/cni/bin/coordinator",
     "/opt/cni/bin/flannel",
+    "/opt/cni/bin/ifacer",
     "/opt/cni/bin/install",
     "/opt/cni/bin/multus",
     "/opt/cni/bin/nv-ipam",
     "/opt/cni/bin/passthru",
+    "/opt/cni/bin/spiderpool",
     "/opt/cni/bin/whereabouts",
     "/var/lib/cni/flannel",
     "/var/lib/cni/multus",
@@ -78,6 +81,7 @@ UNOWNED = (
     "/var/lib/cni/networks/cbr0",
     "/var/lib/cni/networks/k8s-pod-network",
     "/var/log/nv-ipam-cni.log",
+    "/var/log/spidernet",
 )
 STATE = (
     "/var/lib/calico",

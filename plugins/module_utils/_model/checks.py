@@ -58,6 +58,9 @@ class Expect(t.NamedTuple):
     host_traffic: float = 0  # Gb/s at least
     ipu: bool = True
     ipu_partition: str = ""
+    gpu: bool = False
+    gpu_rdma: str = "dma-buf"  # or peermem: how GPUDirect RDMA is planned
+    gdrcopy: bool = False
     allow_unproven: t.Sequence[str] = ()  # checks that need not be proved
 
 

@@ -45,6 +45,13 @@ class DefaultRoute(t.TypedDict):
     dev: str
 
 
+class Route(t.TypedDict):
+    """A route of the main table."""
+
+    dst: str  # CIDR or address
+    dev: str
+
+
 class RoutingPolicy(t.TypedDict):
     rules: t.Dict[str, str]  # the table that each source address looks up first; `all`: any address
     defaults: t.Dict[str, t.List[DefaultRoute]]  # by table
@@ -59,13 +66,23 @@ class VipuAnswer(t.TypedDict):
     seen: str
 
 
+class GpuFacts(t.TypedDict):
+    """What a pod sees of its node's kernel that matters to GPUs."""
+
+    kernel: str  # its release; empty: not read
+    driver: str  # what NVIDIA's says of itself; empty: none
+    modules: t.List[str]  # of nvidia, nvidia_peermem and gdrdrv those that are loaded
+
+
 class NetworkFacts(UserFacts):
     """Of the container as uid 0."""
 
     tool_missing: bool  # no `ip` in the image
     links: t.Optional[t.Dict[str, PodLink]]  # by interface; None: not read
     default_routes: t.Optional[t.List[str]]  # their interfaces
+    main_routes: t.Optional[t.List[Route]]  # without default routes; None: not read
     policy: t.Optional[RoutingPolicy]
+    gpu: GpuFacts
     vipu: t.List[VipuAnswer]
 
 
@@ -98,6 +115,24 @@ class RdmaFacts(t.TypedDict):
     error: str
 
 
+class Ping(t.TypedDict):
+    sent: int
+    received: int
+    rtt_ms: t.Optional[float]  # average
+    path_mtu: t.Optional[int]  # bytes, where a router or the kernel names it
+    supported: bool  # whether this ping knows the options
+    seen: str
+
+
+class GatewayAnswer(t.TypedDict):
+    """What a pod hears of the gateway of a network."""
+
+    network: str
+    address: str
+    ping: Ping
+    mac: str  # that answers for the address, whether or not pings pass; empty: none
+
+
 class Attached(t.TypedDict, total=False):
     """An entry of the network status that multus writes on a pod."""
 
@@ -109,6 +144,8 @@ class _Asked(t.TypedDict, total=False):
     root: NetworkFacts
     user: UserFacts
     rdma: RdmaFacts
+    gateways: t.List[GatewayAnswer]  # missing where no network of the pod has one
+    gateways_error: str
 
 
 class PodFacts(_Asked):
@@ -125,15 +162,6 @@ class PodFacts(_Asked):
 
 # Names of nodes: `from` is the client.
 Pair = t.TypedDict("Pair", {"network": str, "from": str, "to": str})
-
-
-class Ping(t.TypedDict):
-    sent: int
-    received: int
-    rtt_ms: t.Optional[float]  # average
-    path_mtu: t.Optional[int]  # bytes, where a router or the kernel names it
-    supported: bool  # whether this ping knows the options
-    seen: str
 
 
 class Pings(t.TypedDict, total=False):

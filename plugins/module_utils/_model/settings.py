@@ -52,6 +52,7 @@ class Settings:
     ipu_operator_version: str
     stack: str
     network_operator_version: str
+    ofed: t.Mapping[str, object]  # the driver container, as the network operator takes it; empty: none
     spiderpool_version: str
     gpu: bool
     gpu_operator_version: str

@@ -14,11 +14,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, Pool, networks_of, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import MALFORMED, pool_names
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import MULTUS_IMAGES, image_names
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, divide, name_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import (
     attachment_of,
     belongs_to,
@@ -31,7 +30,6 @@ NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
 POOLS = ("IPPool", "CIDRPool")
 POLICY = "NicClusterPolicy"
 POLICIES = (POLICY, "NicNodePolicy")
-RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 SHOWN = 20
 
 
@@ -45,11 +43,6 @@ def selects(workload: Object, pod: Object) -> bool:
     labels = query("metadata.labels", pod) or {}
     same_place = workload["metadata"]["namespace"] == pod["metadata"]["namespace"]
     return bool(wanted) and same_place and all(labels.get(key) == value for key, value in wanted.items())
-
-
-def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
-    """Those that this collection made, and those of others."""
-    return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
 
 
 def made_for(nad: Object, networks: t.Sequence[Object]) -> bool:
@@ -82,23 +75,6 @@ class Served(t.NamedTuple):
 
 class NetworkRemoval(Removal):
     """The network operator's objects in a cluster."""
-
-    def listed(self, api_version: str, *kinds: str) -> t.List[Object]:
-        """The objects of some kinds, in all namespaces; none of a kind that the cluster does not know."""
-        found = []
-        for kind in kinds:
-            resource = self.cluster.resource(api_version, kind)
-            items = self.cluster.items(resource.path()) if resource else []
-            found += [{**item, "apiVersion": api_version, "kind": kind} for item in items]
-        return found
-
-    def left_of(self, objects: t.Sequence[Object], api_version: str, *kinds: str) -> t.List[Object]:
-        names = {(obj["kind"], *name_of(obj)) for obj in objects}
-        return [obj for obj in self.listed(api_version, *kinds) if (obj["kind"], *name_of(obj)) in names]
-
-    def pods(self) -> t.List[Object]:
-        items = self.cluster.items("/api/v1/pods", fieldSelector=RUNNING)
-        return [{"apiVersion": "v1", "kind": "Pod", "metadata": item["metadata"]} for item in items]
 
     def attachments(self, networks: t.Sequence[Object]) -> t.List[Object]:
         """The NetworkAttachmentDefinitions that the operator created for these networks."""

@@ -222,6 +222,7 @@ class ReleaseRequest:
     stack: str = "network_operator"
     spiderpool: str = ""
     gpu_operator: str = ""  # empty: not wanted
+    ofed: bool = False  # whether the driver is wanted in a container
     calico: str = "3.32.1"
 
 
@@ -337,6 +338,15 @@ def _check_spiderpool(request: ReleaseRequest, findings: Findings) -> None:
         seen = f"fabric_ipam is '{request.ipam}', fabric_stack is spiderpool"
         findings.error("ipam", [], "Spiderpool is its own IPAM.", seen, "Set fabric_ipam to auto.")
     _check_known("Spiderpool", "spiderpool-version", request.spiderpool, SPIDERPOOLS, findings)
+    if request.ofed:
+        findings.error(
+            "ofed",
+            [],
+            "Spiderpool has no driver container: the hosts keep the driver that they have.",
+            "fabric_ofed is set, fabric_stack is spiderpool",
+            "Install MLNX_OFED or DOCA on the hosts, and set fabric_ofed to {}; or take the network operator"
+            " (fabric_stack).",
+        )
 
 
 def _check_known(what: str, check: str, version: str, known: t.Sequence[str], findings: Findings) -> None:

@@ -9,11 +9,19 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, describe, wait_until
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Name
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+
+RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def name_of(obj: Object) -> Name:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
+    """Those that this collection made, and those of others."""
+    return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
 
 
 class Removal:
@@ -21,6 +29,23 @@ class Removal:
 
     def __init__(self, cluster: Cluster, timeout: float) -> None:
         self.cluster, self.timeout = cluster, timeout
+
+    def listed(self, api_version: str, *kinds: str) -> t.List[Object]:
+        """The objects of some kinds, in all namespaces; none of a kind that the cluster does not know."""
+        found = []
+        for kind in kinds:
+            resource = self.cluster.resource(api_version, kind)
+            items = self.cluster.items(resource.path()) if resource else []
+            found += [{**item, "apiVersion": api_version, "kind": kind} for item in items]
+        return found
+
+    def left_of(self, objects: t.Sequence[Object], api_version: str, *kinds: str) -> t.List[Object]:
+        names = {(obj["kind"], *name_of(obj)) for obj in objects}
+        return [obj for obj in self.listed(api_version, *kinds) if (obj["kind"], *name_of(obj)) in names]
+
+    def pods(self) -> t.List[Object]:
+        items = self.cluster.items("/api/v1/pods", fieldSelector=RUNNING)
+        return [{"apiVersion": "v1", "kind": "Pod", "metadata": item["metadata"]} for item in items]
 
     def remove(self, objects: t.Sequence[Object], left: t.Callable[[], t.Sequence[Object]], next_step: str) -> None:
         for obj in objects:

@@ -25,7 +25,7 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 API = "spiderpool.spidernet.io/v2beta1"
 # Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
 POOL_MAX = 1 << 16
-# Neither the device plugin nor the controller reads its ConfigMap again: this annotation rolls them when it changes.
+# Neither device plugin, agent nor controller reads its ConfigMap again: this annotation rolls them when it changes.
 CONFIG = "fabric.ipu/config"
 # CNI plugins that the chart installs by default, and that no macvlan rail needs.
 OTHER_PLUGINS = ("installRdmaCNI", "installOvsCNI", "installSriovCNI", "installibSriovCNI", "installIpoibCNI",
@@ -214,13 +214,22 @@ def values(settings: t.Mapping[str, t.Any]) -> Object:
         "namespacesInclude": list(settings.get("inject_namespaces") or []),
         "namespacesExclude": list(settings.get("inject_namespaces_exclude") or []),
     }
+    detection = {
+        "enableGatewayDetection": bool(settings.get("detect_gateway")),
+        "enableIPConflictDetection": bool(settings.get("detect_ip_conflict")),
+    }
     secrets = [{"name": name} for name in settings.get("pull_secrets") or []]
     image = {"image": {"imagePullSecrets": secrets}} if secrets else {}
     own: Object = {
         "rdma": {"rdmaSharedDevicePlugin": device_plugin(settings.get("rdma_resources") or [])},
         "multus": {"multusCNI": {"install": bool(settings["multus"])}},
         "plugins": {"installCNI": bool(settings["cni_plugins"]), **dict.fromkeys(OTHER_PLUGINS, False)},
-        "spiderpoolAgent": {"prometheus": {**metrics, "enabledRdmaMetric": metrics["enabled"]}, **image},
+        "ipam": detection,
+        "spiderpoolAgent": {
+            "prometheus": {**metrics, "enabledRdmaMetric": metrics["enabled"]},
+            "podAnnotations": {CONFIG: fingerprint(detection)},
+            **image,
+        },
         "spiderpoolController": {
             "prometheus": metrics,
             "podResourceInject": inject,

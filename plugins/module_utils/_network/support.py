@@ -89,10 +89,11 @@ def check_support(support: t.Sequence[Support], findings: Findings) -> None:
     """A warning for each release that its makers have given up."""
     for each in support:
         if each["state"] == ENDED:
+            what = f"{each['component']} {each['release']} is no longer supported by its makers."
             findings.warning(
                 "release-ended",
                 [],
-                f"{each['component'][0].upper()}{each['component'][1:]} {each['release']} is no longer supported by its makers.",
+                what[0].upper() + what[1:],
                 f"{_seen(each)} ({each['source']}, read {READ})",
                 _next(each["component"]),
             )

@@ -196,6 +196,7 @@ def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
         managed=settings.manage_kubernetes,
         stack=settings.stack,
         spiderpool=settings.spiderpool_version,
+        ofed=bool(settings.ofed),
         gpu_operator=settings.gpu_operator_version if settings.gpu else "",
     )
 

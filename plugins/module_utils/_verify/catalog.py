@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, CheckType
 
-AREAS = ("cluster", "network", "limits", "ipu", "rdma")
+AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 
 MEMLOCK = "Apply the role ipu.fabric.memlock to this host, then recreate its pods."
@@ -115,6 +115,16 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "default_route": CheckType(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
     ),
+    "main_routes": CheckType(
+        "Routes of the main table",
+        "network",
+        "Remove `routes` from the network's IPAM; its subnet is on its own interface, pods and services stay on eth0.",
+    ),
+    "gateway": CheckType(
+        "Gateway answers",
+        "network",
+        "Check the gateway and the VLAN of the switch ports; without a gateway, leave it out of fabric_networks.",
+    ),
     "policy_routes": CheckType(
         "Replies leave by their rail",
         "network",
@@ -194,6 +204,16 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     ),
     "host_traffic": CheckType(
         "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
+    ),
+    "gpudirect": CheckType(
+        "GPUDirect RDMA on the node",
+        "gpu",
+        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
+    ),
+    "gdrcopy": CheckType(
+        "gdrdrv on the node",
+        "gpu",
+        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's driver needs its own gdrdrv.",
     ),
 }
 

@@ -46,6 +46,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks 
     check_kubelet_requests,
     check_workloads,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.gpu_checks import check_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import check_ipu
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.limit_checks import check_limits
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
@@ -57,14 +58,20 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_overlaps, check_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.rdma_checks import check_rdma
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.route_checks import (
+    gateway_check,
+    gateways_of,
+    main_routes_check,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_pings, check_traffic
 
-PER_POD = ("multus", "interface", "address", "default_route", "mtu")
+PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mtu")
 
 
 def per_pod(network: PlannedNetwork) -> t.Tuple[str, ...]:
     """The checks of one network in one pod."""
-    return (*PER_POD, "policy_routes") if has_own_routes(network) else PER_POD
+    gateway = ("gateway",) if gateways_of(network) else ()
+    return (*PER_POD, *gateway, "policy_routes") if has_own_routes(network) else (*PER_POD, *gateway)
 
 
 def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
@@ -87,6 +94,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_ipu(plan, probe, expect),
         check_rdma(plan, probe),
         check_traffic(plan, probe, expect),
+        check_gpus(plan, probe, expect),
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
@@ -217,6 +225,8 @@ def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place)
     routes = root["default_routes"]
     seen = "not readable" if routes is None else ", ".join(routes) or "no default route"
     yield result("default_route", set(routes or ()) == {"eth0"}, "eth0", seen, **where)
+    yield main_routes_check(plan, network, pod, where)
+    yield gateway_check(network, pod, where)
     yield mtu_check(plan, network, pod, link, where)
     if has_own_routes(network):
         yield policy_routes_check(network, root["policy"], interface, addresses_of(pod, name), where)

@@ -14,7 +14,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     DefaultRoute,
     Directions,
     Figure,
+    GatewayAnswer,
     Gid,
+    GpuFacts,
     Limits,
     Moved,
     NetworkFacts,
@@ -23,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     PodLink,
     Port,
     RdmaFacts,
+    Route,
     RoutingPolicy,
     Sent,
     UserFacts,
@@ -120,6 +123,21 @@ def read_json_lines(answer: t.Optional[Answer]) -> t.Optional[t.List[t.Dict[str,
     return found
 
 
+def read_main_routes(answer: t.Optional[Answer]) -> t.Optional[t.List[Route]]:
+    """The routes of the main table but the default ones, one of each; None when nothing could be read."""
+    routes = read_json_lines(answer)
+    if routes is None:
+        return None
+    found: t.List[Route] = []
+    for route in routes:
+        # `ip` does not name the table of what is in the main one.
+        if "table" in route or route.get("dst") == "default" or "dev" not in route:
+            continue
+        entry: Route = {"dst": str(route.get("dst", "")), "dev": str(route["dev"])}
+        found += [entry] if entry not in found else []
+    return found
+
+
 def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[RoutingPolicy]:
     """The table that each source address looks up first, and the default routes of each table; None if not read."""
     rules, routes = read_json_lines(answers.get("rules")), read_json_lines(answers.get("tables"))
@@ -136,6 +154,16 @@ def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[RoutingPolicy]:
             table = defaults.setdefault(str(route["table"]), [])
             table += [entry] if entry not in table else []
     return {"rules": lookups, "defaults": defaults}
+
+
+def read_gpu(answers: t.Mapping[str, Answer]) -> GpuFacts:
+    """What the kernel of the node says of GPUs."""
+    kernel, driver, modules = (answers.get(name, NO_ANSWER) for name in ("kernel", "driver", "modules"))
+    return {
+        "kernel": kernel.text if kernel.rc == 0 else "",
+        "driver": " ".join(driver.text.splitlines()[0].split()) if driver.rc == 0 and driver.text else "",
+        "modules": [path.rsplit("/", 1)[-1] for path in modules.text.split()],
+    }
 
 
 def read_network(text: str, error: str = "") -> NetworkFacts:
@@ -157,7 +185,9 @@ def read_network(text: str, error: str = "") -> NetworkFacts:
         "tool_missing": links.rc == MISSING_TOOL,
         "links": read_links(links.text),
         "default_routes": read_routes(routes.text),
+        "main_routes": read_main_routes(answers.get("tables")),
         "policy": read_policy(answers),
+        "gpu": read_gpu(answers),
         "vipu": vipu,
         "error": error,
     }
@@ -270,6 +300,30 @@ def read_pings(text: str) -> Pings:
     if "full" in answers:
         found["full"] = read_ping(answers["full"])
     return found
+
+
+def read_gateways(text: str, networks: t.Mapping[t.Tuple[str, str], str]) -> t.List[GatewayAnswer]:
+    """The facts in the output of `pod.sh gateways`.
+
+    :arg networks: by address and interface.
+    """
+    answers = sections(text)
+    return [
+        {
+            "network": network,
+            "address": address,
+            "ping": read_ping(answers[f"gateway {address} {interface}"]),
+            "mac": read_neighbour(answers.get(f"neighbour {address} {interface}", NO_ANSWER).text),
+        }
+        for (address, interface), network in networks.items()
+        if f"gateway {address} {interface}" in answers
+    ]
+
+
+def read_neighbour(text: str) -> str:
+    """The MAC of `ip neigh show`; empty where nobody answered for the address."""
+    found = re.search(r"\blladdr ((?:[0-9a-f]{2}:){5}[0-9a-f]{2})\b", text)
+    return found.group(1) if found and "FAILED" not in text else ""
 
 
 def read_rping(text: str) -> Figure:

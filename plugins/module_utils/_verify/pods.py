@@ -145,6 +145,17 @@ def interface_of(pod: PodFacts, network: str) -> str:
     return f"net{pod['networks'].index(network) + 1}"
 
 
+def gateways_of(plan: Plan, pod: PodFacts) -> t.Dict[t.Tuple[str, str], str]:
+    """The networks of the gateways that a pod has to reach, by the gateway's address and the pod's interface."""
+    return {
+        (subnet["gateway"], interface_of(pod, network["name"])): network["name"]
+        for network in plan["networks"]
+        if network["name"] in pod["networks"]
+        for subnet in network["subnets"]
+        if subnet["gateway"]
+    }
+
+
 def link_of(pod: PodFacts, network: str) -> PodLink:
     """The pod's interface on a network; NO_LINK when it has none."""
     links = pod["root"].get("links") if "root" in pod else None

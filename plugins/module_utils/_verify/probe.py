@@ -65,6 +65,7 @@ TIMED_OUT = 124  # exit code of `timeout`
 STOPPED = 143  # 128 and SIGTERM
 ATTEMPTS = 5  # of an RDMA test that fails at once
 HOST_TRAFFIC_SECONDS = 300
+GATEWAY_SECONDS = 4  # until the pings of one that does not answer have ended
 FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are from it on
 TRAFFIC_TOOLS = {"rping": "rping", "write_bandwidth": "ib_write_bw", "read_latency": "ib_read_lat"}  # by check
 HOST_TRAFFIC_TOOL = "gc-hosttraffictest"
@@ -309,6 +310,7 @@ def ask_pods(run: Run, pods: Pods) -> None:
         jobs.append((pod, "user", ["limits"]))
         if rdma & set(pod["networks"]):
             jobs.append((pod, "rdma", ["rdma", *RDMA_TOOLS]))
+    asked = [run.pool.submit(ask_gateways, run, pods[node]) for node in pod_data.running(pods)]
     seconds = 2 * run.options.command_timeout
     outputs = run.pool.map(lambda job: run_in(run, job[0]["pod"], job[1], job[2], seconds), jobs)
     for (pod, container, _command), output in zip(jobs, outputs):
@@ -318,6 +320,18 @@ def ask_pods(run: Run, pods: Pods) -> None:
             pod["user"] = parsers.read_user(*output)
         else:
             pod["rdma"] = parsers.read_rdma(*output)
+    for answer in asked:
+        answer.result()
+
+
+def ask_gateways(run: Run, pod: PodFacts) -> None:
+    """The pod's facts gain `gateways`, if one of its networks has one."""
+    wanted = pod_data.gateways_of(run.plan, pod)
+    if wanted:
+        command = ["gateways", *(part for pair in wanted for part in pair)]
+        output = run_in(run, pod["pod"], "root", command, run.options.command_timeout + GATEWAY_SECONDS * len(wanted))
+        pod["gateways"] = parsers.read_gateways(output.text, wanted)
+        pod["gateways_error"] = output.error
 
 
 def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:

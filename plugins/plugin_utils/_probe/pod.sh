@@ -4,9 +4,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # pod.sh COMMAND [ARGUMENT...]: runs inside a probe pod, as the text of `sh -c`. parsers.py reads what it prints.
-# Short, and plain POSIX: the text travels in the URL of an exec, and images may have BusyBox only.
+# Short, and plain POSIX: all but comments travels in the URL of an exec, and images may have BusyBox only.
 
 SYSFS=/sys/class
+MODULES=/sys/module
+NVIDIA=/proc/driver/nvidia/version
 
 # section NAME COMMAND...: the output of a command between two marks, so that one exec answers many questions.
 section() {
@@ -35,10 +37,19 @@ network() {
     section routes both_families route show default
     section rules both_families rule show
     section tables both_families route show table all
+    section kernel cat /proc/sys/kernel/osrelease
+    section driver cat "$NVIDIA"
+    section modules modules
     while [ $# -ge 2 ]; do
         section "vipu $1 $2" tcp_open "$1" "$2"
         shift 2
     done
+}
+
+# The node's: namespaces do not divide them.
+modules() {
+    ls -d "$MODULES/nvidia" "$MODULES/nvidia_peermem" "$MODULES/gdrdrv" 2>/dev/null
+    true
 }
 
 # tcp_open HOST PORT: with whichever tool the image has.
@@ -87,6 +98,15 @@ tools() {
 reach() {
     [ "$3" = 0 ] || section full ping -c 2 -i 0.2 -w 3 -I "$2" -M 'do' -s "$3" "$1"
     section small ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
+}
+
+# gateways ADDRESS INTERFACE...: a ping, and whether anybody has the address: some switches answer no pings.
+gateways() {
+    while [ $# -ge 2 ]; do
+        section "gateway $1 $2" ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
+        section "neighbour $1 $2" ip neigh show to "$1" dev "$2"
+        shift 2
+    done
 }
 
 # serve and ask CHECK SERVER CLIENT PORT SECONDS DEVICE: the two ends of an RDMA test, by the addresses of both pods.

@@ -25,7 +25,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import ren
 
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
 LISTED = 50  # pairs that stand for a matrix that is too wide
-AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma") else area.capitalize() for area in AREAS}
+AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
 
 
 def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:

@@ -14,7 +14,7 @@ LABELS = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
 @pytest.mark.parametrize(
-    "tasks", ["gpu_operator/tasks/main.yml", "network_operator/tasks/present.yml", "spiderpool/tasks/main.yml"]
+    "tasks", ["gpu_operator/tasks/present.yml", "network_operator/tasks/present.yml", "spiderpool/tasks/present.yml"]
 )
 def test_operators_that_run_privileged_pods(tasks):
     found = yaml.safe_load((ROOT / "roles" / tasks).read_text(encoding="utf-8"))

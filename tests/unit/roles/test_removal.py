@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import typing as t
 from pathlib import Path
@@ -40,10 +41,25 @@ class Cluster(Answers):
         nothing = {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": []}
         return {**nothing, **self.state["found"]}
 
+    def spiderpool(self, args: Data) -> Data:
+        nothing = {"objects": [], "pods": [], "needed_by": [], "installations": [], "definitions": []}
+        found = {**nothing, **self.state["spiderpool"]}
+        self.state["asked"] = self.state.get("asked", 0) + 1
+        # Looked at, removed, and looked at once more when it is uninstalled.
+        return {**found, "installations": []} if self.state["asked"] > 2 else found
+
+    def gpu_operator_info(self, args: Data) -> Data:
+        return {"operators": [], "pods": [], "drivers": [], "labelled": [], **self.state["gpu"]}
+
+    def helm_release(self, args: Data) -> Data:
+        if args["name"] == "gpu-operator":
+            self.state["gpu"]["operators"] = []
+        return {"upgraded": False}
+
     def kube_apply(self, args: Data) -> Data:
         # After the first removal everything is gone.
         self.state["cluster"]["network_operators"] = []
-        return {"objects": self.state["applied"], "kept": []}
+        return {"objects": self.state["applied"], "kept": self.state["kept"]}
 
     def k8s_info(self, args: Data) -> Data:
         return {"resources": self.state["resources"]}
@@ -61,10 +77,14 @@ def run(
     variables: Data | None = None,
     applied: t.Sequence[str] = (),
     resources: t.Sequence[Data] = (),
+    spiderpool: Data | None = None,
+    gpu: Data | None = None,
+    kept: t.Sequence[str] = (),
     **cluster: t.Any,
 ) -> Outcome:
     state: Data = {"found": found or {}, "ipu": {**IPU, **(ipu or {})}, "cluster": {**CLUSTER, **cluster}}
-    state |= {"applied": list(applied), "resources": list(resources)}
+    state |= {"applied": list(applied), "resources": list(resources), "kept": list(kept)}
+    state |= {"spiderpool": spiderpool or {}, "gpu": gpu or {}}
     return play(folder, what, Cluster, GROUPS, *options, state=state, **(variables or {}))
 
 
@@ -77,7 +97,10 @@ NETWORK_OPERATOR = role("network_operator", network_operator_state="absent")
 RESET = "ipu.fabric.reset"
 TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
 ASKED = {"fabric_reset": "fabric", "helm_binary": "/bin/true", "helm_sha256": TRUE, "fabric_ipu": False}
-CHANGING = ("network_operator", "helm_release", "kube_apply", "node_labels", "ipujob", "unowned_files")
+CHANGING = ("network_operator", "spiderpool", "helm_release", "kube_apply", "node_labels", "ipujob", "unowned_files")
+
+
+HOOK = [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "spiderpool-init", "namespace": "spiderpool"}}]
 
 
 def changing(outcome: Outcome) -> t.List[str]:
@@ -89,7 +112,7 @@ def objects(outcome: Outcome) -> t.Dict[str, t.List[str]]:
     """Names that kube_apply was to remove, by kind. All of them only if they are ours."""
     found: t.Dict[str, t.List[str]] = {}
     for call in outcome.of("kube_apply"):
-        assert call.args["only_ours"]
+        assert call.args.get("only_ours") or call.args["objects"] == HOOK
         for each in call.args["objects"]:
             found.setdefault(each["kind"], []).append(each["metadata"]["name"])
     return found
@@ -181,7 +204,7 @@ def test_reset_uninstalls_what_nobody_else_needs(
 ) -> None:
     result = run(tmp_path, RESET, variables=ASKED, found=found, **cluster)
     assert result.code == 0
-    assert [call.args["name"] for call in result.of("helm_release")] == releases
+    assert [call.args["name"] for call in result.of("helm_release")] == ["spiderpool", *releases]
     files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
     assert ("/opt/cni/bin/multus" in files) == ("network-operator" in releases)
     assert ("/opt/cni/bin/whereabouts" in files) == ("whereabouts" in releases)
@@ -235,3 +258,173 @@ def test_mpijobs_are_deleted_only_when_told(
     calls = [call for call in result.of("kube_apply") if not call.check]
     assert [sorted({each["kind"] for each in call.args["objects"]}) for call in calls] == removed
     assert all(call.args["only_ours"] for call in calls if call.args["objects"] != [JOB])
+
+
+SPIDERPOOL = role("spiderpool", spiderpool_state="absent")
+INSTALLED = {**OURS, "namespace": "spiderpool", "name": "spiderpool-controller", "release": "spiderpool", "ours": True}
+POOLS = {**DEFINITION, "metadata": {"name": "spiderippools.spiderpool.spidernet.io"}}
+
+
+def test_a_spiderpool_of_others_stops_the_removal(tmp_path: Path) -> None:
+    found = {"installations": [INSTALLED, {**INSTALLED, "namespace": "team", "ours": False}]}
+    result = run(tmp_path, SPIDERPOOL, spiderpool=found)
+    assert result.code != 0
+    assert "team/spiderpool-controller in the cluster" in result.text
+    assert changing(result) == []
+
+
+def test_the_removal_of_spiderpool_takes_what_is_ours(tmp_path: Path) -> None:
+    result = run(tmp_path, SPIDERPOOL, spiderpool={"installations": [INSTALLED], "definitions": [POOLS]})
+    assert result.code == 0
+    # Its own objects go when nobody puts their finalizers back.
+    assert changing(result) == ["spiderpool", "helm_release", "spiderpool", "kube_apply", "kube_apply"]
+    (helm,) = result.of("helm_release")
+    assert helm.args["hooks"] is False, "the hook deletes what others have"
+    assert objects(result) == {
+        "Job": ["spiderpool-init"],
+        "CustomResourceDefinition": ["spiderippools.spiderpool.spidernet.io"],
+        "Namespace": ["spiderpool"],
+    }
+
+
+def test_spiderpool_that_others_need_stays(tmp_path: Path) -> None:
+    found = {"installations": [INSTALLED], "needed_by": ["SpiderIPPool theirs"]}
+    result = run(tmp_path, SPIDERPOOL, spiderpool=found)
+    assert (result.code, changing(result)) == (0, ["spiderpool"])
+
+
+@pytest.mark.parametrize(("multus", "gone"), [([], True), (["kube-system/rke2-multus"], False)])
+def test_hosts_keep_the_multus_of_others(tmp_path: Path, multus: t.List[str], gone: bool) -> None:
+    result = run(tmp_path, RESET, variables=ASKED, spiderpool={"installations": [INSTALLED]}, multus=multus)
+    assert result.code == 0
+    files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
+    assert {"/opt/cni/bin/spiderpool", "/opt/cni/bin/coordinator", "/opt/cni/bin/ifacer"} <= files
+    assert ("/etc/cni/net.d/00-multus.conf" in files) == gone
+
+
+def test_reset_leaves_the_files_of_a_spiderpool_that_others_need(tmp_path: Path) -> None:
+    found = {"installations": [INSTALLED], "needed_by": ["SpiderIPPool theirs"]}
+    result = run(tmp_path, RESET, variables=ASKED, spiderpool=found)
+    assert result.code == 0
+    assert "/opt/cni/bin/spiderpool" not in {path for call in result.of("unowned_files") for path in call.args["paths"]}
+    assert "spiderpool" not in [call.args["name"] for call in result.of("helm_release")]
+
+
+OURS_GPU = {
+    "namespace": "gpu-operator",
+    "name": "gpu-operator",
+    "version": "26.7.0",
+    "release": "gpu-operator",
+    "ours": True,
+}
+GPU = role("gpu_operator", gpu_operator_state="absent")
+
+
+def test_a_gpu_operator_of_others_stops_the_removal(tmp_path: Path) -> None:
+    result = run(tmp_path, GPU, gpu={"operators": [{**OURS_GPU, "namespace": "team", "ours": False}]})
+    assert result.code != 0
+    assert "team/gpu-operator in the cluster" in result.text
+    assert changing(result) == []
+
+
+@pytest.mark.parametrize(("force", "code"), [(False, 2), (True, 0)])
+def test_pods_with_gpus_stop_the_removal_unless_forced(tmp_path: Path, force: bool, code: int) -> None:
+    content = role("gpu_operator", gpu_operator_state="absent", gpu_operator_force=force)
+    result = run(tmp_path, content, gpu={"operators": [OURS_GPU], "pods": ["jobs/train"]})
+    assert result.code == code
+    assert ("jobs/train" in result.text) == (not force)
+    assert bool(changing(result)) == force
+
+
+def test_the_removal_of_the_gpu_operator_takes_what_is_ours(tmp_path: Path) -> None:
+    labelled = [{"name": "w1", "labels": {"nvidia.com/gpu.present": None}}]
+    result = run(tmp_path, GPU, gpu={"operators": [OURS_GPU], "labelled": labelled})
+    assert result.code == 0
+    assert changing(result) == ["helm_release", "kube_apply", "node_labels"]
+    gone = objects(result)
+    assert gone["Secret"] == ["licensing-config"]
+    assert gone["Namespace"] == ["gpu-operator"]
+    assert "clusterpolicies.nvidia.com" in gone["CustomResourceDefinition"]
+    (labels,) = result.of("node_labels")
+    assert labels.args["nodes"] == labelled
+
+
+@pytest.mark.parametrize("site", [True, False])
+def test_reset_knows_the_gpu_operator_of_a_site_that_has_one(tmp_path: Path, site: bool) -> None:
+    result = run(tmp_path, RESET, variables={**ASKED, "fabric_gpu": site}, gpu={"operators": [OURS_GPU]})
+    assert result.code == 0
+    assert ("gpu-operator" in [call.args["name"] for call in result.of("helm_release")]) == site
+
+
+def test_reset_lists_spiderpool_and_gpus_before_it_is_asked_to_remove_them(tmp_path: Path) -> None:
+    found = {"installations": [INSTALLED], "objects": ["SpiderIPPool rail-0-v4"], "pods": ["jobs/on-a-rail"]}
+    variables = {**ASKED, "fabric_reset": "", "fabric_gpu": True}
+    gpu = {"operators": [OURS_GPU], "pods": ["jobs/with-a-gpu"]}
+    result = run(tmp_path, RESET, variables=variables, spiderpool=found, gpu=gpu)
+    assert result.code != 0
+    assert all(text in result.text for text in ("SpiderIPPool rail-0-v4", "jobs/on-a-rail", "jobs/with-a-gpu"))
+    assert changing(result) == []
+
+
+@pytest.mark.parametrize(
+    ("spiderpool", "gpu", "named"),
+    [({"pods": ["jobs/a"]}, {}, "jobs/a"), ({}, {"operators": [OURS_GPU], "pods": ["jobs/b"]}, "jobs/b")],
+)
+def test_reset_waits_for_pods_on_rails_and_with_gpus(tmp_path: Path, spiderpool: Data, gpu: Data, named: str) -> None:
+    result = run(tmp_path, RESET, variables={**ASKED, "fabric_gpu": True}, spiderpool=spiderpool, gpu=gpu)
+    assert result.code != 0
+    assert named in result.text
+    assert changing(result) == []
+
+
+# ---- the licence of vGPU
+
+
+def license_play(**variables: t.Any) -> t.List[Data]:
+    content = role("gpu_operator", **variables)
+    content[0]["tasks"][0]["import_role"]["tasks_from"] = "license"
+    return content
+
+
+def test_the_licence_is_a_secret_and_nothing_shows_it(tmp_path: Path) -> None:
+    file = tmp_path / "token.tok"
+    file.write_text("VERY-SECRET-TOKEN")
+    content = license_play(gpu_operator_license_token_file=str(file), gpu_operator_license_gridd_conf="FeatureType=1")
+    result = run(tmp_path, content, "-vvv", "--diff")
+    assert result.code == 0
+    (applied,) = [call for call in result.of("kube_apply") if not call.check]
+    namespace, secret = applied.args["objects"]
+    assert namespace["metadata"]["name"] == secret["metadata"]["namespace"] == "gpu-operator"
+    assert secret["metadata"]["name"] == "licensing-config"
+    data = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
+    assert data == {"gridd.conf": "FeatureType=1", "client_configuration_token.tok": "VERY-SECRET-TOKEN"}
+
+
+def test_a_legacy_licence_server_needs_no_token(tmp_path: Path) -> None:
+    conf = "ServerAddress=10.0.0.9\nServerPort=7070\nFeatureType=1"
+    content = license_play(gpu_operator_license_nls=False, gpu_operator_license_gridd_conf=conf)
+    result = run(tmp_path, content)
+    assert result.code == 0
+    (applied,) = [call for call in result.of("kube_apply") if not call.check]
+    assert set(applied.args["objects"][1]["data"]) == {"gridd.conf"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "kept", "said"),
+    [
+        ({"gpu_operator_license_gridd_conf": "FeatureType=1"}, [], "Set one of them"),
+        (
+            {"gpu_operator_license_token": "VERY-SECRET-TOKEN"},
+            ["Secret gpu-operator/licensing-config: this collection did not apply it"],
+            "this collection did not apply it",
+        ),
+    ],
+)
+def test_a_licence_that_can_not_be_made_is_refused(
+    tmp_path: Path, variables: Data, kept: t.List[str], said: str
+) -> None:
+    result = run(tmp_path, license_play(**variables), kept=kept)
+    assert result.code != 0
+    assert said in result.text
+    assert "VERY-SECRET-TOKEN" not in result.text
+    assert changing(result) == []

@@ -176,6 +176,16 @@ def uninstall(monkeypatch, *releases):
     return called
 
 
+@pytest.mark.parametrize("hooks", [True, False])
+def test_hooks_of_a_chart_run_only_if_they_may(monkeypatch, hooks):
+    called = []
+    monkeypatch.setattr(helm.Helm, "call", lambda self, what, where, *words: called.append(words))
+    program = helm.Helm.__new__(helm.Helm)
+    program.params = {"name": "small", "namespace": "apps", "timeout": 60, "hooks": hooks}
+    program.uninstall()
+    assert ("--no-hooks" in called[0]) == (not hooks)
+
+
 def test_a_release_that_somebody_else_installed_is_not_uninstalled(monkeypatch):
     with pytest.raises(FabricError, match="revision 1 of small was not installed by this collection"):
         uninstall(monkeypatch, RELEASE)

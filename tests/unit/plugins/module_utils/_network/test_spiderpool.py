@@ -248,6 +248,10 @@ def test_judge(change, level, check):
         ({"multus": False}, "multus.multusCNI.install", False),
         ({}, "plugins.installOvsCNI", False),
         ({"cni_plugins": False}, "plugins.installCNI", False),
+        ({"detect_gateway": True}, "ipam.enableGatewayDetection", True),
+        ({"detect_gateway": False}, "ipam.enableGatewayDetection", False),
+        ({}, "ipam.enableIPConflictDetection", False),
+        ({"detect_ip_conflict": True}, "ipam.enableIPConflictDetection", True),
         ({}, "spiderpoolController.podResourceInject.enabled", False),
         ({"inject": True}, "spiderpoolController.podResourceInject.enabled", True),
         ({"inject_namespaces": ["a"]}, "spiderpoolController.podResourceInject.namespacesInclude", ["a"]),
@@ -274,7 +278,11 @@ def test_values(settings, path, value):
 
 @pytest.mark.parametrize(
     ("settings", "part"),
-    [({"rdma_resources": [{"resourceName": "b"}]}, "rdma"), ({"inject": True}, "spiderpoolController")],
+    [
+        ({"rdma_resources": [{"resourceName": "b"}]}, "rdma"),
+        ({"inject": True}, "spiderpoolController"),
+        ({"detect_gateway": True}, "spiderpoolAgent"),
+    ],
 )
 def test_new_configuration_rolls_its_readers(settings, part):
     def annotation(of):

@@ -254,6 +254,7 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("kubernetes-version", {"kubernetes_version": "1.35"}, "three numbers"),
         ("stack", {"stack": "multus"}, "network_operator or spiderpool"),
         ("spiderpool-version", {"stack": "spiderpool", "spiderpool_version": "0.9.0"}, "Take 1.2.2"),
+        ("ofed", {"stack": "spiderpool", "ofed": {"version": "25.10"}}, "on the hosts, and set fabric_ofed to {}"),
         ("ipam", {"stack": "spiderpool", "ipam": "nv-ipam"}, "Set fabric_ipam to auto"),
         ("networks", {"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa"}]}, "set mode to bridge"),
         ("calico-version", {"calico_version": "3.29.0"}, "Take 3.32.1"),

@@ -15,11 +15,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Ch
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric, counts, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.route_checks import route_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import RDMA_TESTS
 
 Facts = t.Dict[str, t.Any]
 ADDRESSES = {"cp1": "10.5.0.129", "w1": "10.5.0.137"}
 IPAM = {"type": "nv-ipam", "poolName": "rdma-net"}
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 580.95.05 Release Build (dvs-builder@host)"
+CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module 580.95.05 Tue Sep 23 10:11:16 UTC 2025"
+PONG = {"sent": 2, "received": 2, "rtt_ms": 0.08, "path_mtu": None, "supported": True, "seen": ""}
 
 
 def plan() -> Facts:
@@ -38,6 +42,7 @@ def plan() -> Facts:
     )
     return {
         "releases": {"network_operator": "26.4.1", "ipu_operator": "1.2.0"},
+        "cluster": {"pod_cidr": "10.244.0.0/16,fd00:244::/56", "service_cidr": "10.96.0.0/12"},
         "hosts": {
             "cp1": {
                 "node": "cp1",
@@ -92,11 +97,19 @@ def pod(node: str) -> Facts:
                 "net1": {"mtu": 1500, "kind": "macvlan", "mac": "", "addresses": [{"address": address, "prefix": 24}]}
             },
             "default_routes": ["eth0"],
+            "main_routes": [
+                {"dst": "10.244.1.0/24", "dev": "eth0"},
+                {"dst": "10.5.0.0/24", "dev": "net1"},
+                {"dst": "fe80::/64", "dev": "net1"},
+            ],
             "policy": None,
+            "gpu": {"kernel": "6.8.0-31-generic", "driver": OPEN, "modules": ["nvidia", "nvidia_peermem", "gdrdrv"]},
             "vipu": [{"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""}],
             "error": "",
         },
         "user": {"uid": 1000, "memlock": limits, "error": ""},
+        "gateways": [{"network": "rdma-net", "address": "10.5.0.1", "ping": {**PONG}, "mac": "02:00:00:00:00:01"}],
+        "gateways_error": "",
         "rdma": {
             "files": ["rdma_cm", "uverbs0"],
             "classes": [
@@ -149,7 +162,7 @@ def probe() -> Facts:
     node = {
         "ready": True,
         "reason": "",
-        "labels": {"vipu-ctrl": "vctl"},
+        "labels": {"vipu-ctrl": "vctl", "nvidia.com/gpu.present": "true"},
         "allocatable": {"rdma-net": {"resource": "rdma/shared", "count": 63}},
     }
     pair = {"network": "rdma-net", "from": "cp1", "to": "w1"}
@@ -214,7 +227,15 @@ def probe() -> Facts:
     }
 
 
-EXPECT = Expect(rdma_bandwidth="90", rdma_latency="5", host_traffic=20, ipu_partition="p1")
+EXPECT = Expect(
+    rdma_bandwidth="90",
+    rdma_latency="5",
+    host_traffic=20,
+    ipu_partition="p1",
+    gpu=True,
+    gpu_rdma="peermem",
+    gdrcopy=True,
+)
 
 
 def put(facts: Facts, path: str, value: t.Any) -> None:
@@ -242,6 +263,9 @@ DEVICE_CHECKS = ("rdma_link", "link_layer", "rdma_files", "gid")
 LOW = {"soft": "8388608", "hard": "8388608"}
 NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
 NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
+MAIN = "pods/w1/root/main_routes"
+GATEWAY = "pods/w1/gateways/0"
+SILENT = {"network": "rdma-net", "address": "10.5.0.1", "ping": NO_REPLY, "mac": "02:00:00:00:00:01"}
 IGNORED = {"name": "state-OFED", "state": "ignore"}
 LATE = {"state": "notReady", "appliedStates": [IGNORED, {"name": "state-nv-ipam", "state": "notReady"}]}
 VIPU = {"host": "10.5.0.20", "port": 8090}
@@ -305,6 +329,17 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("pods/w1/user/uid", 0, {"memlock_user": "failed"}, "no limit read as uid 1000"),
         ("pods/w1/user", NO_EXEC, {"memlock_user": "failed"}, "exec failed: no"),
         ("pairs", [], {"ping": "unproven", "full_size": "unproven"}, "two nodes"),
+        (f"{MAIN}/1/dev", "eth0", {"main_routes": "failed"}, "no route 10.5.0.0/24 dev net1; 10.5.0.0/24 dev eth0"),
+        (f"{MAIN}/0/dev", "net1", {"main_routes": "failed"}, "10.244.1.0/24 dev net1, which takes addresses of pods"),
+        (f"{MAIN}/0", {"dst": "10.96.0.0/16", "dev": "net1"}, {"main_routes": "failed"}, "10.96.0.0/16 dev net1"),
+        (f"{MAIN}/0", {"dst": "fd00::/16", "dev": "net1"}, {"main_routes": "failed"}, "fd00::/16 dev net1"),
+        (f"{MAIN}/0", {"dst": "10.20.0.0/16", "dev": "net1"}, {}, ""),
+        (MAIN, None, {"main_routes": "failed"}, "gave no JSON"),
+        (f"{GATEWAY}/ping", NO_REPLY, {}, ""),
+        (GATEWAY, {**SILENT, "mac": ""}, {"gateway": "failed"}, "10.5.0.1: no answer, and no MAC"),
+        (GATEWAY, {**SILENT, "ping": NO_PING, "mac": ""}, {"gateway": "unproven"}, "ping: not found"),
+        (GATEWAY, {**SILENT, "ping": NO_PING}, {}, ""),
+        (f"{GATEWAY}/network", "rail-9", {"gateway": "failed"}, "10.5.0.1: no output"),
         ("pairs/0/full", NO_REPLY, {"full_size": "failed"}, "0 of 2 answered"),
         ("pairs/0/full", {**NO_REPLY, "path_mtu": 1450}, {"full_size": "failed"}, "the path's MTU is 1450"),
         ("pairs/0/full", {**NO_REPLY, "supported": False}, {"full_size": "unproven"}, "cannot forbid fragments"),
@@ -442,7 +477,8 @@ def test_a_pod_that_does_not_start_leaves_unproven_what_it_would_have_shown() ->
     assert by_status(checks, "failed") == {"pod"}
     assert next(check.seen for check in checks if check.check == "pod") == "ImagePullBackOff, img: not found"
     assert by_status(checks, "unproven") == {
-        *PER_POD, "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
+        *PER_POD, "gateway", "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
+        "gpudirect", "gdrcopy",
     }  # fmt: skip
 
 
@@ -461,7 +497,8 @@ def test_without_rdma_hardware_checks_are_skipped_and_never_passed() -> None:
     for each in facts["pods"].values():
         del each["rdma"]
     checks = check_fabric(planned, facts, EXPECT)
-    assert by_status(checks, "skipped") == {name for name, kind in CHECK_TYPES.items() if kind.area == "rdma"}
+    rdma = {name for name, kind in CHECK_TYPES.items() if kind.area == "rdma"}
+    assert by_status(checks, "skipped") == {*rdma, "gpudirect"}
     assert not by_status(checks, "failed")
     assert {check.seen for check in checks if check.status == "skipped"} == {"planned without RDMA"}
 
@@ -479,7 +516,7 @@ def test_without_ipu_nothing_of_it_counts() -> None:
 def test_an_image_without_ip_proves_nothing() -> None:
     facts = probe()
     facts["pods"]["w1"]["root"].update(links=None, tool_missing=True)
-    assert by_status(check_fabric(plan(), facts, EXPECT), "unproven") == {*PER_POD, "gid"}
+    assert by_status(check_fabric(plan(), facts, EXPECT), "unproven") == {*PER_POD, "gateway", "gid"}
 
 
 def test_an_exec_that_failed_fails() -> None:
@@ -487,7 +524,7 @@ def test_an_exec_that_failed_fails() -> None:
     facts["pods"]["w1"]["root"].update(links=None, error="exec failed: 500", default_routes=None)
     del facts["pods"]["w1"]["rdma"]
     failed = [check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"]
-    assert {check.check for check in failed} == set(PER_POD)
+    assert {check.check for check in failed} == {*PER_POD, "gateway"}
     assert {check.seen for check in failed} == {"exec failed: 500"}
 
 
@@ -585,6 +622,63 @@ def test_every_check_has_a_place_and_a_next_step() -> None:
     assert all(kind.next_step.endswith(".") and len(kind.title) <= 27 for kind in CHECK_TYPES.values())
 
 
+GPU = {"kernel": "6.8.0-31-generic", "driver": OPEN, "modules": ["nvidia"]}
+
+
+@pytest.mark.parametrize(
+    ("way", "gpu", "status", "seen"),
+    [
+        ("peermem", {}, "failed", "nvidia loaded"),
+        ("peermem", {"modules": []}, "failed", "no module of NVIDIA loaded"),
+        ("peermem", {"modules": ["nvidia", "nvidia_peermem"]}, "passed", "nvidia, nvidia_peermem loaded"),
+        ("dma-buf", {}, "passed", "kernel 6.8.0-31-generic, NVRM version: NVIDIA UNIX Open Kernel Module"),
+        ("dma-buf", {"kernel": "5.12.0"}, "passed", "kernel 5.12.0"),
+        ("dma-buf", {"kernel": "5.4.0-200-generic"}, "failed", "kernel 5.4.0-200-generic"),
+        ("dma-buf", {"driver": CLOSED}, "failed", "NVIDIA UNIX x86_64 Kernel Module"),
+        ("dma-buf", {"driver": CLOSED, "modules": ["nvidia_peermem"]}, "passed", "nvidia_peermem loaded"),
+        ("dma-buf", {"driver": ""}, "failed", "no driver of NVIDIA"),
+        ("dma-buf", {"kernel": ""}, "failed", "no output"),
+    ],
+)
+def test_gpudirect(way: str, gpu: Facts, status: str, seen: str) -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"]["gpu"] = {**GPU, **gpu}
+    expect = EXPECT._replace(gpu_rdma=way)
+    found = next(c for c in check_fabric(plan(), facts, expect) if c.check == "gpudirect" and c.node == "w1")
+    assert (found.status, bool(found.next)) == (status, status == "failed")
+    assert seen in found.seen
+
+
+def test_only_nodes_with_gpus_are_asked_for_them() -> None:
+    facts = probe()
+    facts["nodes"]["cp1"]["labels"] = {}
+    facts["pods"]["cp1"]["root"]["gpu"] = {"kernel": "6.8.0", "driver": "", "modules": []}
+    facts["pods"]["w1 (second pod)"] = {**pod("w1"), "pod": "second-w1"}
+    found = [check for check in check_fabric(plan(), facts, EXPECT) if check.check in ("gpudirect", "gdrcopy")]
+    assert {(check.node, check.status) for check in found} == {("w1", "passed")}
+
+
+def test_two_networks_may_share_a_subnet_but_nobody_else() -> None:
+    planned, facts = plan(), probe()
+    second = {**planned["networks"][0], "name": "rail-b"}
+    planned["networks"].append(second)
+    pod_of = facts["pods"]["w1"]
+    pod_of["networks"] = ["rdma-net", "rail-b"]
+    routes = pod_of["root"]["main_routes"]
+    routes.append({"dst": "10.5.0.0/24", "dev": "net2"})
+    assert route_faults(planned, planned["networks"][0], pod_of, routes) == []
+    assert route_faults(planned, second, pod_of, routes) == []
+    routes.append({"dst": "10.5.0.0/24", "dev": "eth0"})
+    assert route_faults(planned, second, pod_of, routes) == ["10.5.0.0/24 dev eth0"]
+
+
+def test_a_gateway_that_nobody_could_ask_for_says_why() -> None:
+    planned, facts = plan(), probe()
+    facts["pods"]["w1"].update(gateways=[], gateways_error="no end within 38 s")
+    found = next(check for check in check_fabric(planned, facts, EXPECT) if check.status == "failed")
+    assert (found.check, found.seen) == ("gateway", "10.5.0.1: no output (no end within 38 s)")
+
+
 # Spiderpool
 
 
@@ -648,4 +742,5 @@ def test_rails_without_a_gateway_have_no_policy_routes() -> None:
     planned, facts = spiderpool()
     planned["networks"][0]["subnet"]["gateway"] = ""
     skipped = [check for check in check_fabric(planned, facts, EXPECT) if check.status == "skipped"]
-    assert {(check.check, check.seen) for check in skipped} == {("policy_routes", "the network has no gateway")}
+    assert {check.check for check in skipped} == {"policy_routes", "gateway"}
+    assert {check.seen for check in skipped} == {"the network has no gateway"}

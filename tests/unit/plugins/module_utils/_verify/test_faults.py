@@ -177,6 +177,11 @@ FAULTS: t.Dict[str, Fault] = {
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
     "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
     "the network takes the default route": Fault(probe={"pods/w1/root/default_routes": ["net1"]}),
+    "addresses of pods or services are routed into the fabric": Fault(probe={"pods/w1/root/main_routes/0/dev": "net1"}),
+    "the subnet of a rail is on another interface": Fault(probe={"pods/w1/root/main_routes/1/dev": "eth0"}),
+    "the gateway of a rail does not answer": Fault(
+        probe={"pods/w1/gateways/0/ping/received": 0, "pods/w1/gateways/0/mac": ""}
+    ),
     "the certificate of the IPU operator's webhook is about to end": Fault(probe={"ipu/certificate/days": 10}),
     "a firewall blocks a port between two hosts": Fault(
         hosts={"w1/probes": [NO_API], "cp1/listened": "x", "cp1/listener": LISTENER}
@@ -193,6 +198,10 @@ FAULTS: t.Dict[str, Fault] = {
     "RDMA tests silently go over TCP, or over another RDMA device": Fault(
         probe={"traffic/1/moved/1": {"rdma": {"mlx5_0": {"requests": 0}}, "interfaces": {"net1": 10**11}}}
     ),
+    "nvidia_peermem is not loaded, and GPUs copy through their host": Fault(
+        probe={"pods/w1/root/gpu/modules": ["nvidia", "gdrdrv"]}
+    ),
+    "gdrdrv is not loaded": Fault(probe={"pods/w1/root/gpu/modules": ["nvidia", "nvidia_peermem"]}),
     "an IPU host's path to its IPUs is slow": Fault(probe={"host_traffic/0/value": 3.0}),
     "the site asks for another pod network than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"cni": "flannel"}

@@ -100,6 +100,59 @@ def test_read_policy(rules: t.Optional[str], tables: str, expected: object) -> N
     assert parsers.read_policy(answers) == expected
 
 
+MAIN_ROUTES = (
+    '[{"dst":"default","gateway":"169.254.1.1","dev":"eth0","flags":[]},'
+    '{"dst":"10.5.0.0/24","dev":"net1","protocol":"kernel","scope":"link","prefsrc":"10.5.0.130","flags":[]},'
+    '{"dst":"10.244.0.0/16","gateway":"10.244.1.1","dev":"eth0","flags":[]},'
+    '{"type":"local","dst":"10.5.0.130","dev":"net1","table":"local","flags":[]}]\n\n'
+    '[{"dst":"10.5.0.0/24","dev":"net1"},{"dst":"fe80::/64","dev":"net1","protocol":"kernel","flags":[]}]'
+)
+
+
+def test_the_main_table_has_no_name() -> None:
+    assert parsers.read_main_routes(parsers.Answer(0, MAIN_ROUTES)) == [
+        {"dst": "10.5.0.0/24", "dev": "net1"},
+        {"dst": "10.244.0.0/16", "dev": "eth0"},
+        {"dst": "fe80::/64", "dev": "net1"},
+    ]
+
+
+@pytest.mark.parametrize("answer", [None, parsers.Answer(127, "sh: ip: not found")])
+def test_routes_that_cannot_be_read_are_none(answer: t.Optional[parsers.Answer]) -> None:
+    assert parsers.read_main_routes(answer) is None
+
+
+REPLY = "2 packets transmitted, 2 received, 0% packet loss\nrtt min/avg/max/mdev = 0.05/0.06/0.07/0.01 ms"
+
+
+def test_read_gateways() -> None:
+    text = (
+        f"@@ gateway 10.5.0.1 net1\n{REPLY}\n\n@@ rc 0\n"
+        "@@ neighbour 10.5.0.1 net1\n10.5.0.1 lladdr 02:00:00:00:00:01 REACHABLE\n\n@@ rc 0\n"
+        "@@ gateway fd00:6::1 net2\n2 packets transmitted, 0 received\n\n@@ rc 1\n"
+    )
+    wanted = {("10.5.0.1", "net1"): "rail-a", ("fd00:6::1", "net2"): "rail-b", ("10.7.0.1", "net3"): "rail-c"}
+    found = parsers.read_gateways(text, wanted)
+    assert [(each["network"], each["ping"]["received"], each["mac"]) for each in found] == [
+        ("rail-a", 2, "02:00:00:00:00:01"),
+        ("rail-b", 0, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "mac"),
+    [
+        ("10.5.0.1 lladdr 02:00:00:00:00:01 STALE", "02:00:00:00:00:01"),
+        ("fd00::1 lladdr 02:00:00:00:00:01 router REACHABLE", "02:00:00:00:00:01"),
+        ("10.5.0.1  INCOMPLETE", ""),
+        ("10.5.0.1  FAILED", ""),
+        ("", ""),
+    ],
+)
+def test_who_answers_for_an_address(text: str, mac: str) -> None:
+    assert parsers.read_neighbour(text) == mac
+
+
 def test_read_network() -> None:
     text = "\n".join(
         [

@@ -104,6 +104,8 @@ def options(**changes: t.Any) -> pod_data.Options:
 def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
     """What a healthy pod says."""
     number = int(pod.rsplit("n", 1)[-1])
+    if command[0] == "gateways":
+        return probe.Output(f"@@ gateway {command[1]} {command[2]}\n{PING}\n@@ rc 0\n", "")
     if command[0] == "reach":
         return probe.Output(f"@@ full\n{PING}\n@@ rc 0\n@@ small\n{PING}\n@@ rc 0\n", "")
     number += 100 * pod.startswith("second")
@@ -111,7 +113,8 @@ def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], t
     limits = f"@@ uid\n{uid}\n@@ rc 0\n@@ limits\nMax locked memory  unlimited  unlimited  bytes\n@@ rc 0\n"
     address = {"local": f"10.5.{1 + number // 256}.{number % 256}", "prefixlen": 24, "scope": "global"}
     links = json.dumps([{**LINK, "addr_info": [address]}])
-    return probe.Output(f'{limits}@@ links\n{links}\n@@ rc 0\n@@ routes\n[{{"dev":"eth0"}}]\n\n[]\n@@ rc 0\n', "")
+    routes = '@@ routes\n[{"dev":"eth0"}]\n\n[]\n@@ rc 0\n@@ tables\n[{"dst":"10.5.0.0/16","dev":"net1"}]\n@@ rc 0\n'
+    return probe.Output(f"{limits}@@ links\n{links}\n@@ rc 0\n{routes}", "")
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +131,14 @@ def test_a_healthy_run_is_proved_and_leaves_nothing() -> None:
     in_pods = [check for check in checks if check.check in (*PER_POD, "pod", "ping", "full_size", "memlock_user")]
     assert {check.status for check in in_pods} == {"passed"}
     json.dumps(facts)  # a module's result
+
+
+def test_each_pod_asks_for_its_gateways() -> None:
+    planned = plan()
+    planned["networks"][0]["subnet"]["gateway"] = "10.5.0.1"
+    facts = probe.probe(FakeApi(["n0", "n1"]), planned, options())
+    found = [check for check in check_fabric(planned, facts, Expect(ipu=False)) if check.check == "gateway"]
+    assert {(check.node, check.status) for check in found} == {("n0", "passed"), ("n1", "passed")}
 
 
 @pytest.mark.parametrize(("rdma", "level"), [(False, "baseline"), (True, "privileged")])

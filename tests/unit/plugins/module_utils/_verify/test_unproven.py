@@ -35,6 +35,8 @@ NO_COUNTERS = [{**test, "moved": 2 * [{"rdma": {}, "interfaces": {}}]} for test 
 NO_DEVICE = [{**test, "sent": {**test["sent"], "device": ""}} for test in fabrics.probe()["traffic"]]
 NO_TOOL = {"links": None, "tool_missing": True}
 PLANNED = "networks/0"
+LABELS = {"vipu-ctrl": "vctl"}
+GATEWAY = fabrics.pod("w1")["gateways"][0]
 
 
 class Case(t.NamedTuple):
@@ -53,7 +55,9 @@ CASES: t.Dict[str, Case] = {
     "the image has no `ip` command": Case(
         {"pods/w1/root": {**fabrics.pod("w1")["root"], **NO_TOOL}},
     ),
-    "the image's ping:": Case({"pairs/0/small": fabrics.NO_PING}),
+    "the image's ping:": Case(
+        {"pairs/0/small": fabrics.NO_PING, "pods/w1/gateways/0": {**GATEWAY, "ping": fabrics.NO_PING, "mac": ""}}
+    ),
     "the image's ping cannot forbid fragments": Case({"pairs/0/full": {**fabrics.NO_REPLY, "supported": False}}),
     "is not in the image tools": Case({"traffic": MISSING}),
     "rping failed between these pods": Case({"traffic": BLOCKED}),
@@ -73,11 +77,14 @@ CASES: t.Dict[str, Case] = {
     "no pod to ask from": Case(NO_PODS),
     "gc-hosttraffictest is not in the image": Case({"host_traffic/0/missing": True}),
     "no IPU node has a running pod with RDMA": Case({"host_traffic": []}),
+    "no node has the label nvidia.com/gpu.present": Case({"nodes/cp1/labels": LABELS, "nodes/w1/labels": LABELS}),
     "planned without RDMA": Case({"traffic": [], "host_traffic": []}, {f"{PLANNED}/rdma": False}),
     "no V-IPU partition was given for it (verify_ipu_partition)": Case(
         {"host_traffic": []}, expect={"ipu_partition": ""}
     ),
     "IPU checks are off": Case({"host_traffic": []}, expect={"ipu": False}),
+    "GPU checks are off": Case(expect={"gpu": False}),
+    "gdrcopy is not planned": Case(expect={"gdrcopy": False}),
     "no V-IPU controller in the plan": Case(
         {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
     ),

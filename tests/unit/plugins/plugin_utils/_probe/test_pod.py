@@ -14,10 +14,11 @@ from pathlib import Path
 from urllib.parse import quote_plus
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.action.fabric_probe import without_comments
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import parsers
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-SCRIPT = (ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8")
+SCRIPT = without_comments((ROOT / "plugins/plugin_utils/_probe/pod.sh").read_text(encoding="utf-8"))
 NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "tr", "wc", "bash")  # what an image has
 
 Answers = t.Dict[str, parsers.Answer]
@@ -28,7 +29,7 @@ class Image:
     """An image with these tools: each prints its arguments, or does what it is told to."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.script = path, SCRIPT
         for name in NEEDED:
             (path / name).symlink_to(t.cast(str, shutil.which(name)))
 
@@ -38,7 +39,7 @@ class Image:
         (self.path / tool).chmod(0o755)
 
     def output(self, *command: str) -> str:
-        argv = [str(self.path / "sh"), "-c", SCRIPT, "pod.sh", *command]
+        argv = [str(self.path / "sh"), "-c", self.script, "pod.sh", *command]
         return subprocess.run(
             argv, env={"PATH": str(self.path)}, capture_output=True, text=True, check=False, timeout=60
         ).stdout
@@ -71,15 +72,30 @@ def test_limits_of_this_very_process(image: Image) -> None:
     assert set(limits["memlock"]) == {"soft", "hard"}
 
 
+OTHER = ("uid", "limits", "kernel", "driver", "modules")
+
+
 def test_addresses_routes_and_rules_of_both_families_are_asked(image: Image) -> None:
     image.add("ip")
     found = image.answers("network")
-    assert {name: answer.text.splitlines() for name, answer in found.items() if name not in ("uid", "limits")} == {
+    assert {name: answer.text.splitlines() for name, answer in found.items() if name not in OTHER} == {
         "links": ["ip -j -d address show"],
         "routes": ["ip -j route show default", "", "ip -j -6 route show default"],
         "rules": ["ip -j rule show", "", "ip -j -6 rule show"],
         "tables": ["ip -j route show table all", "", "ip -j -6 route show table all"],
     }
+
+
+def test_the_kernel_says_what_gpus_need(image: Image, tmp_path: Path) -> None:
+    for name in ("nvidia", "gdrdrv", "mlx5_core"):
+        (tmp_path / "module" / name).mkdir(parents=True)
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX Open Kernel Module  580\nGCC version: 13\n")
+    facts = parsers.read_network(image.output("network"))["gpu"]
+    assert (bool(facts["kernel"]), facts["driver"], facts["modules"]) == (True, "", [])
+    image.script = SCRIPT.replace("/sys/module", f"{tmp_path}/module").replace("/proc/driver/nvidia", str(tmp_path))
+    facts = parsers.read_network(image.output("network"))["gpu"]
+    assert facts["driver"] == "NVRM version: NVIDIA UNIX Open Kernel Module 580"
+    assert facts["modules"] == ["gdrdrv", "nvidia"]
 
 
 def test_an_image_without_ip_is_told_apart(image: Image) -> None:
@@ -146,6 +162,18 @@ def test_a_full_size_packet_must_not_be_fragmented(image: Image) -> None:
     assert {name: answer.text for name, answer in image.answers("reach", "10.5.0.138", "net1", "8972").items()} == {
         "full": "ping -c 2 -i 0.2 -w 3 -I net1 -M do -s 8972 10.5.0.138",
         "small": "ping -c 2 -i 0.2 -w 3 -I net1 10.5.0.138",
+    }
+
+
+def test_each_gateway_is_asked_on_its_own_interface(image: Image) -> None:
+    image.add("ping")
+    image.add("ip")
+    found = image.answers("gateways", "10.5.0.1", "net1", "fd00::1", "net2")
+    assert {name: answer.text for name, answer in found.items()} == {
+        "gateway 10.5.0.1 net1": "ping -c 2 -i 0.2 -w 3 -I net1 10.5.0.1",
+        "neighbour 10.5.0.1 net1": "ip neigh show to 10.5.0.1 dev net1",
+        "gateway fd00::1 net2": "ping -c 2 -i 0.2 -w 3 -I net2 fd00::1",
+        "neighbour fd00::1 net2": "ip neigh show to fd00::1 dev net2",
     }
 
 

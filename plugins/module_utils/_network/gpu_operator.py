@@ -1,0 +1,88 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GPU operators of a cluster: whose they are, and what would miss them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import image_names, operator_view
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import RUNNING, name_of
+
+IMAGE = "gpu-operator"
+RESOURCES = "nvidia.com/"
+DRIVERS = ("nvidia.com/v1alpha1", "NVIDIADriver")
+# Labels that the operator itself sets. Those of GPU Feature Discovery go with it.
+LABELS = ("nvidia.com/gpu.deploy.", "nvidia.com/gpu.present")
+
+
+class GpuOperator(t.TypedDict):
+    """A GPU operator of the cluster."""
+
+    namespace: str
+    name: str
+    version: str
+    release: str  # its name in helm
+    ours: bool
+
+
+class NodeLabels(t.TypedDict):
+    """A node, and its labels as node_labels takes them to remove them."""
+
+    name: str
+    labels: t.Dict[str, None]
+
+
+def uses_gpus(pod: Object) -> bool:
+    """Whether a container of a pod asks for a GPU, or for a part of one."""
+    limits = query("spec.[initContainers, containers][][].resources.limits", pod) or []
+    return any(name.startswith(RESOURCES) for each in limits for name in each)
+
+
+def gpu_operators(cluster: Cluster) -> t.List[GpuOperator]:
+    found: t.List[GpuOperator] = []
+    for deployment in cluster.items("/apis/apps/v1/deployments"):
+        if IMAGE in image_names(deployment):
+            view = operator_view(deployment)
+            found.append(
+                {
+                    "namespace": view["namespace"],
+                    "name": view["name"],
+                    "version": view["version"],
+                    "release": view["release"],
+                    "ours": release_is_ours(cluster, deployment),
+                }
+            )
+    return found
+
+
+def labelled_nodes(cluster: Cluster) -> t.List[NodeLabels]:
+    found: t.List[NodeLabels] = []
+    for node in cluster.items("/api/v1/nodes"):
+        labels = [name for name in query("metadata.labels", node) or {} if name.startswith(LABELS)]
+        if labels:
+            found.append({"name": node["metadata"]["name"], "labels": dict.fromkeys(sorted(labels))})
+    return found
+
+
+def read_gpu_operator(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module gpu_operator_info."""
+    cluster = connect(module)
+    operators = gpu_operators(cluster)
+    homes = {operator["namespace"] for operator in operators}
+    running = cluster.items("/api/v1/pods", fieldSelector=RUNNING)
+    # The operator's own validators ask for GPUs as well.
+    pods = [pod for pod in running if uses_gpus(pod) and pod["metadata"]["namespace"] not in homes]
+    resource = cluster.resource(*DRIVERS)
+    return {
+        "changed": False,
+        "operators": operators,
+        "pods": sorted("/".join(name_of(pod)) for pod in pods),
+        "drivers": [driver["metadata"]["name"] for driver in cluster.items(resource.path())] if resource else [],
+        "labelled": labelled_nodes(cluster),
+    }

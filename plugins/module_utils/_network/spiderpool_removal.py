@@ -1,0 +1,218 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this collection has Spiderpool serve, removed while its controller still gives addresses back; and, once it is
+uninstalled, what nobody would finalize any more. What others made stays, and with it Spiderpool."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of, read_ipams
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, release_is_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import (
+    MULTUS_IMAGES,
+    image_names,
+    operator_view,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, divide, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import API
+
+NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
+# What Spiderpool keeps for itself, and what only people make.
+OTHERS = ("SpiderCoordinator",)
+SETTINGS = ("SpiderSubnet", "SpiderReservedIP")
+KINDS = (NETWORK, POOL, ENDPOINT, *OTHERS, *SETTINGS)
+CONTROLLER, AGENT = "spiderpool-controller", "spiderpool-agent"
+# Field managers of its programs: the coordinator of the cluster and the network of its own CNI are their work.
+MAKERS = {"spiderpool-init", CONTROLLER, AGENT}
+CRD_API = "apiextensions.k8s.io/v1"
+CRDS = f"/apis/{CRD_API}/customresourcedefinitions"
+GROUP = API.partition("/")[0]
+# The chart brings these too. Another SR-IOV operator needs them.
+SRIOV = "sriovnetwork.openshift.io"
+SHOWN = 20
+
+
+class Installation(t.TypedDict):
+    """A Spiderpool of the cluster, by the Deployment of its controller."""
+
+    namespace: str
+    name: str
+    version: str
+    release: str  # its name in helm
+    ours: bool
+
+
+class Served(t.NamedTuple):
+    """What there is of ours, in the order of its removal, and what others have."""
+
+    users: t.List[Object]
+    networks: t.List[Object]
+    pools: t.List[Object]
+    strangers: t.List[Object]  # attachments of others
+    needed_by: t.List[str]  # what others have that works by Spiderpool or by its multus
+
+
+def made_by_itself(obj: Object) -> bool:
+    """Whether Spiderpool has made the object for itself."""
+    writers = set(query("metadata.managedFields[].manager", obj) or ())
+    return bool(writers) and writers <= MAKERS
+
+
+def pools_in_use(endpoint: Object) -> t.Set[str]:
+    """The pools from which a pod has its addresses."""
+    return set(query("status.current.ips[].[ipv4Pool, ipv6Pool][]", endpoint) or ()) - {None}
+
+
+def owned_by_network(nad: Object, names: t.Set[Name]) -> bool:
+    """Whether Spiderpool made the NAD for one of these networks; it has their names."""
+    owners = query("metadata.ownerReferences[].kind", nad) or ()
+    return NETWORK in owners and name_of(nad) in names
+
+
+class SpiderpoolRemoval(Removal):
+    """Spiderpool's objects in a cluster."""
+
+    def installations(self) -> t.List[Installation]:
+        found: t.List[Installation] = []
+        for deployment in self.cluster.items("/apis/apps/v1/deployments"):
+            if CONTROLLER in image_names(deployment):
+                view = operator_view(deployment)
+                found.append(
+                    {
+                        "namespace": view["namespace"],
+                        "name": view["name"],
+                        "version": view["version"],
+                        "release": view["release"],
+                        "ours": release_is_ours(self.cluster, deployment),
+                    }
+                )
+        return found
+
+    def other_multus(self) -> bool:
+        """Whether there is a multus that is not Spiderpool's."""
+        daemonsets = map(image_names, self.cluster.items("/apis/apps/v1/daemonsets"))
+        return any(set(images) & set(MULTUS_IMAGES) and AGENT not in images for images in daemonsets)
+
+    def find(self) -> Served:
+        networks, rest = divide(self.listed(API, NETWORK))
+        pools, more = divide(self.listed(API, POOL))
+        others = [obj for obj in (*rest, *more, *self.listed(API, *SETTINGS)) if not made_by_itself(obj)]
+        names = {name_of(network) for network in networks}
+        own_pools = {pool["metadata"]["name"] for pool in pools}
+        nads = self.listed(*NAD)
+        made = names | {name_of(obj) for obj in rest}
+        strangers = [nad for nad in nads if not owned_by_network(nad, made)]
+        needed = others + (strangers if self.installations() else [])
+        if self.other_multus():
+            by_ipam = [nad for nad in strangers if any(ipam.get("type") == "spiderpool" for ipam in read_ipams(nad))]
+            needed = others + by_ipam
+        holders = {name_of(each) for each in self.listed(API, ENDPOINT) if pools_in_use(each) & own_pools}
+        users = [pod for pod in self.pods() if networks_of(pod) & names or name_of(pod) in holders]
+        return Served(users, networks, pools, strangers, [describe(obj) for obj in needed])
+
+    def remove_users(self, found: Served) -> None:
+        users = {pod["metadata"]["uid"] for pod in found.users}
+        self.remove(
+            found.users,
+            lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
+            "Check these pods: their nodes may be down.",
+        )
+
+    def remove_all(self, found: Served) -> None:
+        """Pods, networks, pools: each is gone before the next is deleted."""
+        self.remove_users(found)
+        names = {name_of(network) for network in found.networks}
+        self.remove(
+            found.networks,
+            lambda: (
+                self.left_of(found.networks, API, NETWORK)
+                + [nad for nad in self.listed(*NAD) if owned_by_network(nad, names)]
+            ),
+            "Check that the cluster's garbage collector works, and the log of the spiderpool-controller.",
+        )
+        self.remove(
+            found.pools,
+            lambda: self.left_of(found.pools, API, POOL),
+            "A pool goes when its last address is given back: see kubectl get spiderendpoint -A, and the log of the"
+            " spiderpool-controller.",
+        )
+
+    def leftovers(self) -> t.List[Object]:
+        """What is of Spiderpool when Spiderpool itself is gone: nobody would remove its finalizers."""
+        if self.installations():
+            return []
+        return [obj for obj in self.listed(API, *KINDS) if is_ours(obj) or made_by_itself(obj)]
+
+    def remove_leftovers(self, objects: t.Sequence[Object]) -> None:
+        for obj in objects:
+            path = t.cast(str, self.cluster.path_of(obj))
+            self.cluster.delete(path)
+            if query("metadata.finalizers", obj) and self.cluster.get(path) is not None:
+                self.cluster.patch(path, {"metadata": {"finalizers": None}})
+
+    def definitions(self, found: Served) -> t.List[Object]:
+        """The definitions that nobody else needs once Spiderpool is gone."""
+        crds = {crd["metadata"]["name"]: crd["spec"] for crd in self.cluster.items(CRDS)}
+        own = [name for name, spec in crds.items() if spec["group"] == GROUP]
+        if found.needed_by or not own:
+            return []
+        sriov = {name: spec for name, spec in crds.items() if spec["group"] == SRIOV}
+        kinds = [(f"{SRIOV}/{spec['versions'][0]['name']}", spec["names"]["kind"]) for spec in sriov.values()]
+        if not any(self.listed(version, kind) for version, kind in kinds):
+            own += sriov
+        shared = "network-attachment-definitions.k8s.cni.cncf.io"
+        if shared in crds and not found.strangers and not self.other_multus():
+            own.append(shared)
+        metadata = [{"name": name} for name in sorted(own)]
+        return [{"apiVersion": CRD_API, "kind": "CustomResourceDefinition", "metadata": each} for each in metadata]
+
+
+def refuse_users(found: Served) -> None:
+    users = ["/".join(name_of(pod)) for pod in found.users]
+    if users:
+        raise FabricError(
+            "The networks are in use.",
+            "pods of the cluster",
+            f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
+            "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
+        )
+
+
+def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module spiderpool."""
+    cluster = connect(module)
+    removal = SpiderpoolRemoval(cluster, module.params["timeout"])
+    found = removal.find()
+    if not module.params["force"]:
+        refuse_users(found)
+    definitions = removal.definitions(found)
+    installed = removal.installations()
+    if found.needed_by:
+        module.warn(
+            "Spiderpool stays, since what others made needs it: "
+            f"{shorten_list(found.needed_by, SHOWN)}. Remove that first to remove Spiderpool."
+        )
+    objects = [*found.users, *found.networks, *found.pools]
+    left = removal.leftovers()
+    if not module.check_mode and installed:
+        removal.remove_all(found)
+    elif not module.check_mode:
+        removal.remove_users(found)
+        removal.remove_leftovers(left)
+    names = list(dict.fromkeys(describe(obj) for obj in (*objects, *left)))
+    return outcome(
+        names,
+        [],
+        objects=names,
+        pods=["/".join(name_of(pod)) for pod in found.users],
+        needed_by=found.needed_by,
+        installations=installed,
+        definitions=definitions,
+    )

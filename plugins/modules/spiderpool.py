@@ -1,0 +1,118 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: spiderpool
+short_description: Remove what Spiderpool serves, in a safe order
+version_added: 0.1.0
+description:
+  - Removes networks (SpiderMultusConfig) and address pools (SpiderIPPool) that this collection has applied, as
+    C(metadata.managedFields) says. Each is gone, with what Spiderpool created for it, before the next is deleted.
+  - What others made stays. While they have networks, pools, subnets or reserved addresses, or a
+    NetworkAttachmentDefinition and no other multus, Spiderpool has to stay; RV(needed_by) and a warning name them.
+  - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
+  - Spiderpool itself has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards. Called once more, this
+    module then removes what Spiderpool has made for itself. Nobody else would remove its finalizers.
+author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  state:
+    description: V(absent) is all that there is. M(ipu.fabric.helm_release) and M(ipu.fabric.kube_apply) install.
+    type: str
+    choices: [absent]
+    required: true
+  force:
+    description: Whether to delete the pods that use the networks. Their controllers may create them again.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds that each step may take.
+    type: int
+    default: 300
+seealso:
+  - module: ipu.fabric.helm_release
+  - module: ipu.fabric.network_operator
+"""
+
+EXAMPLES = r"""
+- name: Say what would be removed
+  ipu.fabric.spiderpool:
+    kubeconfig: artifacts/admin.conf
+    state: absent
+    force: true
+  check_mode: true
+  register: found
+  delegate_to: localhost
+  run_once: true
+
+- name: Remove networks and pools
+  ipu.fabric.spiderpool:
+    kubeconfig: artifacts/admin.conf
+    state: absent
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+objects:
+  description: Kind, namespace and name of each object that was removed, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [SpiderMultusConfig training/rail-0, SpiderIPPool rail-0-v4]
+pods:
+  description: Namespace and name of the pods that used the networks.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+needed_by:
+  description: What others made and needs Spiderpool or its multus, by kind, namespace and name.
+  returned: success
+  type: list
+  elements: str
+  sample: [SpiderIPPool storage]
+installations:
+  description:
+    - The installations of Spiderpool, each with C(namespace), C(name), C(version), C(release), its name in helm, and
+      C(ours), whether this collection installed it.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{namespace: spiderpool, name: spiderpool-controller, version: 1.2.2, release: spiderpool, ours: true}]
+definitions:
+  description:
+    - The CustomResourceDefinitions that nobody else needs once Spiderpool is gone, each with C(apiVersion), C(kind) and
+      C(metadata.name), as M(ipu.fabric.kube_apply) takes them.
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool_removal import remove_networks
+
+
+def main() -> None:
+    spec = arguments(
+        state={"type": "str", "choices": ["absent"], "required": True},
+        force={"type": "bool", "default": False},
+        timeout={"type": "int", "default": 300},
+    )
+    run_module(spec, remove_networks, libraries=("jmespath", "netaddr"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a cluster the removal of a GPU operator has to know."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
+from ansible_collections.ipu.fabric.plugins.module_utils._network import gpu_operator
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+
+Object = t.Dict[str, t.Any]
+ANNOTATIONS = {"meta.helm.sh/release-name": "gpu-operator", "meta.helm.sh/release-namespace": "gpu-operator"}
+
+
+def deployment(name: str, namespace: str, image: str) -> Object:
+    template = {"spec": {"containers": [{"image": f"nvcr.io/nvidia/{image}:v26.7.0"}]}}
+    metadata = {"name": name, "namespace": namespace, "annotations": ANNOTATIONS}
+    return {"metadata": metadata, "spec": {"template": template}}
+
+
+def pod(name: str, namespace: str, part: str = "containers", **limits: str) -> Object:
+    spec = {part: [{"name": "a"}, {"name": "b", "resources": {"limits": limits}}]}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
+class Api(Cluster):
+    def __init__(self, **items: t.Sequence[Object]) -> None:
+        super().__init__(None)
+        self.lists = items
+
+    def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
+        return {"items": list(self.lists.get(path.rpartition("/")[2], ()))}
+
+    def resource(self, api_version: str, kind: str) -> t.Optional[Resource]:
+        return Resource(f"/apis/{api_version}", "nvidiadrivers", False) if "nvidiadrivers" in self.lists else None
+
+
+def read(monkeypatch: pytest.MonkeyPatch, **items: t.Sequence[Object]) -> Object:
+    monkeypatch.setattr(gpu_operator, "connect", lambda module: Api(**items))
+    monkeypatch.setattr(gpu_operator, "release_is_ours", lambda cluster, workload: True)
+    module: t.Any = Module()
+    return gpu_operator.read_gpu_operator(module)
+
+
+def test_operators_and_their_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read(
+        monkeypatch,
+        deployments=[
+            deployment("gpu-operator", "gpu-operator", "gpu-operator"),
+            deployment("web", "web", "gpu-operator-docs"),
+        ],
+        pods=[
+            pod("train", "jobs", **{"nvidia.com/gpu": "1"}),
+            pod("mig", "jobs", "initContainers", **{"nvidia.com/mig-1g.10gb": "1"}),
+            pod("web", "jobs", cpu="1"),
+            pod("nvidia-cuda-validator", "gpu-operator", **{"nvidia.com/gpu": "1"}),
+        ],
+        nvidiadrivers=[{"metadata": {"name": "a100"}}],
+    )
+    (operator,) = found["operators"]
+    assert (operator["namespace"], operator["version"], operator["ours"]) == ("gpu-operator", "26.7.0", True)
+    assert (found["pods"], found["drivers"]) == (["jobs/mig", "jobs/train"], ["a100"])
+
+
+def test_only_labels_that_the_operator_sets_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = {"nvidia.com/gpu.deploy.driver": "true", "nvidia.com/gpu.present": "true", "nvidia.com/mig.config": "all"}
+    nodes = [{"metadata": {"name": "w1", "labels": labels}}, {"metadata": {"name": "w2"}}]
+    assert read(monkeypatch, nodes=nodes)["labelled"] == [
+        {"name": "w1", "labels": {"nvidia.com/gpu.deploy.driver": None, "nvidia.com/gpu.present": None}}
+    ]
+
+
+def test_a_cluster_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: Object = {"changed": False, "operators": [], "pods": [], "drivers": [], "labelled": []}
+    assert read(monkeypatch) == nothing

@@ -1,0 +1,254 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order in which Spiderpool's objects go, on a cluster in memory with a garbage collector and finalizers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
+from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool_removal
+from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+
+KEY = "k8s.v1.cni.cncf.io/networks"
+SPIDER = "/apis/spiderpool.spidernet.io/v2beta1"
+SRIOV = "/apis/sriovnetwork.openshift.io/v1"
+KINDS = {
+    "SpiderMultusConfig": Resource(SPIDER, "spidermultusconfigs", True),
+    "SpiderIPPool": Resource(SPIDER, "spiderippools", False),
+    "SpiderSubnet": Resource(SPIDER, "spidersubnets", False),
+    "SpiderReservedIP": Resource(SPIDER, "spiderreservedips", False),
+    "SpiderEndpoint": Resource(SPIDER, "spiderendpoints", True),
+    "SpiderCoordinator": Resource(SPIDER, "spidercoordinators", False),
+    "SriovNetwork": Resource(SRIOV, "sriovnetworks", True),
+    "NetworkAttachmentDefinition": Resource("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
+    "CustomResourceDefinition": Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    "DaemonSet": Resource("/apis/apps/v1", "daemonsets", True),
+    "Deployment": Resource("/apis/apps/v1", "deployments", True),
+    "Secret": Resource("/api/v1", "secrets", True),
+    "Pod": Resource("/api/v1", "pods", True),
+}
+HELD = ["spiderpool.spidernet.io"]
+
+
+class Memory(Cluster):
+    """Objects by path. Deleting one takes those that it owns along; finalizers hold it, but for those of pools."""
+
+    def __init__(self, *objects):
+        super().__init__(None)
+        self.objects = {self.path_of(obj): obj for obj in objects}
+        self.deleted = []
+
+    def resource(self, api_version, kind):
+        return KINDS.get(kind)
+
+    def items(self, path, **query):
+        plural = path.rpartition("/")[2]
+        return [obj for obj in self.objects.values() if KINDS[obj["kind"]].plural == plural]
+
+    def get(self, path, **query):
+        return self.objects.get(path)
+
+    def patch(self, path, body):
+        assert body == {"metadata": {"finalizers": None}}
+        assert not any(obj["kind"] == "Deployment" for obj in self.objects.values()), "its webhook would put it back"
+        return self.objects.pop(path)
+
+    def delete(self, path):
+        obj = self.objects[path]
+        self.deleted.append(obj["kind"])
+        if obj["metadata"].get("finalizers") and obj["kind"] != "SpiderIPPool":
+            return True
+        del self.objects[path]
+        place = (obj["kind"], obj["metadata"]["name"])
+        for other, each in list(self.objects.items()):
+            owners = each["metadata"].get("ownerReferences") or []
+            if any((owner["kind"], owner["name"]) == place for owner in owners):
+                del self.objects[other]
+        return True
+
+
+def obj(kind, name, namespace="", owner=None, by="ipu.fabric", **more):
+    api = KINDS[kind].prefix.replace("/apis/", "").replace("/api/", "")
+    managers = [{"manager": by, "operation": "Apply" if by == "ipu.fabric" else "Update"}]
+    metadata = {"name": name, "uid": f"{kind}-{name}", "managedFields": managers, **more.pop("metadata", {})}
+    if namespace:
+        metadata["namespace"] = namespace
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1]}]
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **more}
+
+
+def workload(kind, name, namespace, *images):
+    template = {"spec": {"containers": [{"image": f"ghcr.io/x/{image}:v1.2.2"} for image in images]}}
+    return obj(kind, name, namespace, by="helm", spec={"template": template})
+
+
+def nad(name, namespace="training", owner=None, ipam="host-local", by="kubectl"):
+    config = json.dumps({"type": "macvlan", "ipam": {"type": ipam}})
+    return obj("NetworkAttachmentDefinition", name, namespace, owner, by=by, spec={"config": config})
+
+
+def pod(name, namespace="training", **annotations):
+    return obj("Pod", name, namespace, by="kubelet", metadata={"annotations": annotations})
+
+
+def crd(name, group="spiderpool.spidernet.io", kind="SpiderIPPool"):
+    spec = {"group": group, "names": {"kind": kind}, "versions": [{"name": "v1"}]}
+    return obj("CustomResourceDefinition", f"{name}.{group}", spec=spec)
+
+
+INSTALLED = [
+    workload("Deployment", "spiderpool-controller", "spiderpool", "spiderpool-controller"),
+    workload("DaemonSet", "spiderpool-agent", "spiderpool", "spiderpool-agent", "multus-cni"),
+]
+ITS_OWN = [
+    obj("SpiderCoordinator", "default", by="spiderpool-init", metadata={"finalizers": HELD}),
+    obj("SpiderMultusConfig", "calico", "spiderpool", by="spiderpool-init"),
+    nad("calico", "spiderpool", ("SpiderMultusConfig", "calico"), by="spiderpool-controller"),
+]
+NETWORKS = [
+    obj("SpiderMultusConfig", "rail-0", "training"),
+    nad("rail-0", owner=("SpiderMultusConfig", "rail-0"), ipam="spiderpool", by="spiderpool-controller"),
+    obj("SpiderIPPool", "rail-0-v4", metadata={"finalizers": HELD}),
+]
+CRDS = [
+    crd("spiderippools"),
+    crd("sriovnetworks", "sriovnetwork.openshift.io", "SriovNetwork"),
+    crd("network-attachment-definitions", "k8s.cni.cncf.io", "NetworkAttachmentDefinition"),
+    crd("widgets", "example.org", "Widget"),
+]
+SERVED = [*INSTALLED, *ITS_OWN, *NETWORKS, *CRDS]
+
+
+def remove(cluster, monkeypatch, check=False, force=False, timeout=1):
+    monkeypatch.setattr(spiderpool_removal, "connect", lambda module: cluster)
+    monkeypatch.setattr(spiderpool_removal, "release_is_ours", lambda cluster, workload: True)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return spiderpool_removal.remove_networks(Module(force=force, timeout=timeout, check_mode=check))
+
+
+def names(cluster):
+    return {path.rpartition("/")[2] for path in cluster.objects}
+
+
+def defined(result):
+    return {each["metadata"]["name"].partition(".")[0] for each in result["definitions"]}
+
+
+def test_networks_go_before_their_pools_and_the_controller_stays_for_them(monkeypatch):
+    cluster = Memory(*SERVED)
+    result = remove(cluster, monkeypatch)
+    assert cluster.deleted == ["SpiderMultusConfig", "SpiderIPPool"]
+    assert result["objects"] == ["SpiderMultusConfig training/rail-0", "SpiderIPPool rail-0-v4"]
+    assert {"default", "calico", "spiderpool-controller"} <= names(cluster)
+    assert defined(result) == {"spiderippools", "sriovnetworks", "network-attachment-definitions"}
+    assert [(each["release"], each["ours"]) for each in result["installations"]] == [("", True)]
+    assert not remove(cluster, monkeypatch)["changed"]
+
+
+def test_what_spiderpool_made_for_itself_goes_when_it_is_uninstalled(monkeypatch):
+    cluster = Memory(*ITS_OWN, *CRDS)
+    assert set(remove(cluster, monkeypatch)["objects"]) == {
+        "SpiderCoordinator default",
+        "SpiderMultusConfig spiderpool/calico",
+    }
+    assert not {"default", "calico"} & names(cluster)
+    assert not remove(cluster, monkeypatch)["changed"]
+
+
+def test_check_mode_says_it_and_removes_nothing(monkeypatch):
+    cluster = Memory(*SERVED)
+    assert remove(cluster, monkeypatch, check=True)["changed"]
+    assert cluster.deleted == []
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        [pod("train", **{KEY: "rail-0"})],
+        # A webhook gave it the network, or it names the pool itself.
+        [
+            pod("train"),
+            obj(
+                "SpiderEndpoint",
+                "train",
+                "training",
+                by="spiderpool-agent",
+                status={"current": {"ips": [{"ipv4Pool": "rail-0-v4", "ipv6Pool": None}]}},
+            ),
+        ],
+    ],
+)
+def test_pods_on_the_networks_stop_the_removal_unless_forced(monkeypatch, user):
+    cluster = Memory(*SERVED, *user)
+    with pytest.raises(FabricError, match="training/train"):
+        remove(cluster, monkeypatch)
+    assert cluster.deleted == []
+    result = remove(cluster, monkeypatch, force=True)
+    assert result["pods"] == ["training/train"]
+    assert cluster.deleted == ["Pod", "SpiderMultusConfig", "SpiderIPPool"]
+
+
+def test_a_pod_of_another_pool_is_no_user(monkeypatch):
+    status = {"current": {"ips": [{"ipv4Pool": "theirs"}]}}
+    endpoint = obj("SpiderEndpoint", "other", "training", by="spiderpool-agent", status=status)
+    assert remove(Memory(*SERVED, pod("other"), endpoint), monkeypatch)["pods"] == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "named"),
+    [
+        ([obj("SpiderIPPool", "theirs", by="kubectl")], ["SpiderIPPool theirs"]),
+        ([obj("SpiderSubnet", "theirs", by="kubectl")], ["SpiderSubnet theirs"]),
+        ([obj("SpiderReservedIP", "theirs", by="kubectl")], ["SpiderReservedIP theirs"]),
+        (
+            [
+                obj("SpiderMultusConfig", "theirs", "jobs", by="kubectl"),
+                nad("theirs", "jobs", ("SpiderMultusConfig", "theirs"), by="spiderpool-controller"),
+            ],
+            ["SpiderMultusConfig jobs/theirs"],
+        ),
+        # Its multus is the only one.
+        ([nad("foreign", "jobs")], ["NetworkAttachmentDefinition jobs/foreign"]),
+    ],
+)
+def test_what_others_have_keeps_spiderpool(monkeypatch, theirs, named):
+    cluster = Memory(*SERVED, *theirs)
+    result = remove(cluster, monkeypatch)
+    assert cluster.deleted == ["SpiderMultusConfig", "SpiderIPPool"]
+    assert (result["needed_by"], result["definitions"]) == (named, [])
+    assert {each["metadata"]["name"] for each in theirs} <= names(cluster)
+
+
+@pytest.mark.parametrize(("ipam", "needed"), [("host-local", []), ("spiderpool", 1)])
+def test_with_another_multus_only_its_addresses_are_needed(monkeypatch, ipam, needed):
+    other = workload("DaemonSet", "multus", "kube-system", "multus-cni")
+    result = remove(Memory(*SERVED, other, nad("foreign", "jobs", ipam=ipam)), monkeypatch)
+    assert bool(result["needed_by"]) == bool(needed)
+    assert "network-attachment-definitions" not in defined(result)
+
+
+def test_definitions_that_an_sriov_operator_uses_stay(monkeypatch):
+    network = obj("SriovNetwork", "theirs", "sriov", by="kubectl")
+    assert defined(remove(Memory(*SERVED, network), monkeypatch)) == {
+        "spiderippools",
+        "network-attachment-definitions",
+    }
+
+
+@pytest.mark.parametrize("objects", [[], [nad("foreign", "jobs"), CRDS[2]]])
+def test_a_cluster_without_spiderpool_is_left_alone(monkeypatch, objects):
+    cluster = Memory(*objects)
+    result = remove(cluster, monkeypatch)
+    assert (result["changed"], result["needed_by"], result["definitions"]) == (False, [], [])
+    assert len(cluster.objects) == len(objects)
+
+
+def test_networks_that_outlived_spiderpool_go_without_it(monkeypatch):
+    cluster = Memory(*NETWORKS, *ITS_OWN)
+    assert remove(cluster, monkeypatch)["changed"]
+    assert not cluster.objects
