@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Latency and bandwidth between two ranks, in the form of OSU's benchmarks, for images that have mpi4py only.
 
 pingpong.py [LARGEST [FACTOR [ITERATIONS]]]: message sizes from 1 byte to LARGEST, each FACTOR times the one before.
@@ -35,7 +34,7 @@ def latency(size: int, count: int) -> float:
 
 def bandwidth(size: int, count: int) -> float:
     """What rank 0 sends in MB/s."""
-    data, got = [bytearray(size) for _ in range(WINDOW)], bytearray(1)
+    data, got = [bytearray(size) for _number in range(WINDOW)], bytearray(1)
     start = 0.0
     for at in range(-max(1, count // 10), count):
         if at == 0:

@@ -32,7 +32,7 @@ def answers(ca=OURS):
         **no("nodes", "nfd", "multus", "nv_ipam", "api_groups", "network_operators", "own"),
         **no("whereabouts", "whereabouts_networks"),
         "present": True,
-        "version": "1.35.4",
+        "version": "1.36.3",
         "ca": ca,
         "policy_ipam": "",
         "policy_in_chart": False,

@@ -27,7 +27,7 @@ def answers(folder, answering=("cp2",)):
     for name, seen in hosts.items():
         seen["host"]["kubelet"].update(server="10.88.0.2:6443", cluster=CA)
         if name in answering:
-            seen["host"]["cluster"].update(present=True, answered=True, version="1.35.4")
+            seen["host"]["cluster"].update(present=True, answered=True, version="1.36.3")
     return {
         "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
         "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": [{"name": "node1", "machine_id": ""}]}},

@@ -23,7 +23,7 @@ ABOUT = {
     "cluster": {
         "name": ENDPOINT,
         "ca": CA,
-        "version": "1.35.4",
+        "version": "1.36.3",
         "pod_cidr": "10.244.0.0/16",
         "service_cidr": "10.96.0.0/12",
         "nodes": ["node1", "node2", "node3"],
@@ -34,12 +34,12 @@ ABOUT = {
 def answers(answered=False, restoring="", membership="none"):
     hosts = {f"{name}": site.host(number, []) for number, name in enumerate(("cp1", "cp2", "w1"), 1)}
     for seen in hosts.values():
-        seen["host"]["kubelet"].update(server=ENDPOINT, cluster=CA, version="v1.35.4")
-    hosts["cp1"]["host"]["cluster"].update(present=True, answered=answered, version="1.35.4", endpoint=ENDPOINT)
+        seen["host"]["kubelet"].update(server=ENDPOINT, cluster=CA, version="v1.36.3")
+    hosts["cp1"]["host"]["cluster"].update(present=True, answered=answered, version="1.36.3", endpoint=ENDPOINT)
     node = {
         "membership": membership,
         "seen": "",
-        "kubelet": "1.35.4",
+        "kubelet": "1.36.3",
         "containerd": "2.2.1",
         "distribution": "debian",
         "release": "bookworm",

@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.stubs import Playground,
 
 ADMIN = "apiVersion: v1\nkind: Config\n# the administrator's\n"
 NODE = {
-    "name": "cp1", "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.35.4",
+    "name": "cp1", "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.36.3",
     "containerd": "2.2.1", "images": ["registry.k8s.io/pause:3.10.1"], "membership": "member", "seen": "",
     "kubeconfig_sha256": hashlib.sha256(ADMIN.encode()).hexdigest(), "registered": True, "is_control_plane": True,
     "taints": [],
@@ -25,7 +25,7 @@ SITE = {
     "mirror": {"apt": {}, "registry": "", "calico": {}}, "bundle": "", "pod_security_exempt": [],
 }  # fmt: skip
 PLAN = {
-    "releases": {"kubernetes": "1.35.4", "cni": "flannel", "cni_version": ""},
+    "releases": {"kubernetes": "1.36.3", "cni": "flannel", "cni_version": ""},
     "hosts": {"cp1": {"links": {}, "node": "cp1", "address": "192.0.2.1"}},
     "cluster": {"endpoint": "192.0.2.1:6443", "pod_cidr": "10.244.0.0/16", "service_cidr": "10.96.0.0/12"},
     "hardening": {"level": "baseline"},

@@ -26,7 +26,7 @@ runtime_type = "io.containerd.runc.v2"
 class Hosts(Answers):
     def kubernetes_node_info(self, args: Data) -> Data:
         node = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "seen": ""}
-        more = {"kubelet": "1.35.4", "taints": [], "images": ["registry.k8s.io/pause:3.10.1"], "kubeconfig_sha256": ""}
+        more = {"kubelet": "1.36.3", "taints": [], "images": ["registry.k8s.io/pause:3.10.1"], "kubeconfig_sha256": ""}
         return {"node": {**node, **more, "membership": "none" if self.host in self.state["bare"] else "member"}}
 
     def slurp(self, args: Data) -> Data:

@@ -31,7 +31,7 @@ PLAY = {
 
 def node(name: str, membership: str) -> dict:
     return {
-        "name": name, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.35.4",
+        "name": name, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.36.3",
         "containerd": "2.2.1", "images": [], "kubeconfig_sha256": "", "membership": membership, "seen": "",
         "registered": False, "is_control_plane": name == "cp1", "taints": [],
     }  # fmt: skip

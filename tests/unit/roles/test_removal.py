@@ -22,7 +22,7 @@ OUR_NAME = "nvidia-network-operator/network-operator"
 WHEREABOUTS = "kube-system/whereabouts-whereabouts-chart"
 LABEL = "feature.node.kubernetes.io/pci-15b3.present"
 CLUSTER: Data = {
-    "present": True, "version": "1.35.4", "ca": "", "nodes": [], "nfd": [], "multus": [], "api_groups": [],
+    "present": True, "version": "1.36.3", "ca": "", "nodes": [], "nfd": [], "multus": [], "api_groups": [],
     "nv_ipam": [],
     "whereabouts": [], "whereabouts_networks": [], "network_operators": [], "own": [], "policy_ipam": "",
     "policy_in_chart": False,
