@@ -373,7 +373,8 @@ def test_info(jobs: Modules, operator: Operator) -> None:
 @pytest.mark.parametrize("example", sorted((ROOT / "docs" / "examples").glob("*.yml")), ids=lambda path: path.stem)
 def test_examples_in_check_mode(api: ApiServer, example: Path, tmp_path: Path) -> None:
     command = [str(ROOT / ".cache/venv/bin/ansible-playbook"), "--check", "--diff", str(example), "-e"]
-    variables = {"fabric_kubeconfig": str(api.kubeconfig), "logs": str(tmp_path)}
+    plan = ROOT / "tests/integration/plan.json"
+    variables = {"fabric_kubeconfig": str(api.kubeconfig), "logs": str(tmp_path), "plan_file": str(plan)}
     environment = os.environ | {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")}
     done = subprocess.run(
         [*command, json.dumps(variables)], env=environment, capture_output=True, text=True, check=False
