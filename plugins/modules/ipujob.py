@@ -75,7 +75,8 @@ options:
     type: int
   launcher:
     description:
-      - What to run in a launcher pod while the workers wait to be driven by it, for instance C(mpirun).
+      - What to run in a launcher pod while the workers wait to be driven by it, for instance C(mpirun). The operator
+        tells C(mpirun) its hosts, the workers, and how to reach them.
       - Without it and without O(interactive) the workers run the command of their template.
     type: dict
     suboptions:
@@ -88,6 +89,15 @@ options:
         description: Environment variables, as in a container.
         type: list
         elements: dict
+      mpi_interfaces:
+        description:
+          - Interfaces of the pods, or subnets, by which the ranks of Open MPI reach each other over TCP. They become
+            C(OMPI_MCA_btl_tcp_if_include), which is the same as C(mpirun --mca btl_tcp_if_include), unless
+            O(launcher.env) has it. An option in O(launcher.command) wins over both.
+          - If not given, and O(workers_per_job_instance) is more than 1, they are the interfaces of O(networks),
+            V(net1) and so on. An empty list leaves the choice to MPI.
+        type: list
+        elements: str
   interactive:
     description: A launcher pod that does nothing, for a person to work in. RV(attach) says how.
     type: dict
@@ -240,6 +250,25 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
+- name: Train on two workers, driven by mpirun
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: resnet
+    ipus_per_job_instance: 2
+    workers_per_job_instance: 2
+    networks: [rdma-net]
+    launcher:
+      command: [mpirun, --allow-run-as-root, --bind-to, none, -np, "2", python3, train.py]
+    workers:
+      template:
+        spec:
+          containers:
+            - name: resnet
+              image: registry.example.com/resnet:1
+    state: finished
+  delegate_to: localhost
+  run_once: true
+
 - name: Three instances of a server
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
@@ -341,6 +370,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arg
 LAUNCHER = {
     "command": {"type": "list", "elements": "str", "required": True},
     "env": {"type": "list", "elements": "dict"},
+    "mpi_interfaces": {"type": "list", "elements": "str"},
 }
 WORKERS = {"template": {"type": "dict", "required": True}, "replicas": {"type": "int"}}
 NFS = {"server": {"type": "str", "required": True}, "path": {"type": "str", "required": True}}

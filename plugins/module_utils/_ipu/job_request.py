@@ -23,13 +23,18 @@ PARTITION_SIZES = (1, 2, 4, 8, 16, 32, 64)
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 NETWORK = re.compile(r"([-a-z0-9.]+/)?[-a-z0-9.]+(@[-a-z0-9.]+)?")
 RESOURCE = re.compile(r"([-A-Za-z0-9.]+/)?[-A-Za-z0-9_.]+")
+INTERFACE = re.compile(r"[^\s,]+")
 CODES = re.compile(r"(\d+)(?:-(\d+))?")
 CONTAINERS, ANNOTATED_NETWORKS = "spec.containers", f"metadata.annotations.{quoted(NETWORKS)}"
 
 
-class Launcher(t.TypedDict):
+class _Launcher(t.TypedDict):
     command: t.List[str]
     env: t.Optional[t.List[Object]]  # as in a container
+
+
+class Launcher(_Launcher, total=False):
+    mpi_interfaces: t.Optional[t.List[str]]  # names or subnets; None: those of the networks, empty: MPI's own choice
 
 
 class Interactive(t.TypedDict):
@@ -168,6 +173,12 @@ def policy_problems(request: JobRequest) -> t.List[str]:
         found.append("launcher and interactive exclude each other: an interactive job runs no command")
     if request.launcher and not request.launcher["command"]:
         found.append("launcher.command is empty")
+    interfaces = (request.launcher or {}).get("mpi_interfaces") or []
+    found += [
+        f"launcher.mpi_interfaces: {name!r} is neither the name of an interface nor a subnet"
+        for name in interfaces
+        if not INTERFACE.fullmatch(name)
+    ]
     if request.state == "finished":
         if not request.wait:
             found.append("wait is false, but the state finished means to wait: use the state present")

@@ -129,7 +129,7 @@ def planned_controller(settings: Workload) -> t.Optional[Controller]:
     if len(found) != 1:
         raise FabricError(
             "The V-IPU of a workload was looked for in the plan.",
-            f"workload {settings['name']}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
+            f"{settings['name']}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
             f"{len(found)} of the controllers fit: " + "; ".join(map(describe_controller, known)),
             "Name one by its label, its address or a host that it serves (native_workload_vipu_controller, or "
             "vipu.controller of a filter), or set its host.",

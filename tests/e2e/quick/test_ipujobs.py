@@ -5,7 +5,45 @@
 
 from __future__ import annotations
 
+import json
+import time
+from typing import Any
+
+import pytest
 from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
+
+MPI_IMAGE = "docker.io/mpioperator/mpi-pi:openmpi"
+# Rank 0 sends 8 MiB to rank 1, and says what its pod's interfaces sent meanwhile.
+SEND = """
+import json
+from mpi4py import MPI
+ranks, block = MPI.COMM_WORLD, bytearray(8 << 20)
+def sent(name):
+    return int(open(f"/sys/class/net/{name}/statistics/tx_bytes").read())
+before = {name: sent(name) for name in ("net1", "eth0")}
+ranks.Send(block, dest=1) if ranks.Get_rank() == 0 else ranks.Recv(block, source=0)
+ranks.Barrier()
+if ranks.Get_rank() == 0:
+    print(json.dumps({name: sent(name) - count for name, count in before.items()}), flush=True)
+"""
+
+
+def ipujob(bed: Bed, name: str, **options: Any) -> dict[str, Any]:
+    """A job of two workers on the network, run to its end and removed; there is no RDMA hardware here."""
+    given = {
+        "name": name,
+        "ipus_per_job_instance": 1,
+        "workers_per_job_instance": 2,
+        "networks": ["rdma-net"],
+        "workers": {"template": {"spec": {"containers": [{"name": "main", "image": MPI_IMAGE}]}}},
+        "clean_pod_policy": "All",
+        "state": "finished",
+        "wait_timeout": 300,
+        **options,
+    }
+    result = bed.module("ipujob", **given)
+    assert not bed.module("ipujob", name=name, state="absent").get("failed")
+    return result
 
 
 def logs(bed: Bed) -> dict[str, str]:
@@ -22,6 +60,38 @@ def test_training(finished: Bed) -> None:
     assert "Completed" in result.text
     assert logs(finished)["training-launcher.train.log"] == "".join(f"epoch {n} of 3\n" for n in (1, 2, 3))
     assert jobs(finished) == []
+
+
+def test_training_by_mpirun_on_the_workers(finished: Bed) -> None:
+    result = finished.example("training-mpi")
+    assert result.code == 0
+    said = logs(finished)["training-mpi-launcher.train.log"]
+    assert "pi is 3.1415926536, by 2 ranks on training-mpi-worker-0 training-mpi-worker-1\n" in said
+    assert jobs(finished) == []
+    # What the launcher was allowed to do goes with the job.
+    ask, deadline = "get roles,serviceaccounts -l graphcore.ai/ipujob=training-mpi", time.monotonic() + 60
+    while finished.kubectl(ask)["items"] and time.monotonic() < deadline:
+        time.sleep(2)
+    assert finished.kubectl(ask)["items"] == []
+
+
+@pytest.mark.parametrize("interfaces", [None, ["eth0"]], ids=["of the network", "of the pods"])
+def test_mpi_takes_the_interface_that_it_is_told(finished: Bed, interfaces: list[str] | None) -> None:
+    launcher = {"command": ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-np", "2", "python3", "-c", SEND]}
+    result = ipujob(finished, "send", launcher=launcher | ({"mpi_interfaces": interfaces} if interfaces else {}))
+    assert not result["failed"], result
+    sent = json.loads(next(line for log in result["logs"] for line in log["tail"] if line.startswith("{")))
+    taken, other = ("eth0", "net1") if interfaces else ("net1", "eth0")
+    assert sent[taken] > 8 << 20
+    assert sent[other] < 4 << 20
+
+
+def test_a_job_that_fails_in_a_rank_fails(finished: Bed) -> None:
+    command = ["mpirun", "--allow-run-as-root", "-np", "2", "sh", "-c", "echo out of ideas; exit 3"]
+    result = ipujob(finished, "failing-rank", launcher={"command": command})
+    assert result["failed"]
+    assert "exit code 3" in result["seen"]
+    assert any("out of ideas" in line for log in result["logs"] for line in log["tail"])
 
 
 def test_inference(finished: Bed) -> None:

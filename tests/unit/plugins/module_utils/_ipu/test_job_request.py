@@ -62,6 +62,7 @@ def test_no_problems(changed):
         ({"workers": workers({"name": "c", "image": "i"}, {"image": "i"})}, "containers[1] has no name"),
         ({"workers": workers({"name": "c", "image": "i"}, replicas=0)}, "workers.replicas is 0"),
         ({"launcher": {"command": [], "env": None}}, "launcher.command is empty"),
+        ({"launcher": {**LAUNCHER, "mpi_interfaces": ["net1", "net 2"]}}, "'net 2' is neither the name"),
         ({"launcher": LAUNCHER, "interactive": {"ttl": 9}}, "exclude each other"),
         ({"interactive": {"ttl": 0}}, "interactive.ttl is 0"),
         ({"interactive": {"ttl": 601}, "state": "finished"}, "shorter than interactive.ttl"),
