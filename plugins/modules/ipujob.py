@@ -42,9 +42,11 @@ options:
     description:
       - With V(present) the job exists as given; with O(wait) it also runs, or has completed.
       - With V(finished) it exists and has completed. A job that has failed is an error, now and at the next run.
+      - With V(scaled) a job that is there, whoever made it, has O(job_instances) instances, more or less than before;
+        with O(wait) they run, and the pods of others are gone or about to end. Nothing else is needed, or changed.
       - With V(absent) the job is gone, its partitions are free, and its pods are gone or about to end.
     type: str
-    choices: [present, finished, absent]
+    choices: [present, finished, scaled, absent]
     default: present
   scope:
     description:
@@ -61,11 +63,11 @@ options:
   job_instances:
     description:
       - Number of instances, each with workers and a partition of its own. More than one is for inference.
-      - Without it a new job has 1, and one that is there stays as it was scaled.
+      - Without it a new job has 1, and one that is there stays as it was scaled. O(state=scaled) needs it.
     type: int
   ipus_per_job_instance:
     description: IPUs of each instance's partition, V(1), V(2), V(4), V(8), V(16), V(32) or V(64). Needed
-      unless O(state=absent).
+      with O(state=present) and O(state=finished).
     type: int
   workers_per_job_instance:
     description: Worker pods of each instance. The operator's default is 1.
@@ -107,7 +109,7 @@ options:
         type: int
         required: true
   workers:
-    description: The pods that use the IPUs. Needed unless O(state=absent).
+    description: The pods that use the IPUs. Needed with O(state=present) and O(state=finished).
     type: dict
     suboptions:
       template:
@@ -284,6 +286,15 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
+- name: One instance at night, whoever made the job
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: inference
+    job_instances: 1
+    state: scaled
+  delegate_to: localhost
+  run_once: true
+
 - name: Remove a job, even if the operator was uninstalled before
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
@@ -393,7 +404,7 @@ def main() -> None:
     spec = arguments(
         name={"type": "str"},
         namespace={"type": "str"},
-        state={"type": "str", "choices": ["present", "finished", "absent"], "default": "present"},
+        state={"type": "str", "choices": ["present", "finished", "scaled", "absent"], "default": "present"},
         scope={"type": "str", "choices": ["job", "namespace", "cluster"], "default": "job"},
         delete_all={"type": "bool", "default": False},
         job_instances={"type": "int"},

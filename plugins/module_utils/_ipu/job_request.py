@@ -77,7 +77,7 @@ class JobRequest:
 
     name: str = ""  # empty: all jobs of the scope
     namespace: str = "default"  # empty: all namespaces
-    state: str = "present"  # present, finished or absent
+    state: str = "present"  # present, finished, scaled or absent
     scope: str = "job"  # job, namespace or cluster
     delete_all: bool = False
     job_instances: t.Optional[int] = None
@@ -234,6 +234,32 @@ def scope_problems(request: JobRequest) -> t.List[str]:
     return found
 
 
+# What makes a job, in the order of the module's options. A job that is only scaled keeps all of it.
+MAKING = (
+    "ipus_per_job_instance",
+    "workers_per_job_instance",
+    "model_replicas_per_worker",
+    "launcher",
+    "interactive",
+    "workers",
+    "networks",
+    "rdma_resource",
+    "volumes",
+    "restart_policy",
+    "clean_pod_policy",
+    "labels",
+    "recreate",
+)
+
+
+def scaled_problems(request: JobRequest) -> t.List[str]:
+    """What is wrong with a request that changes the number of instances alone."""
+    found = [] if request.job_instances is not None else ["job_instances is needed"]
+    found += minimum_problems("job_instances", request.job_instances, 1)
+    given = [name for name in MAKING if getattr(request, name)]
+    return [*found, f"the state scaled changes job_instances alone, not {', '.join(given)}"] if given else found
+
+
 def request_problems(request: JobRequest) -> t.List[str]:
     """Everything that is wrong with the options."""
     found = scope_problems(request)
@@ -242,6 +268,8 @@ def request_problems(request: JobRequest) -> t.List[str]:
     found += minimum_problems("wait_timeout", request.wait_timeout, 1, " second")
     if request.state == "absent":
         return found
+    if request.state == "scaled":
+        return found + scaled_problems(request)
     found += count_problems(request) + template_problems(request) + policy_problems(request)
     found += volume_problems(request.volumes)
     found += [

@@ -86,7 +86,7 @@ class JobWait:
         return f"{self.request.where}, after {self.elapsed:.0f} s"
 
     def wait_for(self, goal: str) -> None:
-        """Wait until the job runs (`present`) or has ended (`finished`)."""
+        """Wait until the job runs (`present`, `scaled`) or has ended (`finished`)."""
         try:
             while not self.is_done(goal):
                 time.sleep(min(1.0, 0.5 + self.elapsed / 60))
@@ -134,7 +134,7 @@ class JobWait:
             failed = query("status.launcherStatus", self.job) != "Completed"
             if state.phase == "Failed" or (stuck and failed):
                 raise self.failure()
-            if state.phase == "Completed" or stuck or (goal == "present" and state.ready):
+            if state.phase == "Completed" or stuck or (goal != "finished" and state.ready):
                 return True
             if self.faulty.lasts(bool(state.faults), PATIENCE):
                 raise self.error(

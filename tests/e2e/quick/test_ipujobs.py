@@ -99,9 +99,40 @@ def test_inference(finished: Bed) -> None:
     assert result.code == 0
     assert "inference is Running" in result.text
     assert all(f"p-inference-default-{n}" in result.text for n in range(3))
-    # One task made it, one scaled it, one found nothing to do, one removed it.
-    assert result.changed() == {"localhost": 3}
+    assert "['inference-worker-0'] with ['p-inference-default-0']" in result.text
+    # One task made it, two scaled it, one found nothing to do, one removed it.
+    assert result.changed() == {"localhost": 4}
     assert jobs(finished) == []
+
+
+def free(bed: Bed) -> int:
+    return int(bed.module("ipujob_info", usage=True)["usage"]["total"]["available"])
+
+
+def test_scale_up_and_down(finished: Bed) -> None:
+    """Each instance has its own partition, and a smaller scale gives the IPUs of the others back."""
+    before = free(finished)
+    container = {"name": "main", "image": "docker.io/library/busybox:1.37", "command": ["sleep", "3600"]}
+    template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 0}}
+    made = finished.module("ipujob", name="scaled", ipus_per_job_instance=2, workers={"template": template})
+    assert not made["failed"], made
+    for instances in (3, 1, 4, 2):
+        result = finished.module("ipujob", name="scaled", state="scaled", job_instances=instances)
+        assert not result["failed"], result
+        assert (result["changed"], result["job"]["uid"]) == (True, made["job"]["uid"])
+        pods = [pod["metadata"] for pod in finished.kubectl("get pods -l graphcore.ai/ipujob=scaled")["items"]]
+        names = sorted(pod["name"] for pod in pods if "deletionTimestamp" not in pod)
+        assert names == [f"scaled-worker-{number}" for number in range(instances)]
+        deadline = time.monotonic() + 30  # the partitions go when the pods have been told to
+        while free(finished) != before - 2 * instances and time.monotonic() < deadline:
+            time.sleep(1)
+        assert free(finished) == before - 2 * instances
+    # kubectl scale does the same.
+    finished.on("cp1", f"{KUBECTL} scale ipujob scaled --replicas 1")
+    again = finished.module("ipujob", name="scaled", state="scaled", job_instances=1)
+    assert (again["failed"], again["changed"]) == (False, False)
+    assert not finished.module("ipujob", name="scaled", state="absent")["failed"]
+    assert free(finished) == before
 
 
 def test_failure(finished: Bed) -> None:
