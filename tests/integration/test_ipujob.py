@@ -152,6 +152,7 @@ def test_scale_down_and_by_the_number_alone(jobs: Modules, operator: Operator, c
     absent = {"name": "wide", "namespace": NAMESPACE}
     with pytest.raises(ModuleFailedError, match="no such job"):
         jobs("ipujob", state="scaled", job_instances=2, **absent)
+    assert jobs("ipujob", check=True, state="scaled", job_instances=2, **absent)["changed"]
     operator.scripts["wide"] = [runs()]
     first = jobs("ipujob", name="wide", **{**JOB, "job_instances": 3})
     assert len(first["job"]["pods"]) == 3

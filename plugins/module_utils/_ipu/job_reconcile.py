@@ -130,9 +130,17 @@ class JobReconciler:
         except ApiError as error:
             raise refusal(error, "scale", self.request.where) from error
 
-    def ensure_scaled(self) -> t.Tuple[Object, Object]:
+    def ensure_scaled(self) -> t.Tuple[t.Optional[Object], Object]:
         """Change the number of instances of a job that somebody has made. Returns the job before and after."""
         before, instances = self.read(), self.request.job_instances
+        if before is None and self.dry_run:  # a task before this one would have made it
+            metadata = {"name": self.request.name, "namespace": self.request.namespace}
+            return None, {
+                "apiVersion": API,
+                "kind": "IPUJob",
+                "metadata": metadata,
+                "spec": {"jobInstances": instances},
+            }
         if before is None:
             step = "Create it with state: present, or correct name and namespace."
             raise FabricError("A job was to be scaled.", self.request.where, "no such job", step)
