@@ -210,7 +210,9 @@ options:
     type: int
     default: 600
   logs:
-    description: What to do with the logs of the launcher and the workers. They are read while the module waits.
+    description:
+      - What to do with the logs of the launcher and the workers. They are read while the module waits.
+      - When the wait fails, RV(evidence) is collected too.
     type: dict
     suboptions:
       path:
@@ -350,6 +352,19 @@ logs:
   elements: dict
   sample: [{name: mnist-launcher.mnist, file: artifacts/mnist/mnist-launcher.mnist.log, tail: [epoch 1 of 1],
     error: ""}]
+evidence:
+  description:
+    - What explains the failure besides the job's own logs.
+    - C(conditions) of the job, each with C(type), C(status), C(reason), C(message) and C(changed), the oldest first.
+      C(events), up to 50 lines about the job and its pods, the newest last.
+    - C(operator), the ends of the logs of the IPU operator's controller and of its V-IPU proxy since the job was
+      created, each with C(name) (C(NAMESPACE/POD.CONTAINER)), C(lines) (O(logs.tail) of them) and C(error) (why it
+      could not be read; a user may not have the right).
+    - C(file), with up to 200 lines of each log, C(NAME.evidence.json) in O(logs.path). Empty without it.
+  returned: when a wait has failed
+  type: dict
+  sample: {conditions: [{type: Failed, status: "True", reason: IPUJobFailed, message: IPUJob default/mnist has failed.,
+    changed: "2026-11-21T10:00:00Z"}], events: [], operator: [], file: artifacts/mnist/mnist.evidence.json}
 waited:
   description: Seconds of the wait.
   returned: success, and when a wait has failed

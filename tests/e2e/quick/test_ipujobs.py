@@ -143,6 +143,13 @@ def test_failure(finished: Bed) -> None:
     assert "2 restarts" in result.text
     runs = ("failing-worker-0.train.log", "failing-worker-0.train.2.log", "failing-worker-0.train.3.log")
     assert {name: logs(finished)[name] for name in runs} == dict.fromkeys(runs, "no dataset in /data\n")
+    evidence = json.loads(logs(finished)["failing.evidence.json"])
+    assert evidence["conditions"][-1]["type"] == "Failed"
+    assert any("Pod failing-worker-0: Started" in line for line in evidence["events"])
+    told = {log["name"].rpartition(".")[2]: log for log in evidence["operator"]}
+    assert set(told) == {"manager", "vipu-proxy"}
+    assert any("default/failing: Failed" in line for line in told["manager"]["lines"])
+    assert not any(log["error"] for log in told.values())
     assert jobs(finished) == []
 
 
