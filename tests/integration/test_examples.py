@@ -67,6 +67,16 @@ def role(tmp_path: Path, name: str) -> Path:
     return playbook
 
 
+def test_datasets_role(api: ApiServer, tmp_path: Path) -> None:
+    """Nothing binds a claim here, so it is checked by a dry run."""
+    playbook = role(tmp_path, "datasets")
+    sets = [{"name": "sets", "server": "10.1.0.5", "path": "/export"}, {"name": "b", "server": "n", "path": "/b"}]
+    variables = {"datasets_kubeconfig": str(api.kubeconfig), "datasets_volumes": sets}
+    assert RECAP.format(1) in play(api, playbook, "--check", **variables)
+    assert RECAP.format(0) in play(api, playbook, datasets_state="absent", **variables)
+    assert RECAP.format(0) in play(api, playbook, datasets_kubeconfig=str(api.kubeconfig))
+
+
 def test_metrics_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:
     playbook = role(tmp_path, "metrics")
     variables = {
