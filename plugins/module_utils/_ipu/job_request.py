@@ -173,10 +173,9 @@ def policy_problems(request: JobRequest) -> t.List[str]:
         found.append("launcher and interactive exclude each other: an interactive job runs no command")
     if request.launcher and not request.launcher["command"]:
         found.append("launcher.command is empty")
-    interfaces = (request.launcher or {}).get("mpi_interfaces") or []
     found += [
         f"launcher.mpi_interfaces: {name!r} is neither the name of an interface nor a subnet"
-        for name in interfaces
+        for name in (request.launcher.get("mpi_interfaces") or [] if request.launcher else [])
         if not INTERFACE.fullmatch(name)
     ]
     if request.state == "finished":
