@@ -23,6 +23,11 @@ options:
     type: list
     elements: dict
     required: true
+  bound:
+    description:
+      - Return what M(ipu.fabric.kube_wait) takes as O(ipu.fabric.kube_wait#module:objects), to wait until all are bound.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -130,7 +130,14 @@ def claim(wanted: NfsVolume) -> Object:
     }
 
 
-def nfs_volumes(volumes: t.Sequence[NfsVolume]) -> t.List[Object]:
-    """The objects of all directories; each volume before its claim, so that a removal takes the claim first."""
+def to_be_bound(obj: Object) -> Object:
+    """What kube_wait takes to wait until a volume and its claim have found each other."""
+    wanted = {"api_version": "v1", "kind": obj["kind"], "field": "status.phase", "value": "Bound"}
+    return {**wanted, "name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
+
+
+def nfs_volumes(volumes: t.Sequence[NfsVolume], bound: bool = False) -> t.List[Object]:
+    """The objects of all directories, each volume before its claim, or with `bound` what is to be waited for."""
     check(volumes)
-    return [made for wanted in volumes for made in (persistent_volume(wanted), claim(wanted))]
+    objects = [made for wanted in volumes for made in (persistent_volume(wanted), claim(wanted))]
+    return [to_be_bound(obj) for obj in objects] if bound else objects

@@ -74,6 +74,15 @@ def test_what_is_refused(changed, message):
         nfs.nfs_volumes([{**BASE, **changed}])
 
 
+def test_what_is_waited_for():
+    found = nfs.nfs_volumes([BASE], bound=True)
+    assert [(one["kind"], one["namespace"], one["name"]) for one in found] == [
+        ("PersistentVolume", "", "default-imagenet"),
+        ("PersistentVolumeClaim", "default", "imagenet"),
+    ]
+    assert all(one["value"] == "Bound" and one["api_version"] == "v1" for one in found)
+
+
 def test_names_are_unique():
     with pytest.raises(FabricError, match=r"the claim default/imagenet is named 2 times"):
         nfs.nfs_volumes([BASE, {**BASE, "volume": "other"}])
