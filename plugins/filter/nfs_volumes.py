@@ -25,7 +25,7 @@ options:
     required: true
   bound:
     description:
-      - Return what M(ipu.fabric.kube_wait) takes as O(ipu.fabric.kube_wait#module:objects), to wait until all are bound.
+      - Return what M(ipu.fabric.kube_wait) takes as its C(objects), to wait until all are bound.
     type: bool
     default: false
 """
