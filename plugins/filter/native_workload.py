@@ -21,7 +21,7 @@ options:
   _input:
     description:
       - The workload. C(name) and C(image) are needed; the role P(ipu.fabric.native_workload#role) documents every key,
-        without its prefix, but for C(vipu) with C(host), C(port) and C(partition).
+        without its prefix, but for C(vipu) with C(controller), C(host), C(port) and C(partition).
     type: dict
     required: true
 """

@@ -42,9 +42,11 @@ options:
     description:
       - With V(present) the job exists as given; with O(wait) it also runs, or has completed.
       - With V(finished) it exists and has completed. A job that has failed is an error, now and at the next run.
+      - With V(scaled) a job that is there, whoever made it, has O(job_instances) instances, more or less than before;
+        with O(wait) they run, and the pods of others are gone or about to end. Nothing else is needed, or changed.
       - With V(absent) the job is gone, its partitions are free, and its pods are gone or about to end.
     type: str
-    choices: [present, finished, absent]
+    choices: [present, finished, scaled, absent]
     default: present
   scope:
     description:
@@ -61,11 +63,11 @@ options:
   job_instances:
     description:
       - Number of instances, each with workers and a partition of its own. More than one is for inference.
-      - Without it a new job has 1, and one that is there stays as it was scaled.
+      - Without it a new job has 1, and one that is there stays as it was scaled. O(state=scaled) needs it.
     type: int
   ipus_per_job_instance:
     description: IPUs of each instance's partition, V(1), V(2), V(4), V(8), V(16), V(32) or V(64). Needed
-      unless O(state=absent).
+      with O(state=present) and O(state=finished).
     type: int
   workers_per_job_instance:
     description: Worker pods of each instance. The operator's default is 1.
@@ -75,7 +77,8 @@ options:
     type: int
   launcher:
     description:
-      - What to run in a launcher pod while the workers wait to be driven by it, for instance C(mpirun).
+      - What to run in a launcher pod while the workers wait to be driven by it, for instance C(mpirun). The operator
+        tells C(mpirun) its hosts, the workers, and how to reach them.
       - Without it and without O(interactive) the workers run the command of their template.
     type: dict
     suboptions:
@@ -88,6 +91,15 @@ options:
         description: Environment variables, as in a container.
         type: list
         elements: dict
+      mpi_interfaces:
+        description:
+          - Interfaces of the pods, or subnets, by which the ranks of Open MPI reach each other over TCP. They become
+            C(OMPI_MCA_btl_tcp_if_include), which is the same as C(mpirun --mca btl_tcp_if_include), unless
+            O(launcher.env) has it. An option in O(launcher.command) wins over both.
+          - If not given, and O(workers_per_job_instance) is more than 1, they are the interfaces of O(networks),
+            V(net1) and so on. An empty list leaves the choice to MPI.
+        type: list
+        elements: str
   interactive:
     description: A launcher pod that does nothing, for a person to work in. RV(attach) says how.
     type: dict
@@ -97,7 +109,7 @@ options:
         type: int
         required: true
   workers:
-    description: The pods that use the IPUs. Needed unless O(state=absent).
+    description: The pods that use the IPUs. Needed with O(state=present) and O(state=finished).
     type: dict
     suboptions:
       template:
@@ -198,7 +210,9 @@ options:
     type: int
     default: 600
   logs:
-    description: What to do with the logs of the launcher and the workers. They are read while the module waits.
+    description:
+      - What to do with the logs of the launcher and the workers. They are read while the module waits.
+      - When the wait fails, RV(evidence) is collected too.
     type: dict
     suboptions:
       path:
@@ -240,6 +254,25 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
+- name: Train on two workers, driven by mpirun
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: resnet
+    ipus_per_job_instance: 2
+    workers_per_job_instance: 2
+    networks: [rdma-net]
+    launcher:
+      command: [mpirun, --allow-run-as-root, --bind-to, none, -np, "2", python3, train.py]
+    workers:
+      template:
+        spec:
+          containers:
+            - name: resnet
+              image: registry.example.com/resnet:1
+    state: finished
+  delegate_to: localhost
+  run_once: true
+
 - name: Three instances of a server
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
@@ -252,6 +285,15 @@ EXAMPLES = r"""
           containers:
             - name: server
               image: registry.example.com/inference:1
+  delegate_to: localhost
+  run_once: true
+
+- name: One instance at night, whoever made the job
+  ipu.fabric.ipujob:
+    kubeconfig: artifacts/admin.conf
+    name: inference
+    job_instances: 1
+    state: scaled
   delegate_to: localhost
   run_once: true
 
@@ -310,6 +352,19 @@ logs:
   elements: dict
   sample: [{name: mnist-launcher.mnist, file: artifacts/mnist/mnist-launcher.mnist.log, tail: [epoch 1 of 1],
     error: ""}]
+evidence:
+  description:
+    - What explains the failure besides the job's own logs.
+    - C(conditions) of the job, each with C(type), C(status), C(reason), C(message) and C(changed), the oldest first.
+      C(events), up to 50 lines about the job and its pods, the newest last.
+    - C(operator), the ends of the logs of the IPU operator's controller and of its V-IPU proxy since the job was
+      created, each with C(name) (C(NAMESPACE/POD.CONTAINER)), C(lines) (O(logs.tail) of them) and C(error) (why it
+      could not be read; a user may not have the right).
+    - C(file), with up to 200 lines of each log, C(NAME.evidence.json) in O(logs.path). Empty without it.
+  returned: when a wait has failed
+  type: dict
+  sample: {conditions: [{type: Failed, status: "True", reason: IPUJobFailed, message: IPUJob default/mnist has failed.,
+    changed: "2026-11-21T10:00:00Z"}], events: [], operator: [], file: artifacts/mnist/mnist.evidence.json}
 waited:
   description: Seconds of the wait.
   returned: success, and when a wait has failed
@@ -341,6 +396,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arg
 LAUNCHER = {
     "command": {"type": "list", "elements": "str", "required": True},
     "env": {"type": "list", "elements": "dict"},
+    "mpi_interfaces": {"type": "list", "elements": "str"},
 }
 WORKERS = {"template": {"type": "dict", "required": True}, "replicas": {"type": "int"}}
 NFS = {"server": {"type": "str", "required": True}, "path": {"type": "str", "required": True}}
@@ -363,7 +419,7 @@ def main() -> None:
     spec = arguments(
         name={"type": "str"},
         namespace={"type": "str"},
-        state={"type": "str", "choices": ["present", "finished", "absent"], "default": "present"},
+        state={"type": "str", "choices": ["present", "finished", "scaled", "absent"], "default": "present"},
         scope={"type": "str", "choices": ["job", "namespace", "cluster"], "default": "job"},
         delete_all={"type": "bool", "default": False},
         job_instances={"type": "int"},

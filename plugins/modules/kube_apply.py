@@ -41,6 +41,12 @@ options:
       - A namespace stays as well when somebody else has written to it, or has put something into it.
     type: bool
     default: false
+  adopt:
+    description:
+      - With V(present), whether an object that is there already and that this collection has not applied is taken over.
+      - With V(false) such objects are an error that names them, and nothing is changed.
+    type: bool
+    default: true
   validation:
     description: What the server does with unknown and duplicate fields. V(Warn) is for manifests that others wrote.
     type: str
@@ -107,6 +113,7 @@ def main() -> None:
         objects={"type": "list", "elements": "dict", "required": True},
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
         only_ours={"type": "bool", "default": False},
+        adopt={"type": "bool", "default": True},
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
         timeout={"type": "int", "default": 60},
     )

@@ -96,7 +96,7 @@ def _registry(
         *(images.previous_images(previous_dir, bin_dir, groups["pause"]) if previous_dir else []),
         *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
         *images.calico_images(groups["calico"], calico_files, groups["cni"], standins),
-        *images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"]),
+        *images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"], bin_dir),
     ]
     images.fill(target, bin_dir / "registry", wanted, trees)
 

@@ -120,11 +120,12 @@ def calico_images(calico: Path, files: Path, plugins: Path, standins: Path) -> l
     ]
 
 
-def standin_images(built: Path, plugins: Path, device_plugin: Path) -> list[Image]:
+def standin_images(built: Path, plugins: Path, device_plugin: Path, kubernetes: Path) -> list[Image]:
     """The images that standins/images.json lists (standins/README.md says how)."""
     images = []
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
         files = {f"plugins/{name}": plugins / name for name in entry.get("programs", [])}
+        files |= {f"usr/local/bin/{name}": kubernetes / name for name in entry.get("beside", [])}
         start: list[str] | None = entry.get("entrypoint")
         if "package" in entry:
             program = Path(entry["package"]).name

@@ -20,8 +20,10 @@ from .vm import BASE_FILES, DISABLED, ENABLED, SERVER, Disk, Machine, drive
 # What the testbed's other hosts have as well. The rest comes from the mirror, by the roles.
 PACKAGES = (
     f"{SERVER} ibverbs-providers sudo ca-certificates curl gpg python3-apt conntrack socat iptables nftables less "
-    "libseccomp2"
+    "libseccomp2 nfs-common nfs-kernel-server"
 )
+# A test starts the NFS server where it needs one: the containers' kernel has neither it nor its client.
+IDLE = "nfs-server.service rpcbind.service rpcbind.socket"
 MANAGEMENT, FABRIC = "ens3", "ens8"  # by the slots that the NICs are put in
 BAKED = "/srv/baked"  # the second disk, see baked.py
 FILES = (
@@ -41,7 +43,7 @@ FILES = (
 )
 MEMORY_MB = 2048
 NEWLINE = "\\n"  # as tmpfiles.d writes it
-ROOT_DISK = Disk("worker", PACKAGES, FILES, f"{ENABLED} {soft_roce.SERVICE}", DISABLED)
+ROOT_DISK = Disk("worker", PACKAGES, FILES, f"{ENABLED} {soft_roce.SERVICE}", f"{DISABLED} {IDLE}")
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

@@ -158,6 +158,21 @@ class Bed:
         path = ROOT / "docs" / "examples" / f"{name}.yml"
         return self.run(f"example {name}", ["ansible-playbook", "-e", json.dumps(extra), str(path)])
 
+    def module(self, called: str, /, **options: Any) -> dict[str, Any]:
+        """Run a module of the collection as `ansible -m` does."""
+        arguments = json.dumps({"kubeconfig": str(self.artifacts / "admin.conf"), **options})
+        done = subprocess.run(
+            ["ansible", "localhost", "-m", f"ipu.fabric.{called}", "-a", arguments],
+            env=os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")},
+            cwd=self.artifacts,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        result = json.loads(done.stdout.partition("=> ")[2] or json.dumps({"msg": done.stdout + done.stderr}))
+        return {"failed": done.returncode != 0, **result}
+
     def run(self, title: str, command: list[str]) -> Result:
         begin = time.monotonic()
         done = subprocess.run(

@@ -136,6 +136,15 @@ class Operator(threading.Thread):
                     self.cluster.request("delete", path, body={"gracePeriodSeconds": 0})
 
 
+def shrinks(operator: Operator, job: Object) -> None:
+    """The pods of instances that are not wanted any more go."""
+    for pod in operator.cluster.items(PODS):
+        name = pod["metadata"]["name"]
+        if int(name.rpartition("-")[2]) >= job["spec"]["jobInstances"]:
+            with contextlib.suppress(ApiError):
+                operator.cluster.request("delete", f"{PODS}/{name}", body={"gracePeriodSeconds": 0})
+
+
 def pending(message: str) -> Step:
     return lambda o, job: o.status(job, launcherStatus="Pending", lastMessage=message)
 

@@ -18,19 +18,24 @@ from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServe
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 EXAMPLES = ROOT / "docs" / "examples"
+PLAN = ROOT / "tests/integration/plan.json"  # as much of one as the examples read
 RECAP = "changed={} "
 
 
 def play(api: ApiServer, playbook: Path, *options: str, **variables: t.Any) -> str:
     """Run a playbook on this machine and return what it said."""
-    done = run_playbook(playbook, *options, native_workload_kubeconfig=str(api.kubeconfig), **variables)
+    given = {"native_workload_kubeconfig": str(api.kubeconfig), "plan_file": str(PLAN)}
+    done = run_playbook(playbook, *options, **{**given, **variables})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize(
     ("name", "given"),
-    [("native-training", {"native_workload_user": "0"}), ("native-inference", {"example_replicas": "3"})],
+    [
+        ("native-training", {"native_workload_user": "0"}),
+        ("native-inference", {"example_replicas": "3", "example_vipu": "10.5.0.2", "plan_file": "/nonexistent"}),
+    ],
 )
 def test_native_workloads(api: ApiServer, name: str, given: t.Dict[str, str]) -> None:
     """Nothing runs here, so what would be applied is checked by a dry run. Variables of the command line are text."""
@@ -61,6 +66,16 @@ def role(tmp_path: Path, name: str) -> Path:
     content = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "roles": [f"ipu.fabric.{name}"]}]
     playbook.write_text(json.dumps(content))
     return playbook
+
+
+def test_datasets_role(api: ApiServer, tmp_path: Path) -> None:
+    """Nothing binds a claim here, so it is checked by a dry run."""
+    playbook = role(tmp_path, "datasets")
+    sets = [{"name": "sets", "server": "10.1.0.5", "path": "/export"}, {"name": "b", "server": "n", "path": "/b"}]
+    variables = {"datasets_kubeconfig": str(api.kubeconfig), "datasets_volumes": sets}
+    assert RECAP.format(1) in play(api, playbook, "--check", **variables)
+    assert RECAP.format(0) in play(api, playbook, datasets_state="absent", **variables)
+    assert RECAP.format(0) in play(api, playbook, datasets_kubeconfig=str(api.kubeconfig))
 
 
 def test_metrics_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:

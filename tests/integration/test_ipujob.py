@@ -33,6 +33,7 @@ from ansible_collections.ipu.fabric.tests.integration.ipu_players import (
     pending,
     restart,
     runs,
+    shrinks,
     writes,
 )
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -145,6 +146,41 @@ def test_check_create_again_scale_remove(jobs: Modules, operator: Operator, clus
     assert jobs("ipujob", name="infer", namespace=NAMESPACE, state="absent")["changed"]
     assert cluster.items(JOBS) == []
     assert not jobs("ipujob", name="infer", namespace=NAMESPACE, state="absent")["changed"]
+
+
+def test_scale_down_and_by_the_number_alone(jobs: Modules, operator: Operator, cluster: Cluster) -> None:
+    absent = {"name": "wide", "namespace": NAMESPACE}
+    with pytest.raises(ModuleFailedError, match="no such job"):
+        jobs("ipujob", state="scaled", job_instances=2, **absent)
+    assert jobs("ipujob", check=True, state="scaled", job_instances=2, **absent)["changed"]
+    operator.scripts["wide"] = [runs()]
+    first = jobs("ipujob", name="wide", **{**JOB, "job_instances": 3})
+    assert len(first["job"]["pods"]) == 3
+
+    # The status is that of the new number before the pods are gone.
+    operator.scripts["wide"] = [idle, idle, runs(), idle, idle, shrinks]
+    down = {**absent, "state": "scaled", "job_instances": 1}
+    checked = jobs("ipujob", check=True, **down)
+    assert (checked["diff"]["before"]["spec"]["jobInstances"], checked["diff"]["after"]["spec"]["jobInstances"]) == (
+        3,
+        1,
+    )
+    result = jobs("ipujob", **down)
+    assert (result["changed"], result["job"]["instances"], result["job"]["uid"]) == (True, 1, first["job"]["uid"])
+    assert result["job"]["partitions"] == ["p-wide-jobs-0"]
+    assert [pod["name"] for pod in result["job"]["pods"]] == ["wide-worker-0"]
+    assert "has not removed wide-worker-1, wide-worker-2 yet" in str(result["progress"])
+    assert not jobs("ipujob", **down)["changed"]
+    # The template is as it was, and stays with who made it.
+    assert not jobs("ipujob", name="wide", **JOB)["changed"]
+
+    operator.scripts["wide"] = [runs()]
+    assert jobs("ipujob", **{**down, "job_instances": 2})["job"]["instances"] == 2
+    operator.scripts["wide"] = [ends()]
+    jobs("ipujob", name="wide", state="finished", **JOB)
+    with pytest.raises(ModuleFailedError, match="it is Completed"):
+        jobs("ipujob", **down)
+    assert not jobs("ipujob", **{**down, "job_instances": 2})["changed"]
 
 
 def test_logs_are_whole_though_the_pods_are_cleaned_up_at_once(
@@ -373,7 +409,8 @@ def test_info(jobs: Modules, operator: Operator) -> None:
 @pytest.mark.parametrize("example", sorted((ROOT / "docs" / "examples").glob("*.yml")), ids=lambda path: path.stem)
 def test_examples_in_check_mode(api: ApiServer, example: Path, tmp_path: Path) -> None:
     command = [str(ROOT / ".cache/venv/bin/ansible-playbook"), "--check", "--diff", str(example), "-e"]
-    variables = {"fabric_kubeconfig": str(api.kubeconfig), "logs": str(tmp_path)}
+    plan = ROOT / "tests/integration/plan.json"
+    variables = {"fabric_kubeconfig": str(api.kubeconfig), "logs": str(tmp_path), "plan_file": str(plan)}
     environment = os.environ | {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")}
     done = subprocess.run(
         [*command, json.dumps(variables)], env=environment, capture_output=True, text=True, check=False

@@ -44,6 +44,18 @@ def test_fields_of_others_stay(run: Modules, api: ApiServer) -> None:
     assert api.get("configmap", "shared")["metadata"]["annotations"] == {"somebody": "else"}
 
 
+def test_what_somebody_else_has_made_is_not_taken_over(run: Modules, api: ApiServer) -> None:
+    api.kubectl("create", "configmap", "theirs", "--from-literal=a=b")
+    objects = [settings("ours", a="c"), settings("theirs", a="c")]
+    for check in (True, False):
+        with pytest.raises(ModuleFailedError, match="somebody else's objects") as failure:
+            run("kube_apply", check=check, objects=objects, adopt=False)
+        assert failure.value.result["where"] == "ConfigMap default/theirs"
+    assert api.kubectl("get", "configmap", "ours", check=False).returncode
+    assert run("kube_apply", objects=objects[:1], adopt=False)["changed"]
+    assert run("kube_apply", objects=[settings("ours", a="d")], adopt=False)["updated"]
+
+
 def test_check_mode_before_the_namespace_exists(run: Modules) -> None:
     objects = [namespace("later"), settings("inside", "later", a="b")]
     assert run("kube_apply", check=True, objects=objects)["objects"] == ["Namespace later", "ConfigMap later/inside"]

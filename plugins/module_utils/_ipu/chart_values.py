@@ -82,7 +82,7 @@ GROUPS: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
     ),
     "launcher": (
         "global",
-        {"image_pull_policy": "launcherImagePullPolicy", "kubectl_version": "kubectlVersion"},
+        {"image_pull_policy": "launcherImagePullPolicy"},
     ),
 }
 # What 1.2.0 does not have any more, or ignores.
@@ -90,7 +90,7 @@ GROUPS_BEFORE_1_2: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
     "controller": ("controller", {"dns_policy": "dnsPolicy", "host_network": "hostNetwork"}),
     "webhook": ("admissionWebhooks", {"failure_policy": "failurePolicy"}),
     # The chart's own values spell the policy so; what its templates read is the table's spelling.
-    "launcher": ("global", {"image_pull_policy": "laucherImagePullPolicy"}),
+    "launcher": ("global", {"image_pull_policy": "laucherImagePullPolicy", "kubectl_version": "kubectlVersion"}),
     "certgen": (
         "admissionWebhooks.patch",
         {

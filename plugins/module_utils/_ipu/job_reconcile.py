@@ -123,14 +123,43 @@ class JobReconciler:
         if not self.request.recreate:
             raise FabricError("A job was to be changed.", self.request.where, f"it {seen}", next_step)
 
+    def scale(self, instances: int) -> None:
+        """By the scale subresource, as everybody else does."""
+        try:
+            self.cluster.patch(f"{self.path}/scale", {"spec": {"replicas": instances}})
+        except ApiError as error:
+            raise refusal(error, "scale", self.request.where) from error
+
+    def ensure_scaled(self) -> t.Tuple[t.Optional[Object], Object]:
+        """Change the number of instances of a job that somebody has made. Returns the job before and after."""
+        before, instances = self.read(), self.request.job_instances
+        if before is None and self.dry_run:  # a task before this one would have made it
+            metadata = {"name": self.request.name, "namespace": self.request.namespace}
+            return None, {
+                "apiVersion": API,
+                "kind": "IPUJob",
+                "metadata": metadata,
+                "spec": {"jobInstances": instances},
+            }
+        if before is None:
+            step = "Create it with state: present, or correct name and namespace."
+            raise FabricError("A job was to be scaled.", self.request.where, "no such job", step)
+        if query(INSTANCES, before) == instances:
+            return before, before
+        phase = job_phase(before, self.pods(before))
+        if phase in ("Completed", "Failed", "Deleting"):
+            step = "Scale a job only before it has ended; to run it again, create it again with another number."
+            raise FabricError("A job was to be scaled.", self.request.where, f"it is {phase}", step)
+        if self.dry_run:
+            return before, {**before, "spec": {**before["spec"], "jobInstances": instances}}
+        self.scale(t.cast(int, instances))
+        return before, self.read() or before
+
     def update(self, before: t.Optional[Object], after: Object) -> Object:
-        """Scale by the scale subresource, as everybody else does; the rest by an apply."""
+        """The number of instances by a scale, the rest by an apply."""
         instances = query(INSTANCES, after)
         if before is not None and query(INSTANCES, before) != instances:
-            try:
-                self.cluster.patch(f"{self.path}/scale", {"spec": {"replicas": instances}})
-            except ApiError as error:
-                raise refusal(error, "scale", self.request.where) from error
+            self.scale(instances)
             before = self.read() or before
             if comparable(before) == comparable(after):
                 return before
@@ -180,11 +209,11 @@ def attach_command(job: Object) -> str:
 
 
 def ensure_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, t.Any]:
-    """The states present and finished."""
+    """The states present, finished and scaled."""
     request, will_wait = reconciler.request, reconciler.request.wait and not module.check_mode
     if will_wait and request.logs["path"]:
         prepare_log_directory(request.logs["path"])
-    before, after = reconciler.ensure_present()
+    before, after = reconciler.ensure_scaled() if request.state == "scaled" else reconciler.ensure_present()
     for text in reconciler.warnings():
         module.warn(text)
     facts = {"progress": [], "logs": [], "waited": 0.0, "jobs": [], "partitions_left": reconciler.partitions_left}

@@ -23,13 +23,18 @@ PARTITION_SIZES = (1, 2, 4, 8, 16, 32, 64)
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 NETWORK = re.compile(r"([-a-z0-9.]+/)?[-a-z0-9.]+(@[-a-z0-9.]+)?")
 RESOURCE = re.compile(r"([-A-Za-z0-9.]+/)?[-A-Za-z0-9_.]+")
+INTERFACE = re.compile(r"[^\s,]+")
 CODES = re.compile(r"(\d+)(?:-(\d+))?")
 CONTAINERS, ANNOTATED_NETWORKS = "spec.containers", f"metadata.annotations.{quoted(NETWORKS)}"
 
 
-class Launcher(t.TypedDict):
+class _Launcher(t.TypedDict):
     command: t.List[str]
     env: t.Optional[t.List[Object]]  # as in a container
+
+
+class Launcher(_Launcher, total=False):
+    mpi_interfaces: t.Optional[t.List[str]]  # names or subnets; None: those of the networks, empty: MPI's own choice
 
 
 class Interactive(t.TypedDict):
@@ -72,7 +77,7 @@ class JobRequest:
 
     name: str = ""  # empty: all jobs of the scope
     namespace: str = "default"  # empty: all namespaces
-    state: str = "present"  # present, finished or absent
+    state: str = "present"  # present, finished, scaled or absent
     scope: str = "job"  # job, namespace or cluster
     delete_all: bool = False
     job_instances: t.Optional[int] = None
@@ -168,6 +173,11 @@ def policy_problems(request: JobRequest) -> t.List[str]:
         found.append("launcher and interactive exclude each other: an interactive job runs no command")
     if request.launcher and not request.launcher["command"]:
         found.append("launcher.command is empty")
+    found += [
+        f"launcher.mpi_interfaces: {name!r} is neither the name of an interface nor a subnet"
+        for name in (request.launcher.get("mpi_interfaces") or [] if request.launcher else [])
+        if not INTERFACE.fullmatch(name)
+    ]
     if request.state == "finished":
         if not request.wait:
             found.append("wait is false, but the state finished means to wait: use the state present")
@@ -223,6 +233,32 @@ def scope_problems(request: JobRequest) -> t.List[str]:
     return found
 
 
+# What makes a job, in the order of the module's options. A job that is only scaled keeps all of it.
+MAKING = (
+    "ipus_per_job_instance",
+    "workers_per_job_instance",
+    "model_replicas_per_worker",
+    "launcher",
+    "interactive",
+    "workers",
+    "networks",
+    "rdma_resource",
+    "volumes",
+    "restart_policy",
+    "clean_pod_policy",
+    "labels",
+    "recreate",
+)
+
+
+def scaled_problems(request: JobRequest) -> t.List[str]:
+    """What is wrong with a request that changes the number of instances alone."""
+    found = [] if request.job_instances is not None else ["job_instances is needed"]
+    found += minimum_problems("job_instances", request.job_instances, 1)
+    given = [name for name in MAKING if getattr(request, name)]
+    return [*found, f"the state scaled changes job_instances alone, not {', '.join(given)}"] if given else found
+
+
 def request_problems(request: JobRequest) -> t.List[str]:
     """Everything that is wrong with the options."""
     found = scope_problems(request)
@@ -231,6 +267,8 @@ def request_problems(request: JobRequest) -> t.List[str]:
     found += minimum_problems("wait_timeout", request.wait_timeout, 1, " second")
     if request.state == "absent":
         return found
+    if request.state == "scaled":
+        return found + scaled_problems(request)
     found += count_problems(request) + template_problems(request) + policy_problems(request)
     found += volume_problems(request.volumes)
     found += [

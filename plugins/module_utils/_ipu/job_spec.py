@@ -12,13 +12,20 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NET
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest, RestartPolicy, Volume
+    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import (
+        JobRequest,
+        Launcher,
+        RestartPolicy,
+        Volume,
+    )
     from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 
 API = "graphcore.ai/v1alpha1"
 FINALIZER = "ipu.finalizers.graphcore.ai"
 # The one field that can be changed in an existing job: its pods are created once, only their number follows the job.
 SCALED = "spec.jobInstances"
+# Open MPI reads it as --mca btl_tcp_if_include, and mpirun hands it on to the ranks.
+MPI_INTERFACES = "OMPI_MCA_btl_tcp_if_include"
 
 
 def add_volumes(pod: Object, volumes: t.Sequence[Volume]) -> None:
@@ -67,6 +74,27 @@ def restart_policy_field(policy: RestartPolicy) -> Object:
     return field
 
 
+def network_interfaces(networks: t.Sequence[str]) -> t.List[str]:
+    """What multus calls the interfaces of the networks in a pod: net1 and so on, unless a network names its own."""
+    return [name.partition("@")[2] or f"net{number}" for number, name in enumerate(networks, 1)]
+
+
+def mpi_interfaces(request: JobRequest, launcher: Launcher) -> t.List[str]:
+    """The interfaces for MPI's TCP traffic. By default it tries all, and ranks may wait for each other forever."""
+    given = launcher.get("mpi_interfaces")
+    if given is not None:
+        return given
+    return network_interfaces(request.networks) if (request.workers_per_job_instance or 1) > 1 else []
+
+
+def launcher_field(request: JobRequest, launcher: Launcher) -> Object:
+    env, interfaces = list(launcher.get("env") or []), mpi_interfaces(request, launcher)
+    if interfaces and MPI_INTERFACES not in [variable.get("name") for variable in env]:
+        env.append({"name": MPI_INTERFACES, "value": ",".join(interfaces)})
+    field: Object = {"command": launcher["command"], "env": env}
+    return {name: value for name, value in field.items() if value}
+
+
 def number_as_text(number: t.Optional[int]) -> t.Optional[str]:
     """The CRD has some numbers as text, and what is sent has to be of the CRD's type."""
     return None if number is None else str(number)
@@ -80,7 +108,7 @@ def build_job(request: JobRequest, instances: int = 1) -> Object:
         "workersPerJobInstance": number_as_text(request.workers_per_job_instance),
         "modelReplicasPerWorker": number_as_text(request.model_replicas_per_worker),
         "cleanPodPolicy": request.clean_pod_policy,
-        "launcher": launcher and {key: value for key, value in launcher.items() if value},
+        "launcher": launcher and launcher_field(request, launcher),
         "interactive": request.interactive and {"ttl": request.interactive["ttl"]},
         "restartPolicy": request.restart_policy and restart_policy_field(request.restart_policy),
     }

@@ -102,6 +102,15 @@ def all_instances_run(job: Object) -> bool:
     return has_launcher(job) or (desired == wanted and (current or 0) == wanted)
 
 
+def surplus_pods(job: Object, pods: t.Sequence[Object]) -> t.List[str]:
+    """Workers of instances that a smaller scale no longer wants, and that nobody has told to end."""
+    instances, per, replicas = query("[spec.jobInstances, spec.workersPerJobInstance, spec.workers.replicas]", job)
+    wanted = (instances or 0) * max(int(per or 1), replicas or 1)
+    names = query("[?!(metadata.deletionTimestamp)].metadata.name", pods)
+    numbers = {name: re.search(r"-worker-(\d+)$", name) for name in names}
+    return [name for name, number in numbers.items() if number and int(number[1]) >= wanted]
+
+
 def waiting_containers(pod: Object) -> t.List[str]:
     """Containers that wait for something, in the kubelet's words."""
     name = query("metadata.name", pod)
@@ -125,10 +134,14 @@ def job_state(job: Object, pods: t.Sequence[Object]) -> JobState:
     awaited += [problem.text for problem in found if not problem.fault]
     if phase == "Pending" and not faults:
         awaited += [text for pod in pods for text in waiting_containers(pod)]
-    ready = phase == "Running" and all_instances_run(job)
-    if phase == "Running" and not ready:
+    surplus = surplus_pods(job, pods)
+    counted = all_instances_run(job)
+    ready = phase == "Running" and counted and not surplus
+    if phase == "Running" and not counted:
         current, wanted = query("[status.currentReplicas, spec.jobInstances]", job)
         awaited.append(f"{current or 0} of {wanted} instances run")
+    if phase in ("Pending", "Running") and surplus:
+        awaited.append(f"the operator has not removed {', '.join(surplus)} yet")
     return JobState(phase, ready, list(dict.fromkeys(awaited)), faults)
 
 

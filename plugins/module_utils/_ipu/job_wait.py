@@ -9,6 +9,11 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_evidence import (
+    collect_evidence,
+    shorten_evidence,
+    write_evidence,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_logs import JobLogs
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import (
@@ -23,7 +28,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import 
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import ContainerExit, LogView, ProgressStep
+from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
+    ContainerExit,
+    JobEvidence,
+    LogView,
+    ProgressStep,
+)
 
 # Seconds that a fault, a gone job or an end that may still become a restart has to stay before it counts.
 PATIENCE = 20
@@ -86,7 +96,7 @@ class JobWait:
         return f"{self.request.where}, after {self.elapsed:.0f} s"
 
     def wait_for(self, goal: str) -> None:
-        """Wait until the job runs (`present`) or has ended (`finished`)."""
+        """Wait until the job runs (`present`, `scaled`) or has ended (`finished`)."""
         try:
             while not self.is_done(goal):
                 time.sleep(min(1.0, 0.5 + self.elapsed / 60))
@@ -134,7 +144,7 @@ class JobWait:
             failed = query("status.launcherStatus", self.job) != "Completed"
             if state.phase == "Failed" or (stuck and failed):
                 raise self.failure()
-            if state.phase == "Completed" or stuck or (goal == "present" and state.ready):
+            if state.phase == "Completed" or stuck or (goal != "finished" and state.ready):
                 return True
             if self.faulty.lasts(bool(state.faults), PATIENCE):
                 raise self.error(
@@ -188,7 +198,17 @@ class JobWait:
     def error(self, how: str, seen: str, next_step: str) -> JobError:
         self.written = self.logs.close()
         what = f"The job {self.request.name} {how}."
-        return JobError(what, self.where, seen, next_step, **self.result())
+        return JobError(what, self.where, seen, next_step, **self.result(), evidence=self.evidence())
+
+    def evidence(self) -> JobEvidence:
+        """What explains the failure besides the job's own logs. Nothing that goes wrong here hides the failure."""
+        found = collect_evidence(self.cluster, self.request.namespace, self.request.name, self.job)
+        if self.request.logs["path"]:
+            try:
+                found = write_evidence(found, self.request.logs["path"], self.request.name)
+            except OSError as error:
+                self.log(f"{self.where}: the evidence could not be written: {error}")
+        return shorten_evidence(found, self.request.logs["tail"])
 
     def result(self) -> t.Dict[str, t.Any]:
         """What the module returns of the wait, however it ended."""

@@ -21,7 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     unknown_kind,
     wait_until,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import why_kept
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, why_kept
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 
@@ -75,6 +75,19 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
     return before, kept
 
 
+def check_owner(cluster: Cluster, objects: t.Sequence[Object]) -> None:
+    """Refuse to change what somebody else has made, before anything is changed."""
+    found = [(obj, cluster.read(obj)) for obj in objects]
+    foreign = [describe(obj) for obj, current in found if current is not None and not is_ours(current)]
+    if foreign:
+        raise FabricError(
+            "Objects of these names are there already, and this collection did not apply them.",
+            ", ".join(foreign),
+            "somebody else's objects",
+            "Use theirs as they are, or choose other names.",
+        )
+
+
 def established(cluster: Cluster, obj: Object) -> bool:
     """True when a CustomResourceDefinition serves its kind. Everything else is there as soon as it is applied."""
     if obj["kind"] != "CustomResourceDefinition":
@@ -106,6 +119,8 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if absent:
         before, kept = delete_objects(cluster, module)
         after = dict.fromkeys(before)
+    if not absent and not module.params["adopt"]:
+        check_owner(cluster, objects)
     for obj in [] if absent else objects:
         if not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)

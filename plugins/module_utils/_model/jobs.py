@@ -76,6 +76,33 @@ class LogView(t.TypedDict):
     error: str  # why it could not be read; empty: it could
 
 
+class JobCondition(t.TypedDict):
+    """A condition of a job's status, in the operator's words."""
+
+    type: str
+    status: str  # True or False
+    reason: str
+    message: str
+    changed: str  # time, as in the API
+
+
+class ComponentLog(t.TypedDict):
+    """The end of the log of the IPU operator's controller or V-IPU proxy, since the job was created."""
+
+    name: str  # NAMESPACE/POD.CONTAINER
+    lines: t.List[str]
+    error: str  # why it could not be read; empty: it could
+
+
+class JobEvidence(t.TypedDict):
+    """What explains a job that did not end well, besides its own logs."""
+
+    conditions: t.List[JobCondition]
+    events: t.List[str]  # of the job and its pods, the newest last
+    operator: t.List[ComponentLog]
+    file: str  # with all of it; empty: none was written
+
+
 class IpuCount(t.TypedDict):
     """IPUs as the V-IPU proxy counts them."""
 

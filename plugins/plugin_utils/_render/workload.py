@@ -10,7 +10,9 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Controller
 
 Object = t.Dict[str, t.Any]
 
@@ -20,6 +22,8 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_NAME = 63
 DEVICES = "/dev/infiniband"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+VIPU_PORT = 8090
+HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 
@@ -36,9 +40,10 @@ MEMLOCK_SCRIPT = read_script("memlock_check.sh")
 class Vipu(t.TypedDict, total=False):
     """Where a pod finds its IPUs."""
 
-    host: str  # as pods reach it; empty: not set
-    port: int  # 8090 if missing
+    host: str  # as pods reach it; empty: that of the plan
+    port: int  # empty: that of the plan, else 8090
     partition: str
+    controller: str  # which of the plan: its label, host, address or address:port, or a host that it serves
 
 
 class _VolumeMount(t.TypedDict):
@@ -72,6 +77,7 @@ class Workload(t.TypedDict, total=False):
     network: str  # as in the annotation for multus
     rdma_resource: str  # rdma/NAME; several with commas between, one for each rail
     vipu: Vipu
+    plan: t.Mapping[str, t.Any]  # the plan of the fabric; only its V-IPU controllers and hosts are read
     user: int
     group: int
     capabilities: t.Sequence[str]  # beside IPC_LOCK
@@ -93,20 +99,84 @@ def checked_name(name: str, longest: int = LONGEST_NAME) -> str:
     return name
 
 
+def node_names(controller: Controller, plan: t.Mapping[str, t.Any]) -> t.Set[str]:
+    """The hosts that a controller serves, by the names of the inventory and of their nodes."""
+    hosts = plan.get("hosts") or {}
+    return {name for served in controller["serves"] for name in (served, (hosts.get(served) or {}).get("node", served))}
+
+
+def controller_names(controller: Controller) -> t.Set[str]:
+    """What a controller itself is called."""
+    host, address, port = controller["host"], controller["address"], controller["port"]
+    return {controller["label"], host, address, join_endpoint(host, port), join_endpoint(address, port)}
+
+
+def planned_controller(settings: Workload) -> t.Optional[Controller]:
+    """The V-IPU controller of the plan that serves the pods; None where their V-IPU is given, or the plan has none."""
+    vipu, plan, selector = settings.get("vipu") or {}, settings.get("plan") or {}, settings.get("node_selector") or {}
+    known: t.List[Controller] = (plan.get("vipu") or {}).get("controllers") or []
+    if vipu.get("host") or not known:
+        return None
+    asked, node = vipu.get("controller") or "", selector.get(HOSTNAME_LABEL)
+    found = []
+    for one in known:
+        key, _equals, value = one["label"].partition("=")
+        names = node_names(one, plan)
+        if (
+            (not asked or asked in controller_names(one) | names)
+            and (not node or node in names)
+            and selector.get(key, value) == value
+        ):
+            found.append(one)
+    if len(found) != 1:
+        raise FabricError(
+            "The V-IPU of a workload was looked for in the plan.",
+            f"{settings['name']}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
+            f"{len(found)} of the controllers fit: " + "; ".join(map(describe_controller, known)),
+            "Name one by its label, its address or a host that it serves (native_workload_vipu_controller, or "
+            "vipu.controller of a filter), or set its host.",
+        )
+    return found[0]
+
+
+def describe_controller(controller: Controller) -> str:
+    endpoint = join_endpoint(controller["address"] or controller["host"], controller["port"])
+    return f"{endpoint} ({controller['label']}) for {', '.join(controller['serves']) or 'no host'}"
+
+
+def endpoint_of(settings: Workload) -> t.Tuple[str, int]:
+    """Host and port of V-IPU as pods reach it; an empty host when it is not known."""
+    vipu, controller = settings.get("vipu") or {}, planned_controller(settings)
+    host, port = vipu.get("host") or "", vipu.get("port")
+    if controller:
+        # A host name that hosts know by a file of theirs means nothing in a pod.
+        host, port = controller["address"] or controller["host"], port or controller["port"]
+    if host in LOOPBACK:
+        step = "Give the address of V-IPU on the fabric network: a pod has its own localhost."
+        raise FabricError("A pod has to reach V-IPU.", "vipu.host", host, step)
+    return host, port or VIPU_PORT
+
+
 def environment(settings: Workload) -> t.List[Object]:
     """The variables of the container: where V-IPU is, then those that were given, which win."""
-    vipu = settings.get("vipu") or {}
-    if vipu.get("host") in LOOPBACK:
-        step = "Give the address of V-IPU on the fabric network: a pod has its own localhost."
-        raise FabricError("A pod has to reach V-IPU.", "vipu.host", vipu["host"], step)
-    values: t.Dict[str, t.Any] = {}
-    if vipu.get("host"):
-        values = {"IPUOF_VIPU_API_HOST": vipu["host"], "IPUOF_VIPU_API_PORT": vipu.get("port") or 8090}
-    if vipu.get("partition"):
-        values["IPUOF_VIPU_API_PARTITION_ID"] = vipu["partition"]
+    host, port = endpoint_of(settings)
+    partition = (settings.get("vipu") or {}).get("partition")
+    values: t.Dict[str, t.Any] = {"IPUOF_VIPU_API_HOST": host, "IPUOF_VIPU_API_PORT": port} if host else {}
+    if partition:
+        values["IPUOF_VIPU_API_PARTITION_ID"] = partition
     return [
         {"name": name, "value": as_text(value)} for name, value in {**values, **(settings.get("env") or {})}.items()
     ]
+
+
+def node_selector(settings: Workload) -> t.Dict[str, str]:
+    """The labels of the nodes. With several V-IPU controllers, only the nodes of one reach its IPUs."""
+    given, controller = dict(settings.get("node_selector") or {}), planned_controller(settings)
+    several = len(((settings.get("plan") or {}).get("vipu") or {}).get("controllers") or []) > 1
+    if controller and several and HOSTNAME_LABEL not in given:
+        key, _equals, value = controller["label"].partition("=")
+        given.setdefault(key, value)
+    return given
 
 
 def as_text(value: t.Any) -> str:
@@ -209,7 +279,7 @@ def pod_template(settings: Workload, labels: t.Mapping[str, str], name: str, res
         "initContainers": [memlock_check(settings)] if settings.get("check_memlock") else [],
         "securityContext": {"fsGroup": settings["group"]} if settings.get("group") else {},
         "volumes": sources,
-        "nodeSelector": dict(settings.get("node_selector") or {}),
+        "nodeSelector": node_selector(settings),
         "tolerations": list(settings.get("tolerations") or []),
         "imagePullSecrets": [{"name": secret} for secret in settings.get("pull_secrets") or []],
     }

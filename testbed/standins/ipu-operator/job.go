@@ -18,9 +18,11 @@ type job struct {
 	Status struct {
 		Conditions     []kube.Condition `json:"conditions"`
 		LauncherStatus string           `json:"launcherStatus"`
-		RestartCount   int64            `json:"restartCount"`
-		StartTime      string           `json:"startTime"`
-		CompletionTime string           `json:"completionTime"`
+		// Instances of the last reconciliation.
+		DesiredReplicas int64  `json:"desiredReplicas"`
+		RestartCount    int64  `json:"restartCount"`
+		StartTime       string `json:"startTime"`
+		CompletionTime  string `json:"completionTime"`
 	} `json:"status"`
 }
 

@@ -1,9 +1,10 @@
 // ipu-operator stands for Graphcore's IPU Operator: webhooks that fill in and check IPUJobs, and a controller that asks
 // the V-IPU proxy for a partition per job instance, runs worker pods and, if the job names a command or is interactive,
-// a launcher pod, and keeps the job's status, restarts, scale and clean-up.
+// a launcher pod from which mpirun reaches the workers by `kubectl exec`, and keeps the job's status, restarts, scale and
+// clean-up.
 //
-// It does not: give MPI a way from the launcher to the workers (the launcher's command just runs), set up IPUs, export
-// metrics worth the name, or elect leaders. Which status a real job has in the seconds between two states may differ.
+// It does not: know poprun, give a worker more than one slot, set up IPUs, export metrics worth the name, or elect
+// leaders. Which status a real job has in the seconds between two states may differ.
 package main
 
 import (

@@ -22,6 +22,17 @@ const (
 func workerName(owner *kube.Object, n int) string {
 	return fmt.Sprintf("%s-worker-%d", owner.GetName(), n)
 }
+
+// workerNumber reads the number in a worker's name; -1 for the launcher.
+func workerNumber(owner *kube.Object, pod string) int {
+	text, found := strings.CutPrefix(pod, owner.GetName()+"-worker-")
+	n, err := strconv.Atoi(text)
+	if !found || err != nil {
+		return -1
+	}
+	return n
+}
+
 func launcherName(owner *kube.Object) string { return owner.GetName() + "-launcher" }
 
 func partitionName(owner *kube.Object, instance int) string {
@@ -40,7 +51,7 @@ func worker(owner *kube.Object, j *job, n int, partition ipu.Partition, s settin
 	return pod
 }
 
-// launcher is the pod that runs the job's command in the workers' first container.
+// launcher is the pod that runs the job's command, in the image of the workers' first container.
 func launcher(owner *kube.Object, j *job, partition ipu.Partition, s settings) *kube.Object {
 	pod := fromTemplate(owner, j, launcherName(owner), "launcher", partition, s)
 	spec := pod.Object["spec"].(map[string]any)
@@ -50,12 +61,10 @@ func launcher(owner *kube.Object, j *job, partition ipu.Partition, s settings) *
 		main["command"] = []any{"sleep", strconv.FormatInt(j.Spec.Interactive.TTL, 10)}
 	} else {
 		main["command"] = j.Spec.Launcher.Command
-		own, _ := main["env"].([]any)
-		main["env"] = append(own, j.Spec.Launcher.Env...)
+		appendTo(main, "env", j.Spec.Launcher.Env...)
 	}
 	spec["containers"] = []any{main}
-	spec["initContainers"] = []any{map[string]any{
-		"name": "launcher-init", "image": s.launcherImage, "imagePullPolicy": s.launcherPull}}
+	giveWay(owner, spec, main, s)
 	return pod
 }
 

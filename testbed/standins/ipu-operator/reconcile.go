@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -65,6 +66,10 @@ func (o *operator) reconcileJob(ctx context.Context, obj *kube.Object) error {
 	}
 	message := "Successfully reconciled IPUJob"
 	if err := o.ensurePods(ctx, obj, j, pods); err != nil {
+		var left *unscaled
+		if errors.As(err, &left) {
+			return err
+		}
 		message = err.Error()
 	}
 	state, exitCode := progress(obj, j, pods)
@@ -113,6 +118,9 @@ func (o *operator) ensurePods(ctx context.Context, obj *kube.Object, j *job, pod
 			}
 		}
 		if j.hasLauncher() && allRunning(obj, pods, per) {
+			if err := o.ensureMPI(ctx, obj, j); err != nil {
+				return err
+			}
 			if err := o.ensurePod(ctx, pods, launcher(obj, j, partition, o.settings)); err != nil {
 				return err
 			}
@@ -141,24 +149,31 @@ func (o *operator) ensurePod(ctx context.Context, pods map[string]*kube.Object, 
 	return err
 }
 
+// scaleDown removes the pods above the wanted number, and then the partitions of their instances. Those that were wanted
+// before are known by the status, so that none stays behind when this was interrupted.
 func (o *operator) scaleDown(ctx context.Context, obj *kube.Object, j *job, pods map[string]*kube.Object) error {
-	surplus := map[string]*kube.Object{}
-	wanted := int(j.Spec.JobInstances) * j.workersPerInstance()
-	for n := wanted; pods[workerName(obj, n)] != nil; n++ {
-		surplus[workerName(obj, n)] = pods[workerName(obj, n)]
-		delete(pods, workerName(obj, n))
+	surplus, per := map[string]*kube.Object{}, j.workersPerInstance()
+	wanted, before := int(j.Spec.JobInstances), int(j.Status.DesiredReplicas)
+	for name, pod := range pods {
+		if n := workerNumber(obj, name); n >= wanted*per {
+			surplus[name] = pod
+			before = max(before, n/per+1)
+			delete(pods, name)
+		}
 	}
 	if err := o.deletePods(ctx, surplus); err != nil {
 		return err
 	}
-	first, per := int(j.Spec.JobInstances), j.workersPerInstance()
-	for instance := first; instance < first+(len(surplus)+per-1)/per; instance++ {
+	for instance := wanted; instance < before; instance++ {
 		if err := o.release(ctx, partitionName(obj, instance)); err != nil {
-			return err
+			return &unscaled{err}
 		}
 	}
 	return nil
 }
+
+// unscaled is a scale that has to be tried again before the status says that it is done.
+type unscaled struct{ error }
 
 func allRunning(obj *kube.Object, pods map[string]*kube.Object, workers int) bool {
 	for n := range workers {
@@ -346,7 +361,8 @@ func (o *operator) release(ctx context.Context, name string) error {
 
 func (o *operator) releaseAll(ctx context.Context, obj *kube.Object) error {
 	instances, _, _ := unstructured.NestedInt64(obj.Object, "spec", "jobInstances")
-	for instance := range int(instances) {
+	before, _, _ := unstructured.NestedInt64(obj.Object, "status", "desiredReplicas") // a scale may not be done yet
+	for instance := range int(max(instances, before)) {
 		if err := o.release(ctx, partitionName(obj, instance)); err != nil {
 			return err
 		}

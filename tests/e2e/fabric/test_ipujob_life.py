@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,31 +20,15 @@ IPUS = 32  # of each V-IPU controller
 AT_ONCE = 4  # modules that run at the same time
 
 
-def module(bed: Bed, called: str, /, **options: Any) -> dict[str, Any]:
-    """Run a module of the collection as `ansible -m` does."""
-    arguments = json.dumps({"kubeconfig": str(bed.artifacts / "admin.conf"), **options})
-    done = subprocess.run(
-        ["ansible", "localhost", "-m", f"ipu.fabric.{called}", "-a", arguments],
-        env=os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")},
-        cwd=bed.artifacts,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    result = json.loads(done.stdout.partition("=> ")[2] or json.dumps({"msg": done.stdout + done.stderr}))
-    return {"failed": done.returncode != 0, **result}
-
-
 def ipujob(bed: Bed, name: str, command: str, **options: Any) -> dict[str, Any]:
     container = {"name": "main", "image": IMAGE, "command": ["sh", "-c", command]}
     template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 0}}
-    return module(bed, "ipujob", name=name, ipus_per_job_instance=1, workers={"template": template}, **options)
+    return bed.module("ipujob", name=name, ipus_per_job_instance=1, workers={"template": template}, **options)
 
 
 def absent(bed: Bed, *names: str, **options: Any) -> list[dict[str, Any]]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda name: module(bed, "ipujob", name=name, state="absent", **options), names))
+        return list(pool.map(lambda name: bed.module("ipujob", name=name, state="absent", **options), names))
 
 
 def pods(bed: Bed, job: str) -> list[str]:
@@ -56,7 +38,7 @@ def pods(bed: Bed, job: str) -> list[str]:
 
 
 def free(bed: Bed) -> int:
-    return int(module(bed, "ipujob_info", usage=True)["usage"]["total"]["available"])
+    return int(bed.module("ipujob_info", usage=True)["usage"]["total"]["available"])
 
 
 POLICIES = list(itertools.product(("Never", "OnFailure", "ExitCode", "Always"), ("None", "Workers", "All"), (0, 3)))
@@ -103,7 +85,7 @@ def test_fifty_jobs_at_once(finished: Bed) -> None:
     states = [""]
     while set(states) != {"Completed"} and time.monotonic() < deadline:
         time.sleep(3)
-        states = [job["state"] for job in module(finished, "ipujob_info", label_selectors=["app=many"])["jobs"]]
+        states = [job["state"] for job in finished.module("ipujob_info", label_selectors=["app=many"])["jobs"]]
     assert states == ["Completed"] * 50
     assert free(finished) == before
     finished.on("cp1", f"{KUBECTL} delete ipujobs -l app=many --timeout=2m")

@@ -34,6 +34,7 @@ def example(bed: Bed, name: str, **variables: Any) -> Result:
     """Run an example. There is no RDMA here, and a pod's limit of locked memory can't be raised."""
     given = {
         "native_workload_kubeconfig": str(bed.artifacts / "admin.conf"),
+        "plan_file": str(bed.artifacts / "plan.json"),
         "native_workload_rdma_resource": "",
         "native_workload_check_memlock": False,
         "native_workload_timeout": 180,
@@ -45,10 +46,12 @@ def example(bed: Bed, name: str, **variables: Any) -> Result:
 
 @pytest.mark.parametrize("user", ["0", "1000"])
 def test_training(finished: Bed, user: str) -> None:
-    command = f"echo uid $(id -u); {ADDRESS}"
+    command = f"echo uid $(id -u); echo V-IPU $IPUOF_VIPU_API_HOST port $IPUOF_VIPU_API_PORT; {ADDRESS}"
     result = example(finished, "native-training", example_training=command, native_workload_user=user)
     assert result.code == 0
     assert f"uid {user}\n" in result.shown
+    planned = finished.plan()["vipu"]["controllers"][0]
+    assert f"V-IPU {planned['address']} port {planned['port']}\n" in result.shown
     assert "net1" in result.text.partition("mnist-training-")[2]
     again = example(finished, "native-training", example_training=command, native_workload_user=user)
     assert (again.code, again.changed()) == (0, {})

@@ -26,7 +26,11 @@ SIZES = [1, 8, 64, 512, 4096, 32768, 262144]
 
 
 def example(bed: Bed, name: str, **variables: object) -> Result:
-    given = {"native_workload_kubeconfig": str(bed.artifacts / "admin.conf"), "native_workload_timeout": 900}
+    given = {
+        "native_workload_kubeconfig": str(bed.artifacts / "admin.conf"),
+        "native_workload_timeout": 900,
+        "plan_file": str(bed.artifacts / "plan.json"),
+    }
     return bed.play(f"{ROOT}/docs/examples/{name}.yml", **{**given, **variables})
 
 

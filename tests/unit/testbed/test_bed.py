@@ -200,7 +200,7 @@ def test_the_real_device_plugin_is_behind_its_name_in_every_release(tmp_path: Pa
         (tmp_path / Path(entry.get("package", "-")).name).touch()
     found = [
         image
-        for image in images.standin_images(tmp_path, Path("/cni"), Path("/real"))
+        for image in images.standin_images(tmp_path, Path("/cni"), Path("/real"), Path("/bin"))
         if "k8s-rdma-shared-dev-plugin" in image.reference
     ]
     assert len(found) == sum("cloud-native/network-operator:" in entry["image"] for entry in listed)
@@ -210,6 +210,17 @@ def test_the_real_device_plugin_is_behind_its_name_in_every_release(tmp_path: Pa
             "bin/k8s-rdma-shared-dp": tmp_path / "soft-roce",
             "usr/local/bin/k8s-rdma-shared-dp": Path("/real/k8s-rdma-shared-dp"),
         }
+
+
+def test_the_real_kubectl_is_in_each_image_of_the_launcher(tmp_path: Path) -> None:
+    for entry in json.loads((programs.STANDINS / "images.json").read_text()):
+        (tmp_path / Path(entry.get("package", "-")).name).touch()
+    found = images.standin_images(tmp_path, Path("/cni"), Path("/real"), Path("/kubernetes"))
+    launchers = [image for image in found if "ipu-operator-launcher" in image.reference]
+    assert len(launchers) == 2
+    for image in launchers:
+        assert image.files["usr/local/bin/kubectl"] == Path("/kubernetes/kubectl")
+        assert image.entrypoint == ["/usr/local/bin/ipu-launcher"]
 
 
 def test_each_device_of_a_pod_has_its_files() -> None:

@@ -18,6 +18,7 @@ FILTERS = (
     "kubelet_config",
     "mpi_job",
     "native_workload",
+    "nfs_volumes",
     "transport_comparison",
 )
 SCRIPT = """

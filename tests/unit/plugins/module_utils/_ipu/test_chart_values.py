@@ -35,7 +35,7 @@ LEFT_OUT = {
     "controller.podSecurityContext",
     "vipuProxy.proxyPartitionTrackerConfigMap",
 }
-IGNORED = {"1.1.0": set(), "1.2.0": {"admissionWebhooks.failurePolicy"}}
+IGNORED = {"1.1.0": set(), "1.2.0": {"admissionWebhooks.failurePolicy", "global.kubectlVersion"}}
 # They have defaults in the chart, and take any key.
 DICTIONARIES = {"controller.resources", "vipuProxy.resources"}
 FULL = {

@@ -62,6 +62,7 @@ def test_no_problems(changed):
         ({"workers": workers({"name": "c", "image": "i"}, {"image": "i"})}, "containers[1] has no name"),
         ({"workers": workers({"name": "c", "image": "i"}, replicas=0)}, "workers.replicas is 0"),
         ({"launcher": {"command": [], "env": None}}, "launcher.command is empty"),
+        ({"launcher": {**LAUNCHER, "mpi_interfaces": ["net1", "net 2"]}}, "'net 2' is neither the name"),
         ({"launcher": LAUNCHER, "interactive": {"ttl": 9}}, "exclude each other"),
         ({"interactive": {"ttl": 0}}, "interactive.ttl is 0"),
         ({"interactive": {"ttl": 601}, "state": "finished"}, "shorter than interactive.ttl"),
@@ -176,3 +177,22 @@ def test_defaults_are_those_of_the_module():
     own = {name: getattr(made, name) for name in documented}
     assert own == {**documented, "networks": (), "volumes": ()}
     assert made.logs == {"path": None, "tail": options["logs"]["suboptions"]["tail"]["default"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "problems"),
+    [
+        ({"job_instances": 2}, []),
+        ({}, ["job_instances is needed"]),
+        ({"job_instances": 0}, ["job_instances is 0, the minimum is 1"]),
+        (
+            {"job_instances": 2, "ipus_per_job_instance": 2, "labels": {"a": "b"}},
+            ["the state scaled changes job_instances alone, not ipus_per_job_instance, labels"],
+        ),
+        ({"job_instances": 2, "scope": "cluster"}, ["the scope cluster is only for the state absent"]),
+    ],
+)
+def test_a_scale_needs_the_number_alone(options, problems):
+    name = {} if "scope" in options else {"name": "mnist"}
+    found = job_request.request_problems(job_request.JobRequest(**{**name, "state": "scaled", **options}))
+    assert [problem for problem in found if "namespace" not in problem] == problems

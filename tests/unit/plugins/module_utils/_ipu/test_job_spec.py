@@ -49,6 +49,33 @@ def test_whole_job():
     }
 
 
+MPI = "OMPI_MCA_btl_tcp_if_include"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "given", "value"),
+    [
+        ({}, {"workers_per_job_instance": 2, "networks": ["rdma-net"]}, "net1"),
+        ({}, {"workers_per_job_instance": 2, "networks": ["a", "x/b@rail1", "c"]}, "net1,rail1,net3"),
+        ({}, {"workers_per_job_instance": 2}, None),
+        # Alone a worker has nobody to talk to.
+        ({}, {"networks": ["rdma-net"]}, None),
+        ({"mpi_interfaces": ["eth0"]}, {"networks": ["rdma-net"]}, "eth0"),
+        ({"mpi_interfaces": ["10.5.0.0/24", "net2"]}, {}, "10.5.0.0/24,net2"),
+        ({"mpi_interfaces": []}, {"workers_per_job_instance": 2, "networks": ["rdma-net"]}, None),
+        (
+            {"env": [{"name": MPI, "value": "own"}]},
+            {"workers_per_job_instance": 2, "networks": ["rdma-net"]},
+            "own",
+        ),
+    ],
+)
+def test_interfaces_of_mpi(launcher, given, value):
+    made = job_spec.build_job(request(launcher={**LAUNCHER, **launcher}, **given))["spec"]["launcher"]
+    assert [one["value"] for one in made.get("env", []) if one["name"] == MPI] == ([value] if value else [])
+    assert set(made) <= {"command", "env"}
+
+
 def test_instances_stay_as_they_were_scaled_unless_given():
     assert job_spec.build_job(request(), instances=4)["spec"]["jobInstances"] == 4
     assert job_spec.build_job(request(job_instances=2), instances=4)["spec"]["jobInstances"] == 2

@@ -86,6 +86,28 @@ def test_ready(spec, status, ready):
     assert ready or found.awaited or status["launcherStatus"] == "Pending"
 
 
+@pytest.mark.parametrize(
+    ("spec", "workers", "left"),
+    [
+        ({"jobInstances": 1}, ["worker-0"], []),
+        ({"jobInstances": 1}, ["worker-0", "worker-1", "worker-2"], ["mnist-worker-1", "mnist-worker-2"]),
+        ({"jobInstances": 2, "workersPerJobInstance": "2"}, ["worker-3", "worker-4"], ["mnist-worker-4"]),
+        ({"jobInstances": 1, "workers": {"replicas": 2}}, ["worker-0", "worker-1"], []),
+        ({"jobInstances": 1}, ["launcher", "worker-0"], []),
+    ],
+)
+def test_a_smaller_scale_is_done_when_the_other_pods_go(spec, workers, left):
+    pods = [pod(f"mnist-{name}") for name in workers]
+    running = {"launcherStatus": "Running", "desiredReplicas": spec["jobInstances"]}
+    made = job(spec, {**running, "currentReplicas": spec["jobInstances"]})
+    found = job_status.job_state(made, pods)
+    assert found.ready == (not left)
+    assert found.awaited == ([f"the operator has not removed {', '.join(left)} yet"] if left else [])
+    for each in pods:
+        each["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    assert job_status.job_state(made, pods).ready
+
+
 NO_IMAGE = {"name": "c", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
 CREATING = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
 NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient rdma/a."}

@@ -122,6 +122,7 @@ def test_when_a_wait_ends(word, spec, goal, now, ends):
     with pytest.raises(job_wait.JobError, match=ends) as error:
         waiting.is_done(goal)
     assert error.value.as_dict()["job"]["state"] == word
+    assert error.value.as_dict()["evidence"] == {"conditions": [], "events": [], "operator": [], "file": ""}
     assert error.value.as_dict()["progress"]
 
 

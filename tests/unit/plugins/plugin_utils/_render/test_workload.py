@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render import workload
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render import mpijob, workload
 
 BASE = {"name": "mnist", "image": "poplar:1"}
 RDMA = {"network": "rdma-net", "rdma_resource": "rdma/a"}
@@ -210,3 +210,81 @@ def test_memlock_script(tmp_path, shell, limit, caps, code, said):
     done = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert said in done.stdout + done.stderr
+
+
+def controller(address, label="ipunode=true", serves=("ipu1",), port=8090, host=""):
+    return {"host": host or address, "address": address, "port": port, "label": label, "serves": list(serves)}
+
+
+ONE = {"vipu": {"controllers": [controller("10.5.0.20", host="vipu-server", port=8091)]}}
+TWO = {
+    "vipu": {
+        "controllers": [
+            controller("10.5.0.20", "rack=a", ["ipu1", "ipu2"], host="vipu-a"),
+            controller("10.5.0.21", "rack=b", ["ipu3"], port=8091),
+        ]
+    },
+    "hosts": {name: {"node": f"{name}.site"} for name in ("ipu1", "ipu2", "ipu3")},
+}
+
+
+def found_vipu(**settings):
+    """Host, port and node selector that come of a plan."""
+    env = {one["name"]: one["value"] for one in container(**settings).get("env", [])}
+    selector = pod(**settings)["spec"].get("nodeSelector", {})
+    return env.get("IPUOF_VIPU_API_HOST"), env.get("IPUOF_VIPU_API_PORT"), selector
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        # A pod does not know the names that a host's file has.
+        ({"plan": ONE}, ("10.5.0.20", "8091", {})),
+        ({"plan": ONE, "vipu": {"host": "", "port": 0, "partition": "p"}}, ("10.5.0.20", "8091", {})),
+        ({"plan": ONE, "vipu": {"port": 9000}}, ("10.5.0.20", "9000", {})),
+        ({"plan": ONE, "vipu": {"host": "10.5.0.9"}}, ("10.5.0.9", "8090", {})),
+        ({"plan": {}}, (None, None, {})),
+        ({"plan": {"vipu": {"controllers": []}}}, (None, None, {})),
+        ({"plan": TWO, "vipu": {"host": "10.5.0.9"}}, ("10.5.0.9", "8090", {})),
+        *(
+            ({"plan": TWO, "vipu": {"controller": asked}}, ("10.5.0.21", "8091", {"rack": "b"}))
+            for asked in ("rack=b", "10.5.0.21", "10.5.0.21:8091", "ipu3", "ipu3.site")
+        ),
+        ({"plan": TWO, "vipu": {"controller": "vipu-a:8090"}}, ("10.5.0.20", "8090", {"rack": "a"})),
+        ({"plan": TWO, "node_selector": {"rack": "a"}}, ("10.5.0.20", "8090", {"rack": "a"})),
+        (
+            {"plan": TWO, "node_selector": {"kubernetes.io/hostname": "ipu3.site"}},
+            ("10.5.0.21", "8091", {"kubernetes.io/hostname": "ipu3.site"}),
+        ),
+    ],
+)
+def test_v_ipu_is_found_in_the_plan(settings, found):
+    assert found_vipu(**settings) == found
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        ({}, 2),
+        ({"vipu": {"controller": "ipu9"}}, 0),
+        ({"vipu": {"controller": "rack=a"}, "node_selector": {"rack": "b"}}, 0),
+        ({"vipu": {"controller": "ipu1"}, "node_selector": {"kubernetes.io/hostname": "ipu3.site"}}, 0),
+        ({"node_selector": {"rack": "c"}}, 0),
+    ],
+)
+def test_a_v_ipu_that_the_plan_leaves_open_is_an_error_that_lists_them(settings, count):
+    listed = r"10.5.0.20:8090 \(rack=a\) for ipu1, ipu2; 10.5.0.21:8091 \(rack=b\) for ipu3"
+    with pytest.raises(FabricError, match=f"{count} of the controllers fit: {listed}"):
+        objects(plan=TWO, **settings)
+
+
+def test_a_plan_with_a_loopback_address_is_refused():
+    with pytest.raises(FabricError, match="its own localhost"):
+        objects(plan={"vipu": {"controllers": [controller("127.0.0.1")]}})
+
+
+def test_an_mpi_job_finds_v_ipu_in_the_plan_too():
+    settings = {**BASE, "command": ["x"], "transport": "tcp", "plan": TWO, "vipu": {"controller": "ipu3"}}
+    worker = mpijob.mpi_job(settings)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert worker["nodeSelector"] == {"rack": "b"}
+    assert {"name": "IPUOF_VIPU_API_HOST", "value": "10.5.0.21"} in worker["containers"][0]["env"]
