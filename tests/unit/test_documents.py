@@ -21,7 +21,7 @@ INPUTS = {
     name
     for path in ROOT.glob("roles/*/meta/argument_specs.yml")
     for entry in yaml.safe_load(path.read_text("utf-8"))["argument_specs"].values()
-    for name in entry["options"]
+    for name in entry.get("options", {})
 }
 KINDS = {
     "playbook": {path.stem for path in (ROOT / "playbooks").glob("*.yml")},
