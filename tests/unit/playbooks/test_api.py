@@ -44,6 +44,8 @@ def answers(ca=OURS):
         "network_operator_info": {"*": operator},
         "network_operator": {"*": no("objects", "pods", "other_pods", "attachments", "needed_by")},
         "ipu_operator_info": {"*": {"tracker": False, "crd": False, "labels": {}, **no("operators", "own", "jobs")}},
+        "spiderpool": {"*": no("objects", "pods", "needed_by", "installations", "definitions")},
+        "gpu_operator_info": {"*": no("operators", "pods", "drivers", "labelled")},
         "kube_apply": {"*": {"updated": [], "objects": [], "kept": []}},
         "fabric_probe": {"*": {"probe": {"probed": False, "reason": "check mode"}}},
         "unowned_files": {"*": {"removed": []}},
