@@ -59,7 +59,7 @@ def test_control_planes_one_after_another_and_then_the_workers(tmp_path):
 class SecondFails(Answers):
     def kubernetes_node_info(self, args):
         found = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm"}
-        found.update(kubelet="1.36.3", containerd="2.2.1", images=["registry.k8s.io/pause:3.10.1"], seen="", taints=[])
+        found.update(kubelet="1.35.4", containerd="2.2.1", images=["registry.k8s.io/pause:3.10.1"], seen="", taints=[])
         return {"node": {**found, "membership": "member", "kubeconfig_sha256": "", "is_control_plane": True}}
 
     def delegated_module(self, args):
