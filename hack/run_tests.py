@@ -52,7 +52,7 @@ SUITES = [
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "testbed", 30),
     # On the cluster that molecule has left behind.
     Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
-    Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),
+    Suite("molecule-roles", "hack/molecule.sh preflight memlock chrony", "cluster", "1", "testbed"),
     Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
     Suite(
         "e2e-control-planes", "hack/pytest.sh 3.11 {junit} tests/e2e/control_planes", "long", "5", "testbed", 150, True
