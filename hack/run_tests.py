@@ -266,6 +266,7 @@ def ended_with_us(queue: Queue) -> Iterator[None]:
     """When this process is ended, so are the suites."""
 
     def end(_number: int, _frame: object) -> None:
+        queue.waiting.clear()  # else the end of one suite would start the next
         for run in list(queue.running.values()):
             run.stop()
         os._exit(130)
