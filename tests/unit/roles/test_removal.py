@@ -210,6 +210,13 @@ def test_reset_uninstalls_what_nobody_else_needs(
     assert ("/opt/cni/bin/whereabouts" in files) == ("whereabouts" in releases)
 
 
+def test_the_namespace_of_a_whereabouts_that_stays_is_not_removed(tmp_path: Path) -> None:
+    place = WHEREABOUTS.replace("kube-system", "nvidia-network-operator")
+    result = run(tmp_path, NETWORK_OPERATOR, network_operators=[OURS], own=[OUR_NAME, place], whereabouts=[place])
+    assert result.code == 0
+    assert "Namespace" not in objects(result)
+
+
 def test_whereabouts_that_others_need_is_not_removed(tmp_path: Path) -> None:
     content = role("whereabouts", whereabouts_state="absent")
     result = run(tmp_path, content, whereabouts_networks=["jobs/theirs"])

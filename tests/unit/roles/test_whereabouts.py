@@ -1,0 +1,78 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role whereabouts stays in the namespace that has the address pools."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Data, Outcome, play
+
+OPERATOR = {"namespace": "netops", "name": "network-operator", "version": "26.7.1", "release": "network-operator"}
+OF_OPERATOR, OURS = "netops/whereabouts", "whereabouts-whereabouts-chart"
+CLUSTER: Data = {"whereabouts": [], "whereabouts_networks": [], "network_operators": [OPERATOR], "own": []}
+
+
+class Cluster(Answers):
+    def network_operator_info(self, args: Data) -> Data:
+        return dict(self.state)
+
+    def helm_release(self, args: Data) -> Data:
+        return {"upgraded": False}
+
+    def kube_apply(self, args: Data) -> Data:
+        return {"objects": [], "kept": []}
+
+    def kube_wait(self, args: Data) -> Data:
+        return {}
+
+
+def run(folder: Path, state: str, *, own: t.Sequence[str] = (), others: t.Sequence[str] = (), **more: t.Any) -> Outcome:
+    task = {"import_role": {"name": "ipu.fabric.whereabouts"}, "vars": {"whereabouts_state": state}}
+    content = [{"hosts": "cp1", "gather_facts": False, "tasks": [task]}]
+    found = {**CLUSTER, "whereabouts": [*own, *others], "own": [*own], **more}
+    return play(folder, content, Cluster, {"kube_control_plane": ["cp1"]}, state=found)
+
+
+def removed(outcome: Outcome) -> t.List[str]:
+    calls = [call for call in outcome.of("kube_apply") if call.args.get("state") == "absent"]
+    return [f"{each['kind']} {each['metadata']['name']}" for call in calls for each in call.args["objects"]]
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "namespace"),
+    [
+        ([], [], "kube-system"),
+        # The network operator's, whose pools hold the addresses that pods have.
+        ([], [OF_OPERATOR], "netops"),
+        # Killed before that was removed, and the run after it.
+        ([f"netops/{OURS}"], [OF_OPERATOR], "netops"),
+        ([f"netops/{OURS}"], [], "netops"),
+    ],
+)
+def test_pools_stay_where_they_are(tmp_path: Path, own: t.List[str], others: t.List[str], namespace: str) -> None:
+    result = run(tmp_path, "present", own=own, others=others)
+    assert result.code == 0, result.text
+    (installed,) = result.of("helm_release")
+    assert installed.args["namespace"] == installed.args["values"]["namespaceOverride"] == namespace
+    (waited,) = result.of("kube_wait")
+    assert {each["namespace"] for each in waited.args["objects"]} == {namespace}
+    assert ("DaemonSet whereabouts" in removed(result)) == bool(others)
+
+
+def test_a_second_one_is_refused(tmp_path: Path) -> None:
+    result = run(tmp_path, "present", others=["team/whereabouts"])
+    assert result.code != 0
+    assert "team/whereabouts" in result.text
+    assert not result.of("helm_release")
+
+
+@pytest.mark.parametrize(("operators", "goes"), [([OPERATOR], False), ([], True)])
+def test_its_namespace_goes_when_no_operator_is_in_it(tmp_path: Path, operators: t.List[Data], goes: bool) -> None:
+    result = run(tmp_path, "absent", own=[f"netops/{OURS}"], network_operators=operators)
+    assert result.code == 0, result.text
+    assert [call.args["namespace"] for call in result.of("helm_release")] == ["netops"]
+    assert ("Namespace netops" in removed(result)) is goes
