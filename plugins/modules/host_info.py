@@ -162,10 +162,18 @@ host:
       type: str
     cni_files:
       description:
-        - Configurations of pod networks in V(cni_network_directory), in the order in which runtimes look at them, each
-          with its V(name) and the V(plugin) that it starts first, empty where it can't be read.
+        - Configurations of pod networks in V(cni_network_directory), in the order in which runtimes look at them.
       type: list
       elements: dict
+      contains:
+        name:
+          description: Name of the file.
+          type: str
+          sample: 10-calico.conflist
+        plugin:
+          description: The plugin that it starts first. Empty where the file can't be read.
+          type: str
+          sample: calico
     cluster:
       description:
         - What a control plane says of its cluster, as its administrator. V(present) is whether the host is one.

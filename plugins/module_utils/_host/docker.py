@@ -199,9 +199,7 @@ def merge_value(there: object, wanted: object) -> object:
     return wanted
 
 
-def merge_settings(
-    text: str, wanted: t.Mapping[str, object], flags: t.Sequence[Flag] = (), path: str = DAEMON
-) -> str:
+def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
     """daemon.json with the wanted settings, all else kept; the same text where they are there already.
 
     A wanted setting that is a flag too is refused: dockerd would not start with it."""

@@ -11,7 +11,7 @@ import os
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, package_record, package_removal
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, cri, package_record, package_removal
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, network_reset, paths, program
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -79,8 +79,12 @@ def test_the_files_are_those_that_the_role_writes():
         assert f"path: {path}\n" in written
     assert "path: /etc/systemd/system/containerd.service.d/10-kubernetes.conf\n" in written
     assert f"path: {host_reset.CRICTL[0]}\n" in written
-    assert host_reset.CRICTL[1] == "runtime-endpoint: unix:///run/containerd/containerd.sock\n"
-    assert "_kubernetes_cri_socket: unix:///run/containerd/containerd.sock\n" in written
+    assert "runtime-endpoint: unix:///run/containerd/containerd.sock\n" in host_reset.CRICTL[1]
+    for name, path in cri.SOCKETS.items():
+        assert f"  {name}: unix://{path}\n" in written
+    assert f'_kubernetes_cri_docker_mark: "{host_reset.OWN_MARK}"\n' in written
+    for path in host_reset.CRI_DOCKER:
+        assert f": {path}\n" in written
     assert f'_kubernetes_keepalived_mark: "{host_reset.KEEPALIVED_MARK}"\n' in written
     for path in host_reset.KEEPALIVED:
         assert f": {path}\n" in written
