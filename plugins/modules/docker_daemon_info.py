@@ -11,8 +11,8 @@ short_description: Say what Docker's daemon.json becomes with settings
 version_added: 0.1.0
 description:
   - Merges settings into what the C(daemon.json) of this host has, and keeps all else. It writes nothing.
-  - Refuses a setting that a flag of Docker's unit has too, with which C(dockerd) would not start, and a file that is not
-    valid JSON.
+  - Refuses a setting that a flag of Docker's unit has too, with which C(dockerd) would not start, and a file that is
+    not valid JSON.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -21,8 +21,8 @@ extends_documentation_fragment:
 options:
   settings:
     description:
-      - Settings of C(dockerd). Of an object only the named keys are set. Of a list of options as C(name=value) those of the
-        same name are replaced.
+      - Settings of C(dockerd). Of an object only the named keys are set. Of a list of options as C(name=value) those
+        of the same name are replaced.
     type: dict
     default: {}
 """

@@ -71,8 +71,7 @@ def check_runtime() -> None:
             "A backup is restored on hosts with containerd only.",
             host_name(),
             "its kubelet speaks to cri-dockerd",
-            "Reset the hosts (ipu.fabric.reset), leave fabric_runtime out, then run ipu.fabric.restore again. Nothing was"
-            " changed.",
+            "Reset the hosts (ipu.fabric.reset), leave fabric_runtime out, then run ipu.fabric.restore again.",
         )
 
 

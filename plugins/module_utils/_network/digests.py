@@ -72,8 +72,7 @@ _CRI_DOCKERD = {
     "cri-dockerd-0.3.25.arm64.tgz": "7eda6e815ed80ddf28095587038a8c48cb9af2060f7b45f9d8e68603c42caa67",
 }
 CRI_DOCKERD_KNOWN = ("0.3.26", "0.3.25")
-# What helm_release, the role kubernetes and the role helm ask for: a chart, calico-RELEASE/FILE, an archive of Helm or of
-# cri-dockerd.
+# What helm_release and the roles kubernetes and helm ask for: a chart, calico-RELEASE/FILE, an archive of a program.
 DIGESTS: t.Dict[str, str] = {
     **_CHARTS,
     **_HELM,

@@ -69,9 +69,9 @@ def _check_settings(settings: Settings, findings: Findings) -> None:
     for wrong, what, seen, step in (
         (
             bool(registry),
-            "Docker takes a mirror for docker.io alone, so images of all other registries would come from the internet.",
+            "Docker takes a mirror for docker.io alone: images of all other registries would come from the internet.",
             f"fabric_mirror.registry is {without_credentials(registry)}",
-            f"Leave fabric_mirror.registry out, and let the hosts reach the registries, through fabric_proxy too. {without}",
+            f"Leave fabric_mirror.registry out, and let hosts reach the registries, or set fabric_proxy. {without}",
         ),
         (
             settings.bundle is not None,
@@ -89,7 +89,7 @@ def _check_settings(settings: Settings, findings: Findings) -> None:
             settings.upgrade,
             "ipu.fabric.upgrade has not been made for nodes with Docker.",
             "fabric_runtime is docker",
-            "Upgrade with kubeadm as its guide says, and set fabric_kubernetes_version to that release; site then goes on.",
+            "Upgrade with kubeadm as its guide says, and set fabric_kubernetes_version to that release. Then run site.",
         ),
     ):
         if wrong:
@@ -115,8 +115,8 @@ def cri_dockerd_sources(settings: Settings, hosts: Hosts, findings: Findings) ->
                 [],
                 "cri-dockerd runs as root on every node, so the digest of its archive has to be known.",
                 f"cri-dockerd {release} from {shown}, and no digest is known for it",
-                f"Set fabric_mirror.cri_dockerd.checksum to sha256: and what `curl -fsSL {shown} | sha256sum` prints on a"
-                f" machine that you trust, or fabric_mirror.cri_dockerd.version to {' or '.join(CRI_DOCKERD_KNOWN)}.",
+                f"Set fabric_mirror.cri_dockerd.checksum to sha256: and what `curl -fsSL {shown} | sha256sum` prints on"
+                f" a machine that you trust, or fabric_mirror.cri_dockerd.version to {' or '.join(CRI_DOCKERD_KNOWN)}.",
             )
         found.append({"name": f"cri-dockerd {release} ({architecture})", "url": shown, "sha256": digest})
     return found
