@@ -250,6 +250,13 @@ FAULTS: t.Dict[str, Fault] = {
     "a certificate for a kubelet is requested that does not fit the inventory": Fault(
         probe={"kubelet_requests": [REQUEST]}
     ),
+    "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
+    "Docker Engine is asked for together with what only containerd can do": Fault(
+        settings={"runtime": "docker", "gpu": True}
+    ),
+    "a configuration of another pod network comes first on a host": Fault(
+        hosts={"w1/host/cni_files": [{"name": "05-cilium.conflist", "plugin": "cilium-cni"}]}
+    ),
     "the directory of CNI plugins is mounted with noexec": Fault(hosts={"w1/host/noexec": ["/opt/cni/bin"]}),
     "a host has less memory, processors or disk than its role needs": Fault(
         hosts={"w1/host/memory_mb": 900, "cp1/host/cpus": 1, "w2/host/disk_mb": {"/var/lib": 900}}
