@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import hashlib
 import io
 import re
@@ -77,7 +78,7 @@ class Hosts(Answers):
 def archive(folder: Path) -> t.Tuple[Path, str]:
     """An archive as cri-dockerd's publisher packs it, and its digest."""
     path = folder / "cri-dockerd.tgz"
-    with tarfile.open(path, "w:gz") as packed:
+    with contextlib.suppress(FileExistsError), tarfile.open(path, "x:gz") as packed:
         program = b"#!/bin/sh\necho cri-dockerd\n"
         about = tarfile.TarInfo("cri-dockerd/cri-dockerd")
         about.size, about.mode = len(program), 0o755
@@ -173,19 +174,25 @@ def test_a_bare_host(tmp_path: Path) -> None:
     assert (tmp_path / "lib/cri-dockerd.sha256").read_text() == f"{seen} sha256:{digest}\n"
 
 
-def test_the_program_is_installed_when_it_is_another_one(tmp_path: Path) -> None:
-    """Another archive is asked for, or somebody has put another program in its place."""
+OURS = hashlib.sha256(b"ours").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("there", "recorded", "installs"),
+    [
+        (b"ours", f"{OURS} sha256:{{digest}}\n", False),
+        (b"theirs", f"{OURS} sha256:{{digest}}\n", True),  # somebody has put another program in its place
+        (b"ours", f"{OURS} sha256:{'0' * 64}\n", True),  # another archive is asked for
+    ],
+)
+def test_the_program_is_installed_when_it_is_another_one(
+    tmp_path: Path, there: bytes, recorded: str, installs: bool
+) -> None:
     program, digest = tmp_path / "cri-dockerd", archive(tmp_path)[1]
-    ours = hashlib.sha256(b"ours").hexdigest()
-    for there, recorded, installs in (
-        (b"ours", f"{ours} sha256:{digest}\n", False),
-        (b"theirs", f"{ours} sha256:{digest}\n", True),
-        (b"ours", f"{ours} sha256:{'0' * 64}\n", True),
-    ):
-        program.write_bytes(there)
-        result = prepare(tmp_path, recorded=recorded, groups=ONE)
-        assert result.code == 0, result.text
-        assert (program.read_bytes() != there) == installs
+    program.write_bytes(there)
+    result = prepare(tmp_path, recorded=recorded.format(digest=digest), groups=ONE)
+    assert result.code == 0, result.text
+    assert (program.read_bytes() != there) == installs
 
 
 def test_check_mode_on_a_bare_host(tmp_path: Path) -> None:

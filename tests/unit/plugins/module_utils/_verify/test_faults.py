@@ -206,6 +206,13 @@ FAULTS: t.Dict[str, Fault] = {
     "the site asks for another pod network than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"cni": "flannel"}
     ),
+    "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
+    "Docker Engine is asked for together with what only containerd can do": Fault(
+        settings={"runtime": "docker", "gpu": True}
+    ),
+    "a configuration of another pod network comes first on a host": Fault(
+        hosts={"w1/host/cni_files": [{"name": "05-cilium.conflist", "plugin": "cilium-cni"}]}
+    ),
     "the site asks for other addresses of pods or services than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"pod_cidr": "10.250.0.0/16"}
     ),
@@ -249,13 +256,6 @@ FAULTS: t.Dict[str, Fault] = {
     "a kubelet is too old for the release of an upgrade": Fault(nodes={"w1/version": "1.32.9"}),
     "a certificate for a kubelet is requested that does not fit the inventory": Fault(
         probe={"kubelet_requests": [REQUEST]}
-    ),
-    "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
-    "Docker Engine is asked for together with what only containerd can do": Fault(
-        settings={"runtime": "docker", "gpu": True}
-    ),
-    "a configuration of another pod network comes first on a host": Fault(
-        hosts={"w1/host/cni_files": [{"name": "05-cilium.conflist", "plugin": "cilium-cni"}]}
     ),
     "the directory of CNI plugins is mounted with noexec": Fault(hosts={"w1/host/noexec": ["/opt/cni/bin"]}),
     "a host has less memory, processors or disk than its role needs": Fault(
