@@ -52,7 +52,7 @@ SUITES = [
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "testbed", 30),
     # On the cluster that molecule has left behind.
     Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
-    Suite("molecule-roles", "hack/molecule.sh preflight memlock", "cluster", "1", "testbed"),
+    Suite("molecule-roles", "hack/molecule.sh preflight memlock chrony", "cluster", "1", "testbed"),
     Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
     Suite(
         "e2e-control-planes", "hack/pytest.sh 3.11 {junit} tests/e2e/control_planes", "long", "5", "testbed", 150, True
@@ -266,6 +266,7 @@ def ended_with_us(queue: Queue) -> Iterator[None]:
     """When this process is ended, so are the suites."""
 
     def end(_number: int, _frame: object) -> None:
+        queue.waiting.clear()  # else the end of one suite would start the next
         for run in list(queue.running.values()):
             run.stop()
         os._exit(130)

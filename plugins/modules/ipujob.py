@@ -327,8 +327,8 @@ job:
       C(message), the operator's last one. C(awaited) lists what the job waits for.
     - C(ipus) of all instances, and the names of their C(partitions). C(held) is true while the operator's finalizer is
       set.
-    - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(problems), and C(exits), the
-      containers that have ended, with C(container), C(exit_code) and C(reason).
+    - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(deleting), C(problems), and
+      C(exits), the containers that have ended, with C(container), C(exit_code) and C(reason).
     - C(spec) as the API has it.
     - Empty after O(state=absent).
   returned: success, and when a wait has failed

@@ -45,7 +45,7 @@ chown -R mpiuser: /home/mpiuser
 chmod 755 /home/mpiuser/pi
 """
 # What roles install from the distribution's own repositories, for which the mirror stands in.
-DISTRIBUTION = "keepalived"
+DISTRIBUTION = "keepalived chrony"
 # What sites may build for themselves; no base image can be pulled here, so its packages go into a tree.
 RDMA_TOOLS = SOURCE.parent / "docs/images/rdma-tools.Containerfile"
 # What the image of calico-node has besides its programs.

@@ -109,10 +109,8 @@ def component_logs(cluster: Cluster, since: str) -> t.List[ComponentLog]:
         lines, fault = [], ""
         try:
             lines = read_tail(cluster, namespace, pod, container, since)
-        except ApiError as error:
-            fault = message_of(error)
-        except (TransportError, FabricError, OSError, ValueError) as error:
-            fault = str(error)
+        except (ApiError, TransportError, FabricError, OSError, ValueError) as error:
+            fault = message_of(error) if isinstance(error, ApiError) else str(error)
         logs.append({"name": f"{namespace}/{pod}.{container}", "lines": lines, "error": fault})
     return logs
 

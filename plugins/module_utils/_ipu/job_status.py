@@ -186,6 +186,7 @@ def pod_view(pod: Object) -> PodView:
         "phase": query("status.phase", pod) or "",
         "node": query("spec.nodeName", pod) or "",
         "ip": query("status.podIP", pod) or "",
+        "deleting": bool(query("metadata.deletionTimestamp", pod)),
         "exits": container_exits(pod),
         "problems": [problem.text for problem in pod_problems(pod)],
     }

@@ -24,6 +24,7 @@ class PodView(t.TypedDict):
     phase: str  # as the API has it
     node: str
     ip: str
+    deleting: bool  # it has been told to end
     exits: t.List[ContainerExit]
     problems: t.List[str]
 

@@ -27,7 +27,7 @@ exec ` + kubePath + `/kubectl exec "$pod" --container %s -- /bin/sh -c "$*"
 
 func configName(owner *kube.Object) string { return owner.GetName() + "-config" }
 
-// mpiObjects are what a launcher needs besides its pod. They go with the job, by their owner.
+// mpiObjects are what a launcher and its workers need besides their pods. They go with the job, by their owner.
 func mpiObjects(owner *kube.Object, j *job) []*kube.Object {
 	var hosts strings.Builder
 	for n := range j.workersPerInstance() {
@@ -69,18 +69,26 @@ func newObject(name, version, kind string, content map[string]any) *kube.Object 
 // giveWay lets the launcher's main container reach the workers: what it runs by mpirun finds script and hosts by itself.
 func giveWay(owner *kube.Object, spec, main map[string]any, s settings) {
 	variable := func(name, value string) any { return map[string]any{"name": name, "value": value} }
-	mount := func(name, path string) any { return map[string]any{"name": name, "mountPath": path} }
+	kubectl := map[string]any{"name": "ipu-kubectl", "mountPath": kubePath}
 	appendTo(main, "env", variable("OMPI_MCA_plm_rsh_agent", mpiPath+"/kubexec.sh"),
 		variable("OMPI_MCA_orte_default_hostfile", mpiPath+"/hostfile"))
-	appendTo(main, "volumeMounts", mount("ipu-kubectl", kubePath), mount("ipu-mpi", mpiPath))
-	appendTo(spec, "volumes",
-		map[string]any{"name": "ipu-kubectl", "emptyDir": map[string]any{}},
-		map[string]any{"name": "ipu-mpi", "configMap": map[string]any{"name": configName(owner), "items": []any{
-			map[string]any{"key": "kubexec.sh", "path": "kubexec.sh", "mode": int64(0o555)},
-			map[string]any{"key": "hostfile", "path": "hostfile", "mode": int64(0o444)}}}})
+	appendTo(main, "volumeMounts", kubectl)
+	appendTo(spec, "volumes", map[string]any{"name": "ipu-kubectl", "emptyDir": map[string]any{}})
+	mountWay(owner, spec, main)
 	spec["serviceAccountName"] = launcherName(owner)
 	spec["initContainers"] = []any{map[string]any{"name": "launcher-init", "image": s.launcherImage,
-		"imagePullPolicy": s.launcherPull, "volumeMounts": []any{mount("ipu-kubectl", kubePath)}}}
+		"imagePullPolicy": s.launcherPull, "volumeMounts": []any{kubectl}}}
+}
+
+// mountWay gives containers the script and the hosts. mpirun passes their paths on to its daemons in the workers, which
+// end with a segmentation fault where there is no such script.
+func mountWay(owner *kube.Object, spec map[string]any, containers ...any) {
+	for _, c := range containers {
+		appendTo(c.(map[string]any), "volumeMounts", map[string]any{"name": "ipu-mpi", "mountPath": mpiPath})
+	}
+	file := func(name string, mode int64) any { return map[string]any{"key": name, "path": name, "mode": mode} }
+	appendTo(spec, "volumes", map[string]any{"name": "ipu-mpi", "configMap": map[string]any{
+		"name": configName(owner), "items": []any{file("kubexec.sh", 0o555), file("hostfile", 0o444)}}})
 }
 
 func appendTo(parent map[string]any, key string, items ...any) {
@@ -88,7 +96,7 @@ func appendTo(parent map[string]any, key string, items ...any) {
 	parent[key] = append(before, items...)
 }
 
-// ensureMPI makes what the launcher needs. What a former job of this name has left becomes this job's.
+// ensureMPI makes what the pods need for MPI. What a former job of this name has left becomes this job's.
 func (o *operator) ensureMPI(ctx context.Context, owner *kube.Object, j *job) error {
 	for _, made := range mpiObjects(owner, j) {
 		client := kube.Of(o.client, made)

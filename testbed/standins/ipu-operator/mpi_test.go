@@ -84,8 +84,14 @@ func TestLauncherHasAWayToItsWorkers(t *testing.T) {
 	if init["image"] != "l:1" || fmt.Sprint(init["volumeMounts"]) != "[map[mountPath:/opt/kube name:ipu-kubectl]]" {
 		t.Errorf("%v", init)
 	}
-	if _, found := worker(obj, j, 0, ipu.Partition{}, settings{}).Object["spec"].(map[string]any)["serviceAccountName"]; found {
+	of := worker(obj, j, 0, ipu.Partition{}, settings{}).Object
+	if _, found := of["spec"].(map[string]any)["serviceAccountName"]; found {
 		t.Error("a worker has the launcher's rights")
+	}
+	// mpirun's daemon looks for the script of the launcher.
+	mounts := fmt.Sprint(containersOf(of)[0].(map[string]any)["volumeMounts"])
+	if mounts != "[map[mountPath:/etc/mpi name:ipu-mpi]]" {
+		t.Errorf("a worker has %s", mounts)
 	}
 }
 

@@ -47,6 +47,7 @@ func worker(owner *kube.Object, j *job, n int, partition ipu.Partition, s settin
 			container := c.(map[string]any)
 			container["command"], container["args"] = []any{"sleep", yearLong}, []any{}
 		}
+		mountWay(owner, pod.Object["spec"].(map[string]any), containersOf(pod.Object)...)
 	}
 	return pod
 }

@@ -112,15 +112,17 @@ func (o *operator) ensurePods(ctx context.Context, obj *kube.Object, j *job, pod
 			waiting += strings.TrimSpace(err.Error()) + "!"
 			continue
 		}
+		if j.hasLauncher() {
+			if err := o.ensureMPI(ctx, obj, j); err != nil {
+				return err
+			}
+		}
 		for n := instance * per; n < (instance+1)*per; n++ {
 			if err := o.ensurePod(ctx, pods, worker(obj, j, n, partition, o.settings)); err != nil {
 				return err
 			}
 		}
 		if j.hasLauncher() && allRunning(obj, pods, per) {
-			if err := o.ensureMPI(ctx, obj, j); err != nil {
-				return err
-			}
 			if err := o.ensurePod(ctx, pods, launcher(obj, j, partition, o.settings)); err != nil {
 				return err
 			}

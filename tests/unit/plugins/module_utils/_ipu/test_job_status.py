@@ -189,6 +189,7 @@ def test_view():
                 "phase": "Running",
                 "node": "w1",
                 "ip": "10.0.0.1",
+                "deleting": False,
                 "exits": [{"container": "c", "exit_code": 137, "reason": "OOMKilled"}],
                 "problems": [],
             }
@@ -203,6 +204,13 @@ def test_view_of_a_new_job():
     assert {view[key] for key in texts} == {""}
     assert (view["labels"], view["spec"], view["partitions"], view["ipus"], view["restarts"]) == ({}, {}, [], 0, 0)
     assert (view["pods"][0]["node"], view["pods"][0]["ip"], view["pods"][0]["exits"]) == ("", "", [])
+
+
+def test_view_says_which_pods_go():
+    going = pod("worker-1", "Running")
+    going["metadata"]["deletionTimestamp"] = "2026-11-23T00:00:00Z"
+    view = job_status.job_view({"metadata": {"name": "mnist", "namespace": "n"}}, [pod(), going])
+    assert [each["deleting"] for each in view["pods"]] == [False, True]
 
 
 def test_line_of_progress():
