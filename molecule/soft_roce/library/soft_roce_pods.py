@@ -4,8 +4,8 @@
 """Only for this scenario: network namespaces that stand for hosts and pods, probed and checked by what verify uses.
 
 A pod is a namespace with a macvlan net1 on its host's NIC, an rxe device on it, and an eth0 with the default route and
-a way to the other pod. The script, parsers and checks are the product's; only the way into a pod is another:
-`ip netns exec`, not the API.
+a way to the other pod. The network's gateway is an address of the switch. The script, parsers and checks are the
+product's; only the way into a pod is another: `ip netns exec`, not the API.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ Facts = t.Dict[str, t.Any]
 NETWORK = "rdma-net"
 SWITCH = """
 ip link add fabric type bridge mcast_snooping 0
+ip address add 10.6.0.1/24 dev fabric
 ip link set fabric up
 ip link add cluster type bridge mcast_snooping 0
 ip link set cluster up

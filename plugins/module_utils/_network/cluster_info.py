@@ -29,6 +29,16 @@ ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 
 
+class Installation(t.TypedDict):
+    """An operator of the cluster, by its Deployment."""
+
+    namespace: str
+    name: str
+    version: str
+    release: str  # its name in helm
+    ours: bool
+
+
 def image_names(workload: Object) -> t.List[str]:
     """The last parts of a workload's images, without registry and tag. Spiderpool installs its multus beforehand."""
     images = query("spec.template.spec.[initContainers, containers][].image", workload) or []
@@ -83,6 +93,12 @@ def operator_view(deployment: Object) -> Object:
         "version": version.lstrip("v"),
         "release": release,
     }
+
+
+def installations(cluster: Cluster, image: str) -> t.List[Installation]:
+    """The operators whose Deployments run an image."""
+    found = [each for each in cluster.items("/apis/apps/v1/deployments") if image in image_names(each)]
+    return [t.cast(Installation, {**operator_view(each), "ours": release_is_ours(cluster, each)}) for each in found]
 
 
 def in_chart(policy: t.Optional[Object]) -> bool:

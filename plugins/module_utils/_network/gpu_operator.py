@@ -9,9 +9,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import image_names, operator_view
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import installations
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import RUNNING, name_of
 
 IMAGE = "gpu-operator"
@@ -19,16 +18,6 @@ RESOURCES = "nvidia.com/"
 DRIVERS = ("nvidia.com/v1alpha1", "NVIDIADriver")
 # Labels that the operator itself sets. Those of GPU Feature Discovery go with it.
 LABELS = ("nvidia.com/gpu.deploy.", "nvidia.com/gpu.present")
-
-
-class GpuOperator(t.TypedDict):
-    """A GPU operator of the cluster."""
-
-    namespace: str
-    name: str
-    version: str
-    release: str  # its name in helm
-    ours: bool
 
 
 class NodeLabels(t.TypedDict):
@@ -44,23 +33,6 @@ def uses_gpus(pod: Object) -> bool:
     return any(name.startswith(RESOURCES) for each in limits for name in each)
 
 
-def gpu_operators(cluster: Cluster) -> t.List[GpuOperator]:
-    found: t.List[GpuOperator] = []
-    for deployment in cluster.items("/apis/apps/v1/deployments"):
-        if IMAGE in image_names(deployment):
-            view = operator_view(deployment)
-            found.append(
-                {
-                    "namespace": view["namespace"],
-                    "name": view["name"],
-                    "version": view["version"],
-                    "release": view["release"],
-                    "ours": release_is_ours(cluster, deployment),
-                }
-            )
-    return found
-
-
 def labelled_nodes(cluster: Cluster) -> t.List[NodeLabels]:
     found: t.List[NodeLabels] = []
     for node in cluster.items("/api/v1/nodes"):
@@ -73,7 +45,7 @@ def labelled_nodes(cluster: Cluster) -> t.List[NodeLabels]:
 def read_gpu_operator(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module gpu_operator_info."""
     cluster = connect(module)
-    operators = gpu_operators(cluster)
+    operators = installations(cluster, IMAGE)
     homes = {operator["namespace"] for operator in operators}
     running = cluster.items("/api/v1/pods", fieldSelector=RUNNING)
     # The operator's own validators ask for GPUs as well.

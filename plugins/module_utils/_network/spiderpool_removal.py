@@ -13,12 +13,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, release_is_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import (
     MULTUS_IMAGES,
+    Installation,
     image_names,
-    operator_view,
+    installations,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, divide, name_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import API
@@ -37,16 +38,6 @@ GROUP = API.partition("/")[0]
 # The chart brings these too. Another SR-IOV operator needs them.
 SRIOV = "sriovnetwork.openshift.io"
 SHOWN = 20
-
-
-class Installation(t.TypedDict):
-    """A Spiderpool of the cluster, by the Deployment of its controller."""
-
-    namespace: str
-    name: str
-    version: str
-    release: str  # its name in helm
-    ours: bool
 
 
 class Served(t.NamedTuple):
@@ -80,20 +71,7 @@ class SpiderpoolRemoval(Removal):
     """Spiderpool's objects in a cluster."""
 
     def installations(self) -> t.List[Installation]:
-        found: t.List[Installation] = []
-        for deployment in self.cluster.items("/apis/apps/v1/deployments"):
-            if CONTROLLER in image_names(deployment):
-                view = operator_view(deployment)
-                found.append(
-                    {
-                        "namespace": view["namespace"],
-                        "name": view["name"],
-                        "version": view["version"],
-                        "release": view["release"],
-                        "ours": release_is_ours(self.cluster, deployment),
-                    }
-                )
-        return found
+        return installations(self.cluster, CONTROLLER)
 
     def other_multus(self) -> bool:
         """Whether there is a multus that is not Spiderpool's."""

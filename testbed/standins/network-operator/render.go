@@ -40,7 +40,7 @@ var components = []component{
 
 type options struct {
 	namespace, cniBin, cniConfig string
-	release                      float64 // 26.4.1 -> 26.04, so that releases compare
+	release                      float64 // 26.4.2 -> 26.04, so that releases compare
 }
 
 func optionsFromEnvironment() options {

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.ipu.fabric.tests.e2e.bed import HOSTS, KUBECTL, Bed, Result
 
-STEPS = ("25.7.0", "25.10.0", "26.1.2", "26.4.1", "26.7.1")
+STEPS = ("25.7.0", "25.10.0", "26.1.2", "26.4.2", "26.7.1")
 POD = """
 apiVersion: v1
 kind: Pod

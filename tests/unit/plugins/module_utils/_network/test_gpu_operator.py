@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
-from ansible_collections.ipu.fabric.plugins.module_utils._network import gpu_operator
+from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info, gpu_operator
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 Object = t.Dict[str, t.Any]
@@ -41,7 +41,7 @@ class Api(Cluster):
 
 def read(monkeypatch: pytest.MonkeyPatch, **items: t.Sequence[Object]) -> Object:
     monkeypatch.setattr(gpu_operator, "connect", lambda module: Api(**items))
-    monkeypatch.setattr(gpu_operator, "release_is_ours", lambda cluster, workload: True)
+    monkeypatch.setattr(cluster_info, "release_is_ours", lambda cluster, workload: True)
     module: t.Any = Module()
     return gpu_operator.read_gpu_operator(module)
 

@@ -10,7 +10,7 @@ import json
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
-from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool_removal
+from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info, spiderpool_removal
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 KEY = "k8s.v1.cni.cncf.io/networks"
@@ -126,7 +126,7 @@ SERVED = [*INSTALLED, *ITS_OWN, *NETWORKS, *CRDS]
 
 def remove(cluster, monkeypatch, check=False, force=False, timeout=1):
     monkeypatch.setattr(spiderpool_removal, "connect", lambda module: cluster)
-    monkeypatch.setattr(spiderpool_removal, "release_is_ours", lambda cluster, workload: True)
+    monkeypatch.setattr(cluster_info, "release_is_ours", lambda cluster, workload: True)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     return spiderpool_removal.remove_networks(Module(force=force, timeout=timeout, check_mode=check))
 
