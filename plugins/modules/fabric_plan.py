@@ -97,6 +97,11 @@ options:
     description: Kubernetes release.
     type: str
     default: 1.36.3
+  runtime:
+    description: Container runtime of the nodes. V(docker) is Docker Engine with cri-dockerd.
+    type: str
+    choices: [containerd, docker]
+    default: containerd
   upgrade:
     description:
       - Whether the plan is that of an upgrade. It is then no error that the cluster runs another release than
@@ -274,6 +279,8 @@ plan:
         - V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
         - V(distribution) has the V(name) of what makes the nodes (V(kubeadm), V(k3s), V(rke2), or V(none) where that is
           not known), V(containerd_socket), V(cni_bin_directory) and V(cni_network_directory), empty for the usual one.
+        - V(runtime) has the V(name) of what runs containers, empty where Kubernetes is managed elsewhere, the release
+          of V(cri_dockerd), and V(kubelet_feature_gates) that the runtime needs.
         - V(virtual_address) has the V(address), V(router_id) and V(members) of keepalived, null without one.
       type: dict
     hardening:

@@ -155,6 +155,25 @@ host:
         - V(containerd_socket), V(containerd_config) and V(registries) are paths of files, V(cni_bin_directory) and
           V(cni_network_directory) where containerd looks for CNI plugins and for their configurations.
       type: dict
+    runtime:
+      description:
+        - What runs the containers of a node that kubeadm has made, V(containerd) or V(docker), by the socket that its
+          kubelet uses; another one's socket as it is. Empty where the host is no such node.
+      type: str
+    cni_files:
+      description:
+        - Configurations of pod networks in V(cni_network_directory), in the order in which runtimes look at them.
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: Name of the file.
+          type: str
+          sample: 10-calico.conflist
+        plugin:
+          description: The plugin that it starts first. Empty where the file can't be read.
+          type: str
+          sample: calico
     cluster:
       description:
         - What a control plane says of its cluster, as its administrator. V(present) is whether the host is one.

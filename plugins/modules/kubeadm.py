@@ -34,7 +34,8 @@ options:
       - V(init) makes the host the first control plane, V(join) joins it to a cluster.
       - V(upgrade) takes the pods of a control plane, and the configuration of the node's kubelet, to O(version), by the
         C(kubeadm) of that version. The kubelet itself is for its package. A node whose kubelet runs O(version) is done.
-      - V(images) only pulls O(images) with containerd's C(ctr), so that a later V(init) or V(join) finds them.
+      - V(images) only pulls O(images), with containerd's C(ctr) or with C(docker), so that a later V(init) or V(join)
+        finds them.
       - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
         With O(state=absent) it deletes the token of O(discovery).
       - V(client) signs a client certificate for the kubelet of O(node_name), with the CA's key of a control plane and
@@ -85,6 +86,11 @@ options:
     type: list
     elements: str
     default: []
+  runtime:
+    description: What has the images that O(command=images) pulls.
+    type: str
+    choices: [containerd, docker]
+    default: containerd
   state:
     description: Whether O(command=token) creates a token or deletes one.
     type: str
@@ -235,6 +241,7 @@ def main() -> None:
             "documents": {"type": "list", "elements": "dict", "default": []},
             "discovery": {"type": "dict", "options": DISCOVERY_OPTIONS},
             "images": {"type": "list", "elements": "str", "default": []},
+            "runtime": {"type": "str", "choices": ["containerd", "docker"], "default": "containerd"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "ttl": {"type": "str", "default": "30m0s"},
             "certificates": {"type": "bool", "default": False},

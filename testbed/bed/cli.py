@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from . import hosts, inventory, prune, vm, workers
+from . import docker, hosts, inventory, prune, vm, workers
 from .build import build
 from .common import ProblemError, lock, say
 
@@ -22,6 +22,7 @@ def _parser() -> argparse.ArgumentParser:
         "inventory": "print the path of the inventory",
         "build": "only build",
         "bin": "print the directory of the built programs",
+        "docker": "build packages of Docker Engine, and print their directory",
         "prune": "drop what no checkout state and no running testbed uses",
     }
     for name, text in simple.items():
@@ -59,6 +60,11 @@ def _build(arguments: argparse.Namespace) -> None:
         parts = build()
     if arguments.command == "bin":
         print(parts.bin)
+
+
+def _docker(_: argparse.Namespace) -> None:
+    with lock("store", shared=True):
+        print(docker.directory())
 
 
 def _start(arguments: argparse.Namespace) -> None:
@@ -109,6 +115,7 @@ def _status(_: argparse.Namespace) -> None:
 COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "build": _build,
     "bin": _build,
+    "docker": _docker,
     "up": _start,
     "reset": _start,
     "control-planes": _start,

@@ -33,6 +33,9 @@ KUBERNETES = version("kubernetes", "k8s.io/kubernetes")
 # The release before it, for upgrades. It is built on demand.
 PREVIOUS = "kubernetes-previous"
 KUBERNETES_PREVIOUS = version(PREVIOUS, "k8s.io/kubernetes")
+# Docker Engine, for one long test. It is built on demand, too.
+DOCKER = "docker"
+DOCKER_VERSION = version(DOCKER, "github.com/docker/docker").partition("+")[0]
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
 CNI = version("cni", "github.com/containernetworking/plugins")
 ETCD = version("etcd", "go.etcd.io/etcd/server/v3")
@@ -61,6 +64,10 @@ def _link_flags(group: str) -> str:
         "kubernetes": _kubernetes_stamps(KUBERNETES),
         PREVIOUS: _kubernetes_stamps(KUBERNETES_PREVIOUS),
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
+        DOCKER: {
+            "github.com/docker/docker/dockerversion.Version": DOCKER_VERSION,
+            "github.com/docker/cli/cli/version.Version": DOCKER_VERSION,
+        },
         "flannel": {"github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}"},
         "helm": {"helm.sh/helm/v3/internal/version.version": f"v{HELM}"},
         "calico": {"github.com/projectcalico/calico/pkg/buildinfo.Version": f"v{CALICO}"},
@@ -93,7 +100,7 @@ def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
 def group(name: str) -> Path:
     """The directory of a group's programs."""
     source = PROGRAMS / name
-    tags = "no_btrfs no_devmapper no_zfs" if name == "containerd" else ""
+    tags = {"containerd": "no_btrfs no_devmapper no_zfs", DOCKER: "exclude_graphdriver_btrfs no_btrfs"}.get(name, "")
     words = [f"-tags={tags}", f"-ldflags={_link_flags(name)}", "." if name == "pause" else "tool"]
 
     def make(target: Path) -> None:

@@ -7,7 +7,7 @@ import shutil
 from . import baked, vm, workers
 from .build import Parts
 from .common import CACHE, STORE, lock, output, run, say
-from .programs import GROUPS, PREVIOUS, group
+from .programs import DOCKER, GROUPS, PREVIOUS, group
 
 
 def prune(current: Parts) -> None:
@@ -18,8 +18,9 @@ def prune(current: Parts) -> None:
         for used in (CACHE / "testbed").glob("*/parts"):
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
         for entry in STORE.iterdir():
-            # The previous Kubernetes is built on demand only; whether it is still the pinned one is not worth a build.
-            if entry.name not in keep and not entry.name.startswith(f"go-{PREVIOUS}-"):
+            # These are built on demand only; whether they are still the pinned ones is not worth a build.
+            on_demand = entry.name.startswith((f"go-{PREVIOUS}-", f"go-{DOCKER}-", "docker-packages-"))
+            if entry.name not in keep and not on_demand:
                 say(f"drop {entry.name}")
                 shutil.rmtree(entry)
         tags = {name.rpartition("-")[2] for name in keep if name.startswith("debian-")}

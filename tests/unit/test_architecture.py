@@ -27,6 +27,7 @@ HOST_MODULES = (
     "control_plane_backup",
     "control_plane_info",
     "control_plane_restore",
+    "docker_daemon_info",
     "embedded_containerd",
     "etcd_member",
     "etcd_snapshot",

@@ -35,6 +35,7 @@ def module(tmp_path, monkeypatch) -> AnsibleModule:
     with patch_module_args({}):
         made = AnsibleModule({}, supports_check_mode=True)
     made.params.update(binary="helm", images=["registry.example/pause:1"], kubeconfig="/nowhere", timeout=1)
+    made.params.update(runtime="containerd")
     return made
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's default ulimits, in daemon.json or in flags of dockerd, which does not start with a setting in both."""
+"""Docker's settings, in daemon.json or in flags of dockerd, which does not start with a setting in both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import shlex
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import File, read_file, read_text
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -148,7 +148,7 @@ def shown_ulimit(value: int) -> str:
     return f"--default-ulimit memlock={value}:{value}"
 
 
-def check_flags(settings: DaemonSettings, flags: t.Sequence[Flag], path: str) -> None:
+def check_flags(settings: t.Mapping[str, object], flags: t.Sequence[Flag], path: str, otherwise: str) -> None:
     """Refuse what dockerd would not start with: it may run now, with what it read then."""
     both = sorted({f"{key} (flag {flag.name})" for flag in flags for key in keys_of(flag) & set(settings)})
     if both:
@@ -156,7 +156,7 @@ def check_flags(settings: DaemonSettings, flags: t.Sequence[Flag], path: str) ->
             "Docker does not start with a setting that is both a flag and in its configuration.",
             f"{path} and ExecStart of {UNIT}",
             ", ".join(both),
-            "Remove it from one of them, then run again. Without docker in memlock_units it is left as it is.",
+            f"Remove it from one of them, then run again. {otherwise}",
         )
 
 
@@ -180,13 +180,49 @@ def flag_has_limit(flags: t.Sequence[Flag], value: int) -> bool:
 def merge_daemon(text: str, limit: t.Optional[int], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
     """daemon.json with the default limit in bytes, all else kept; the same text where the limit is set already."""
     settings = parse_daemon(text, path)
-    check_flags(settings, flags, path)
+    check_flags(settings, flags, path, "Without docker in memlock_units it is left as it is.")
     value = -1 if limit is None else limit
     wanted: Ulimit = {"Name": "memlock", "Hard": value, "Soft": value}
     ulimits = settings.get("default-ulimits") or {}
     if flag_has_limit(flags, value) or ulimits.get("memlock") == wanted:
         return text
     return json.dumps({**settings, "default-ulimits": {**ulimits, "memlock": wanted}}, indent=2) + "\n"
+
+
+def merge_value(there: object, wanted: object) -> object:
+    """What a setting becomes: of an object only the wanted keys change, and a list keeps what has other names."""
+    if isinstance(there, dict) and isinstance(wanted, dict):
+        return {**there, **{key: merge_value(there.get(key), value) for key, value in wanted.items()}}
+    if isinstance(there, list) and isinstance(wanted, list):
+        names = {str(item).partition("=")[0] for item in wanted}
+        return [*(item for item in there if str(item).partition("=")[0] not in names), *wanted]
+    return wanted
+
+
+def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
+    """daemon.json with the wanted settings, all else kept; the same text where they are there already.
+
+    A wanted setting that is a flag too is refused: dockerd would not start with it."""
+    settings = dict(t.cast("t.Mapping[str, object]", parse_daemon(text, path)))
+    merged = {**settings, **{key: merge_value(settings.get(key), value) for key, value in wanted.items()}}
+    check_flags(merged, flags, path, "What a node needs of Docker goes into its configuration.")
+    return text if merged == settings else json.dumps(merged, indent=2) + "\n"
+
+
+def read_daemon(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.docker_daemon_info)."""
+    flags = read_flags(module)
+    path = daemon_path(flags)
+    there = read_file(path)
+    before: File = there or {"content": "", "mode": "0644"}
+    content = merge_settings(before["content"], module.params["settings"], flags, path)
+    return {
+        "changed": False,
+        "path": path,
+        "content": content,
+        "mode": before["mode"],
+        "differs": content != before["content"],
+    }
 
 
 def keeps_containers(module: AnsibleModule) -> bool:

@@ -11,6 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import Apt, P
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import read_record
 
 PACKAGES = ("kubelet", "kubeadm", "kubectl", "kubernetes-cni", "containerd.io")
+RUNTIMES = ("containerd.io", "docker-ce", "docker-ce-cli")
 
 
 class Packages(t.NamedTuple):
@@ -43,7 +44,7 @@ def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
     record, status = read_record(), apt.status()
     none = Package(selection="", state="", version="")
     installed = {name for name in (*record["installed"], *PACKAGES) if status.get(name, none)["state"] == "installed"}
-    pinned = {"containerd.io": f"containers in {', '.join(others)}"} if others else {}
+    pinned = {name: f"containers in {', '.join(others)}" for name in RUNTIMES} if others else {}
     # Without it the host would lack what it had before.
     pinned.update({name: f"it took the place of {', '.join(gone)}" for name, gone in record["replaced"].items()})
 

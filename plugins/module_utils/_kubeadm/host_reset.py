@@ -18,7 +18,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import find_program, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host import package_record, rdma_desired
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, package_record, rdma_desired
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
@@ -44,7 +44,8 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 MOUNTS = "/proc/self/mounts"
-SOCKET = "/run/containerd/containerd.sock"
+SOCKET = cri.SOCKETS[cri.CONTAINERD]
+DOCKER_SOCKET = cri.SOCKETS[cri.DOCKER]
 # That kubeadm has something to undo.
 TRACES = (
     *paths.TRACES,
@@ -55,6 +56,7 @@ TRACES = (
 # What goes with everything in it. The directories themselves may be where a disk is mounted.
 CONTENTS = ("/var/lib/kubelet",)
 CONTAINERD = "/var/lib/containerd"
+DOCKER = "/var/lib/docker"
 # Of the pod networks and of the CNI plugins that pods bring to a host. What a package owns goes with the package.
 UNOWNED = (
     "/etc/cni/net.d/00-multus.conf",
@@ -94,7 +96,7 @@ STATE = (
     paths.EARLIER,
 )
 # As the roles kubernetes, memlock and rdma_host write them.
-CRICTL = ("/etc/crictl.yaml", f"runtime-endpoint: unix://{SOCKET}\n")
+CRICTL = ("/etc/crictl.yaml", tuple(f"runtime-endpoint: unix://{path}\n" for path in cri.SOCKETS.values()))
 OUR_FILES = (
     "/etc/containerd/certs.d/_default/hosts.toml",
     "/etc/apt/sources.list.d/ipu-fabric-bundle.sources",
@@ -105,6 +107,7 @@ OUR_FILES = (
     "/etc/sysctl.d/99-z-kubernetes.conf",
     "/etc/systemd/system/containerd.service.d/10-kubernetes.conf",
     "/etc/systemd/system/containerd.service.d/20-proxy.conf",
+    "/etc/systemd/system/docker.service.d/20-proxy.conf",
     "/etc/systemd/system/*.service.d/50-memlock.conf",
     "/etc/systemd/network/00-fabric-*.link",
     rdma_desired.MODULES_FILE,
@@ -122,7 +125,18 @@ KEEPALIVED = (
     "/etc/keepalived/check-api-server",
     "/etc/systemd/system/keepalived.service.d/10-kubernetes.conf",
 )
-KEEPALIVED_MARK = "# Written by the role kubernetes of ipu.fabric."
+OWN_MARK = KEEPALIVED_MARK = "# Written by the role kubernetes of ipu.fabric."
+# cri-dockerd's, where its unit says likewise.
+CRI_DOCKER = (
+    "/etc/systemd/system/cri-docker.service",
+    "/etc/systemd/system/cri-docker.socket",
+    "/usr/local/bin/cri-dockerd",
+)
+CRI_DOCKER_STATE = "/var/lib/cri-dockerd"
+CRI_DOCKER_UNITS = ("cri-docker.service", "cri-docker.socket")
+DOCKER_UNITS = ("docker.service", "docker.socket")
+# On every container that cri-dockerd has made.
+DOCKER_LABEL = "io.kubernetes.docker.type"
 REPOSITORIES = ("containerd", "kubernetes")
 OWN_DIRECTORY = os.path.dirname(paths.MARKER)
 # Directories that packages and roles leave empty. One with something in it stays.
@@ -202,16 +216,37 @@ def own_sources() -> t.List[str]:
     return present(found)
 
 
+def has_own_cri_docker() -> bool:
+    """Whether the role kubernetes has installed cri-dockerd."""
+    return OWN_MARK in read_text(CRI_DOCKER[0])
+
+
+def uses_docker() -> bool:
+    """Whether the kubelet of this host speaks to cri-dockerd, or did before kubeadm forgot it."""
+    return cri.node_runtime() == cri.DOCKER or has_own_cri_docker()
+
+
+def cri_docker_files() -> t.List[str]:
+    return present((*CRI_DOCKER, CRI_DOCKER_STATE)) if has_own_cri_docker() else []
+
+
 def own_files() -> t.List[str]:
-    crictl = [CRICTL[0]] if read_text(CRICTL[0]) == CRICTL[1] else []
+    crictl = [CRICTL[0]] if read_text(CRICTL[0]) in CRICTL[1] else []
     keepalived = present(KEEPALIVED) if KEEPALIVED_MARK in read_text(KEEPALIVED[0]) else []
-    return [*present(OUR_FILES), *present(CHRONY), *keepalived, *crictl, *own_sources()]
+    return [*present(OUR_FILES), *present(CHRONY), *keepalived, *crictl, *cri_docker_files(), *own_sources()]
 
 
-def other_users() -> t.List[str]:
-    """Namespaces of containerd in which others, such as Docker, have containers."""
+def docker_containers() -> t.List[str]:
+    """Those of Kubernetes in Docker, by their IDs. Containers of others have no such label."""
+    if not (uses_docker() and find_program("docker")):
+        return []
+    return printed("docker", "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={DOCKER_LABEL}").split()
+
+
+def other_users(ours: t.Collection[str] = ()) -> t.List[str]:
+    """Namespaces of containerd in which others, such as Docker, have containers. Docker may have some of ours."""
     names = printed("ctr", "namespaces", "list", "--quiet").split()
-    return [name for name in names if name != "k8s.io" and list_containers(name)]
+    return [name for name in names if name != "k8s.io" and set(list_containers(name)) - set(ours)]
 
 
 def mounted_below(mounts: str, path: str) -> t.List[str]:
@@ -243,6 +278,13 @@ def remove_containers() -> None:
         execute(*CTR, "containers", "delete", name)
 
 
+def remove_docker_containers() -> None:
+    """Likewise, of those that Docker runs for Kubernetes."""
+    names = docker_containers()
+    if names:
+        execute("docker", "rm", "--force", "--volumes", *names)
+
+
 class HostReset:
     """One host: what there is to remove, and its removal."""
 
@@ -259,13 +301,15 @@ class HostReset:
 
     def read(self) -> Found:
         containers, others = [], []
+        in_docker = docker_containers()
         if containerd_answers():
-            names = list_containers("k8s.io")
+            names = [*list_containers("k8s.io"), *in_docker]
             containers = [f"{len(names)} containers"] if names else []
-            others = other_users()
+            others = other_users(in_docker)
         if self.all:
             self.packages = read_packages(self.apt, others)
-        data = [*CONTENTS, *([CONTAINERD] if self.all and self.containerd_goes() else [])]
+        data = [*CONTENTS, *([CONTAINERD] if self.all and self.goes("containerd.io") else [])]
+        data += [DOCKER] if self.all and self.goes("docker-ce") else []
         return {
             "kubernetes": [path for path in TRACES if os.path.exists(path)],
             "containers": containers,
@@ -279,10 +323,10 @@ class HostReset:
             "own": self.own_state(),
         }
 
-    def containerd_goes(self) -> bool:
-        """Whether its images go too: it is ours, and is not kept for somebody."""
-        kept = any(why.startswith("containerd.io ") for why in self.packages.kept)
-        return not kept and "containerd.io" in package_record.read_record()["installed"]
+    def goes(self, package: str) -> bool:
+        """Whether a runtime's images go too: it is ours, and is not kept for somebody."""
+        kept = any(why.startswith(f"{package} ") for why in self.packages.kept)
+        return not kept and package in package_record.read_record()["installed"]
 
     def own_state(self) -> t.List[str]:
         """Ours about this host. The record of packages stays as long as one of them."""
@@ -319,9 +363,10 @@ class HostReset:
                 f"no kubeadm, and {', '.join(self.found['kubernetes'])}",
                 "Install the package kubeadm of this cluster's version, then run again.",
             )
-        if not os.path.exists(SOCKET):
-            run_program(["systemctl", "start", "containerd"], SECONDS)  # without it kubeadm says what is missing
-        socket = [f"--cri-socket=unix://{SOCKET}"] if os.path.exists(SOCKET) else []
+        path, units = (DOCKER_SOCKET, ("docker", "cri-docker")) if uses_docker() else (SOCKET, ("containerd",))
+        if not os.path.exists(path):
+            run_program(["systemctl", "start", *units], SECONDS)  # without it kubeadm says what is missing
+        socket = [f"--cri-socket=unix://{path}"] if os.path.exists(path) else []
         Kubeadm(self.module, lock).run(
             "reset",
             "--force",
@@ -336,6 +381,7 @@ class HostReset:
             return
         going = {"kubelet": "kubelet", "containerd": "containerd.io"}
         units = [unit for unit, package in going.items() if package in self.packages.removed]
+        units += DOCKER_UNITS if "docker-ce" in self.packages.removed else ()
         if units and os.path.isdir("/run/systemd/system"):
             execute("systemctl", "disable", "--now", *units)
         # Not purged: their settings may be somebody's.
@@ -347,9 +393,11 @@ class HostReset:
             execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
         if KEEPALIVED[0] in self.found["files"] and "keepalived" not in self.packages.removed:
             execute("systemctl", "disable", "--now", "keepalived.service")
+        if CRI_DOCKER[0] in self.found["files"]:
+            execute("systemctl", "disable", "--now", *CRI_DOCKER_UNITS)
         time_servers = any(path in CHRONY for path in self.found["files"])
         # The file that tells whose they are goes last: a killed run finds the others again.
-        for path in sorted(self.found["files"], key=lambda path: path == KEEPALIVED[0]):
+        for path in sorted(self.found["files"], key=lambda path: path in (KEEPALIVED[0], CRI_DOCKER[0])):
             remove_path(path)
         drop_ins = {os.path.dirname(path) for path in self.found["files"] if ".service.d/" in path}
         for path in (*EMPTY, *sorted(drop_ins)):
@@ -362,6 +410,7 @@ class HostReset:
 
     def apply(self, lock: t.IO[str]) -> None:
         self.leave(lock)
+        remove_docker_containers()
         if containerd_answers():
             remove_containers()
         # Links and rules of pods have gone with their containers.

@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 CTR = ("ctr", "--namespace", "k8s.io")  # where the kubelet's containers and images are
 PULL_SECONDS = 600
+INSPECT_SECONDS = 60
 
 
 def stored_name(image: str) -> str:
@@ -25,15 +27,24 @@ def stored_name(image: str) -> str:
     return f"{path}{slash}{name.partition(':')[0]}@{digest}" if at else image
 
 
+def docker_images(names: t.Iterable[str]) -> t.List[str]:
+    """Those of the names under which Docker has an image. It lists them under shorter ones, so it is asked for each."""
+    command = ("docker", "image", "inspect", "--format", "{{.Id}}")
+    return [name for name in names if run_program((*command, name), INSPECT_SECONDS).rc == 0]
+
+
 def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
     """Pull images in parallel. What can't be pulled now the kubelet pulls later: only a warning."""
-    if not module.get_bin_path("ctr"):
+    has_docker = module.params["runtime"] == DOCKER
+    if not module.get_bin_path("docker" if has_docker else "ctr"):
         return {"changed": True}
-    present = output_of(*CTR, "images", "list", "--quiet").split()
-    wanted = [image for image in map(stored_name, module.params["images"]) if image not in present]
+    names = [stored_name(image) for image in module.params["images"]]
+    present = docker_images(names) if has_docker else output_of(*CTR, "images", "list", "--quiet").split()
+    wanted = [image for image in names if image not in present]
     if module.check_mode or not wanted:
         return outcome({"images": sorted(present)}, {"images": sorted({*present, *wanted})})
     pull = [*CTR, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d"]
+    pull = ["docker", "pull", "--quiet"] if has_docker else pull
     with ThreadPoolExecutor(len(wanted)) as pool:
         ends = list(pool.map(lambda image: run_program([*pull, image], PULL_SECONDS), wanted))
     for image, done in zip(wanted, ends):

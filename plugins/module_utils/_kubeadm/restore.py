@@ -16,6 +16,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, paths, snapshot
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import is_api_ready
@@ -61,6 +62,17 @@ def traces() -> t.List[str]:
         return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
 
     return [path for path in TRACES if is_something(path)]
+
+
+def check_runtime() -> None:
+    """Containers are stopped, and etcd's program is taken out of its image, by containerd."""
+    if node_runtime() == DOCKER:
+        raise FabricError(
+            "A backup is restored on hosts with containerd only.",
+            host_name(),
+            "its kubelet speaks to cri-dockerd",
+            "Reset the hosts (ipu.fabric.reset), leave fabric_runtime out, then run ipu.fabric.restore again.",
+        )
 
 
 def stop_control_plane() -> None:
@@ -202,6 +214,8 @@ def put_back(module: AnsibleModule) -> str:
 def restore(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.control_plane_restore)."""
     params = module.params
+    if params["state"] != "read":
+        check_runtime()
     state, found, restoring = params["state"], traces(), read_text(paths.RESTORING).strip()
     before: t.Dict[str, object] = {"files": found, "restoring": restoring}
     if state == "read":

@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
@@ -69,6 +70,13 @@ def compare(module: AnsibleModule) -> t.Tuple[NodeRelease, NodeRelease]:
 def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
     """Body of the command `upgrade`."""
     params = module.params
+    if node_runtime() == DOCKER:
+        raise FabricError(
+            "Only nodes with containerd are upgraded.",
+            host_name(),
+            "its kubelet speaks to cri-dockerd",
+            "Upgrade it with kubeadm, as its guide says. Nothing was changed.",
+        )
     if module.check_mode:
         return outcome(*compare(module))
     command = ["apply", f"v{params['version']}", "--yes"] if params["first"] else ["node"]

@@ -182,11 +182,20 @@ class KubernetesFacts(t.TypedDict):
     cni_network_directory: str  # and for their configurations
 
 
+class CniFile(t.TypedDict):
+    """A configuration in the directory where the runtime looks for those of pod networks."""
+
+    name: str  # of the file
+    plugin: str  # that it starts first, such as calico; empty where it can't be read
+
+
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
     noexec: t.List[str]  # folders that programs are run from, on mounts that forbid it
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
+    runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known
+    cni_files: t.List[CniFile]  # in the order in which runtimes look at them
 
 
 class HostFacts(_HostOptional):

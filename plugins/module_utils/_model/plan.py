@@ -90,6 +90,14 @@ class Distribution(t.TypedDict):
     cni_network_directory: str  # of configurations; empty: the usual /etc/cni/net.d
 
 
+class Runtime(t.TypedDict):
+    """What runs the containers of the nodes."""
+
+    name: str  # containerd or docker; empty: Kubernetes is managed elsewhere
+    cri_dockerd: str  # its release, with docker; empty: none is used
+    kubelet_feature_gates: t.Dict[str, bool]  # of kubelets, that the runtime needs
+
+
 class Cluster(t.TypedDict):
     """The planned cluster. Hosts have their inventory names."""
 
@@ -97,6 +105,7 @@ class Cluster(t.TypedDict):
     service_cidr: str
     endpoint: str  # host:port of the API server; empty: unknown
     distribution: Distribution
+    runtime: Runtime
     virtual_address: t.Optional[VirtualAddress]  # null: the endpoint is somebody else's work
     control_planes: t.List[str]
     workers: t.List[str]

@@ -35,6 +35,7 @@ class Settings:
     allow: t.Sequence[str]  # names of checks
     manage_kubernetes: bool
     kubernetes_version: str
+    runtime: str  # containerd or docker
     upgrade: bool  # the cluster that is there may run an older one
     cni: str
     pod_network: t.Mapping[str, object]  # settings of `calico` (its Installation) and `flannel` (its backend)

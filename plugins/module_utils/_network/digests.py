@@ -64,10 +64,19 @@ _HELM = {
     "helm-v3.22.0-linux-amd64.tar.gz": "1e4ab49e429626cf6c6958d914248b78c9730803c2751b87627e171dc800e7bb",
     "helm-v3.22.0-linux-arm64.tar.gz": "f14e804dfee240f55525b667488fe9adca349e63e00c9af634c0beb1421ac310",
 }
-# What helm_release, the role kubernetes and the role helm ask for: a chart, calico-RELEASE/FILE, an archive of Helm.
+# Archives of cri-dockerd, by their file name. Its publisher names none: these are kubespray's, which installs them too.
+_CRI_DOCKERD = {
+    "cri-dockerd-0.3.26.amd64.tgz": "87f31c964d974cdce9c883c79b69e355c3c323e51d3a7d36cda140e6df7b8d5a",
+    "cri-dockerd-0.3.26.arm64.tgz": "d33e46e0d7ce28b22fdf7fa6327961cf0220ec3814fd7cc482f8cb77e7fd986a",
+    "cri-dockerd-0.3.25.amd64.tgz": "adb9b9785dc10fe49107f5d9e6a62c4271d268a214b9813f5dce251afc9d78ff",
+    "cri-dockerd-0.3.25.arm64.tgz": "7eda6e815ed80ddf28095587038a8c48cb9af2060f7b45f9d8e68603c42caa67",
+}
+CRI_DOCKERD_KNOWN = ("0.3.26", "0.3.25")
+# What helm_release and the roles kubernetes and helm ask for: a chart, calico-RELEASE/FILE, an archive of a program.
 DIGESTS: t.Dict[str, str] = {
     **_CHARTS,
     **_HELM,
+    **_CRI_DOCKERD,
     **{f"calico-{release}/operator-crds.yaml": crds for release, (crds, _operator) in _CALICO.items()},
     **{f"calico-{release}/tigera-operator.yaml": operator for release, (_crds, operator) in _CALICO.items()},
 }

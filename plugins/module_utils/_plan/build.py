@@ -24,6 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
     describe_certificates,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import check_cni_files
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
@@ -64,6 +65,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster i
     describe_running,
     find_running,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.runtime import cri_dockerd_sources, plan_runtime
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.sources import (
     pin_components,
     plan_images,
@@ -92,7 +94,9 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     kubernetes = cluster.kubernetes_version(settings, hosts)
     releases = choose_releases(_release_request(settings, kubernetes), findings)
     distribution = plan_distribution(settings, hosts, releases, findings)
-    sources = plan_sources(settings, releases, findings)
+    runtime = plan_runtime(settings, hosts, kubernetes, findings)
+    check_cni_files(settings, hosts, findings)
+    sources = plan_sources(settings, releases, findings) + cri_dockerd_sources(settings, hosts, findings)
     images = plan_images(settings, releases, findings)
     releases = pin_components(releases, images)
     support = support_of(releases, today)
@@ -139,7 +143,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "releases": releases,
         "support": support,
         "cluster": cluster.describe_cluster(
-            settings, hosts, endpoint, distribution, virtual, describe_running(running)
+            settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running)
         ),
         "hardening": hardening,
         "hosts": _planned_hosts(hosts, chosen),

@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Cluster,
     Distribution,
     RunningCluster,
+    Runtime,
     VirtualAddress,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
@@ -154,6 +155,7 @@ def describe_cluster(
     hosts: Hosts,
     endpoint: str,
     distribution: Distribution,
+    runtime: Runtime,
     virtual_address: t.Optional[VirtualAddress],
     running: t.Optional[RunningCluster],
 ) -> Cluster:
@@ -162,6 +164,7 @@ def describe_cluster(
         "service_cidr": settings.service_cidr,
         "endpoint": endpoint,
         "distribution": distribution,
+        "runtime": runtime,
         "virtual_address": virtual_address,
         "control_planes": with_role(hosts, "control_plane"),
         "workers": with_role(hosts, "worker"),

@@ -76,6 +76,10 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
             f"services {cluster['service_cidr']}",
         ),
     ]
+    runtime = cluster["runtime"]
+    if runtime["cri_dockerd"]:
+        gates = "".join(f", feature gate {name} of kubelets off" for name in runtime["kubelet_feature_gates"])
+        lines.append(("", f"container runtime {runtime['name']}, by cri-dockerd {runtime['cri_dockerd']}{gates}"))
     distribution = cluster["distribution"]
     places = (("plugins", distribution["cni_bin_directory"]), ("configurations", distribution["cni_network_directory"]))
     told = [f"CNI {what} in {place}" for what, place in places if place]

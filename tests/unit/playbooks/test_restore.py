@@ -84,6 +84,7 @@ def states(done):
             {"fabric_pod_cidr": "10.9.0.0/16"},
             "fabric_pod_cidr: the backup is of a cluster with 10.244.0.0/16",
         ),
+        (answers(), {"fabric_runtime": "docker"}, "Seen: fabric_runtime is docker"),
         ({**answers(), "backup_files": {"*": {"failed": True, "msg": "backup.json has changed"}}}, {}, "has changed"),
     ],
 )
@@ -101,6 +102,22 @@ def test_check_mode_says_what_would_be_done(tmp_path, found):
     assert done.code == 0, done.text
     assert f"A run without --check would restore /backups/{NAME} on cp1: etcd of cp2 at revision 77" in done.said
     assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
+
+
+def test_no_bundle_is_written_for_docker(tmp_path):
+    """Of the other playbooks, this one refuses it too: its images are for containerd."""
+    plan = {
+        "cluster": {"runtime": {"name": "docker"}},
+        "findings": [],
+        "sources": [],
+        "no_proxy": {"everything": []},
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    given = {"fabric_bundle": str(tmp_path / "bundle"), "fabric_bundle_plan": str(tmp_path / "plan.json")}
+    done = play(tmp_path, "ipu.fabric.bundle", GROUPS, {}, **given)
+    assert done.code != 0
+    assert "is of a site with fabric_runtime docker" in done.said, done.text
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_no_limit(tmp_path):

@@ -53,6 +53,66 @@ def test_merge_daemon_refuses(text, what):
     assert caught.value.where == "/etc/docker/daemon.json"
 
 
+OURS = {"exec-opts": ["native.cgroupdriver=systemd"], "live-restore": True, "log-opts": {"max-size": "100m"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        ({}, OURS),
+        (
+            {"log-opts": {"max-size": "1g", "tag": "x"}, "default-ulimits": {"memlock": ULIMIT}, "live-restore": False},
+            {**OURS, "log-opts": {"max-size": "100m", "tag": "x"}, "default-ulimits": {"memlock": ULIMIT}},
+        ),
+        (
+            {"exec-opts": ["native.cgroupdriver=cgroupfs", "isolation=default"]},
+            {**OURS, "exec-opts": ["isolation=default", "native.cgroupdriver=systemd"]},
+        ),
+        ({"log-opts": "odd"}, OURS),
+    ],
+)
+def test_settings_are_merged_and_all_else_stays(there, expected):
+    merged = docker.merge_settings(json.dumps(there), OURS)
+    assert json.loads(merged) == expected
+    assert docker.merge_settings(merged, OURS) == merged
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ("--exec-opt native.cgroupdriver=systemd", "exec-opts (flag exec-opt)"),
+        ("--live-restore", "live-restore (flag live-restore)"),
+        ("--log-opt=max-size=1g", "log-opts (flag log-opt)"),
+        # What memlock has written is there already, and the vendor's guide names the flag.
+        ("--default-ulimit memlock=-1:-1", "default-ulimits (flag default-ulimit)"),
+    ],
+)
+def test_a_setting_that_is_a_flag_too_is_refused(flags, named):
+    text = json.dumps({"default-ulimits": {"memlock": ULIMIT}})
+    with pytest.raises(FabricError, match="both a flag and in its configuration") as caught:
+        docker.merge_settings(text, OURS, docker.parse_flags(flags.split()))
+    assert caught.value.seen == named
+
+
+def test_the_flag_of_the_vendors_guide_goes_with_our_settings():
+    flags = docker.parse_flags(FLAG.split())
+    assert json.loads(docker.merge_settings("", OURS, flags)) == OURS
+
+
+def test_read_daemon(tmp_path, monkeypatch):
+    """It writes nothing. The file is the one that a flag names."""
+    path = tmp_path / "daemon.json"
+    monkeypatch.setattr(docker, "DAEMON", str(path))
+    bare = docker.read_daemon(Module((1, "", "No files found"), settings=OURS))
+    assert (bare["path"], bare["mode"], bare["differs"], path.exists()) == (str(path), "0644", True, False)
+    path.write_text(bare["content"])
+    path.chmod(0o600)
+    again = docker.read_daemon(Module((1, "", ""), settings=OURS))
+    assert (again["changed"], again["mode"], again["differs"]) == (False, "0600", False)
+    other = f"[Service]\nExecStart=/usr/bin/dockerd --config-file {tmp_path}/other.json\n"
+    assert docker.read_daemon(Module((0, other, ""), settings=OURS))["path"] == f"{tmp_path}/other.json"
+
+
 FLAG = "--default-ulimit memlock=-1:-1"
 UNIT = """# /usr/lib/systemd/system/docker.service
 [Service]

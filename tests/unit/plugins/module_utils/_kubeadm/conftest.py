@@ -25,6 +25,7 @@ class Module(fake.Module):
             "documents": [{"kind": "InitConfiguration"}],
             "discovery": DISCOVERY if command == "join" else None,
             "images": [],
+            "runtime": "containerd",
             "ttl": "30m0s",
             "state": "present",
             "certificates": False,

@@ -11,7 +11,7 @@ import os
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, package_record, package_removal
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, cri, package_record, package_removal
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, network_reset, paths, program
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -79,8 +79,12 @@ def test_the_files_are_those_that_the_role_writes():
         assert f"path: {path}\n" in written
     assert "path: /etc/systemd/system/containerd.service.d/10-kubernetes.conf\n" in written
     assert f"path: {host_reset.CRICTL[0]}\n" in written
-    assert host_reset.CRICTL[1] == "runtime-endpoint: unix:///run/containerd/containerd.sock\n"
-    assert "_kubernetes_cri_socket: unix:///run/containerd/containerd.sock\n" in written
+    assert "runtime-endpoint: unix:///run/containerd/containerd.sock\n" in host_reset.CRICTL[1]
+    for name, path in cri.SOCKETS.items():
+        assert f"  {name}: unix://{path}\n" in written
+    assert f'_kubernetes_cri_docker_mark: "{host_reset.OWN_MARK}"\n' in written
+    for path in host_reset.CRI_DOCKER:
+        assert f": {path}\n" in written
     assert f'_kubernetes_keepalived_mark: "{host_reset.KEEPALIVED_MARK}"\n' in written
     for path in host_reset.KEEPALIVED:
         assert f": {path}\n" in written
@@ -106,6 +110,7 @@ class Host:
     def __init__(self, root):
         self.root, self.calls, self.inputs = root, [], []
         self.containers, self.others = ["c1", "c2"], []
+        self.docker = []  # of Kubernetes, in Docker
         self.rules = "*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n"
         self.links = [
             {"ifname": "eth0"},
@@ -137,6 +142,8 @@ class Host:
                 os.remove(path)
         if words.startswith("ctr --namespace k8s.io containers delete"):
             self.containers = [name for name in self.containers if name != words.split()[-1]]
+        if words.startswith("docker rm"):
+            self.docker = []
         if words.startswith("iptables-nft-restore"):
             self.inputs.append(data)
             self.rules = "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"
@@ -150,7 +157,8 @@ class Host:
         lines = (f"{name}\t{selection}\tinstalled\t1.35.4\n" for name, selection in self.packages.items())
         return {
             "ctr --namespace k8s.io containers list --quiet": "\n".join(self.containers),
-            "ctr --namespace moby containers list --quiet": "\n".join(self.others),
+            "ctr --namespace moby containers list --quiet": "\n".join(self.others + self.docker),
+            f"docker ps --all --quiet --no-trunc --filter label={host_reset.DOCKER_LABEL}": "\n".join(self.docker),
             "ctr namespaces list --quiet": "k8s.io\nmoby",
             "iptables-nft-save": self.rules,
             "ip -j -d link show": json.dumps(self.links),
@@ -184,6 +192,10 @@ def host(tmp_path, monkeypatch):
         "OWN_DIRECTORY",
         "SOCKET",
         "CONTAINERD",
+        "DOCKER",
+        "DOCKER_SOCKET",
+        "CRI_DOCKER",
+        "CRI_DOCKER_STATE",
     ):
         monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
     monkeypatch.setattr(network_reset, "NETNS", below(network_reset.NETNS))
@@ -408,3 +420,88 @@ def test_without_kubeadm(host, monkeypatch):
     monkeypatch.setattr(host_reset, "find_program", lambda name: "" if name == "kubeadm" else f"/sbin/{name}")
     with pytest.raises(FabricError, match="kubeadm has to undo what it has done"):
         reset()
+
+
+def with_docker(host, mark=host_reset.OWN_MARK, record=("docker-ce", "docker-ce-cli", "containerd.io"), shown=True):
+    """The host as one whose kubelet speaks to cri-dockerd."""
+    host.containers, host.docker = [], ["d1", "d2"]
+    for path in (*host_reset.CRI_DOCKER, f"{host_reset.CRI_DOCKER_STATE}/sandbox", f"{host_reset.DOCKER}/overlay2"):
+        host.write(path[len(str(host.root)) :], mark)
+    host.write("/etc/systemd/system/docker.service.d/20-proxy.conf")
+    host.write(host_reset.CRICTL[0][len(str(host.root)) :], "runtime-endpoint: unix:///run/cri-dockerd.sock\n")
+    if shown:
+        host.write("/run/cri-dockerd.sock")
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": list(record)}))
+    host.packages.update(dict.fromkeys(("docker-ce", "docker-ce-cli", "containerd.io"), "hold"))
+
+
+def test_a_node_with_docker_is_taken_out_of_its_cluster(host):
+    """Docker stays, and so does cri-dockerd: only what is of the cluster goes."""
+    with_docker(host)
+    result = reset()
+    [kubeadm] = [call for call in host.calls if call.startswith("kubeadm")]
+    assert kubeadm.endswith(f"--cri-socket=unix://{host_reset.DOCKER_SOCKET}")
+    assert result["removed"]["containers"] == ["2 containers"]
+    assert "docker rm --force --volumes d1 d2" in host.calls
+    for path in (*host_reset.CRI_DOCKER, f"{host_reset.DOCKER}/overlay2"):
+        assert os.path.exists(path), path
+    assert "docker-ce" in host.packages
+
+
+def test_all_of_docker_that_was_installed_goes(host):
+    with_docker(host)
+    result = reset(installed=True)
+    assert result["removed"]["packages"] == ["containerd.io", "docker-ce", "docker-ce-cli"]
+    assert "systemctl disable --now cri-docker.service cri-docker.socket" in host.calls
+    for path in (
+        *host_reset.CRI_DOCKER,
+        host_reset.CRI_DOCKER_STATE,
+        f"{host_reset.DOCKER}/overlay2",
+        host_reset.CRICTL[0],
+    ):
+        assert not os.path.exists(path), path
+    assert not host.exists("/etc/systemd/system/docker.service.d")
+    # Nothing is left of it that a second run would look for.
+    host.links = host.links[:1] + host.links[2:]
+    assert not reset(installed=True)["changed"]
+
+
+def test_a_docker_that_was_there_before_stays(host):
+    with_docker(host, record=["containerd.io"])
+    host.docker.append("d3")
+    reset(installed=True)
+    assert {"docker-ce", "docker-ce-cli"} <= set(host.packages)
+    assert os.path.exists(f"{host_reset.DOCKER}/overlay2")
+    assert not os.path.exists(host_reset.CRI_DOCKER[0])
+
+
+def test_docker_stays_while_others_have_containers(host):
+    with_docker(host)
+    host.others = ["web"]
+    result = reset(installed=True)
+    for name in ("containerd.io", "docker-ce", "docker-ce-cli"):
+        assert f"{name} (containers in moby)" in result["kept"]
+        assert name in host.packages
+    assert os.path.exists(f"{host_reset.DOCKER}/overlay2")
+    assert host.docker == []
+
+
+def test_a_cri_dockerd_of_others_stays(host, monkeypatch):
+    """As its own guide installs it. The kubelet says that the containers are in Docker."""
+    with_docker(host, mark="[Unit]")
+    monkeypatch.setattr(cri, "node_runtime", lambda: "docker")
+    reset(installed=True)
+    assert [os.path.exists(path) for path in host_reset.CRI_DOCKER] == [True] * 3
+    assert host.docker == []
+
+
+def test_docker_is_started_for_kubeadm(host):
+    with_docker(host, shown=False)
+    reset()
+    assert "systemctl start docker cri-docker" in host.calls
+
+
+def test_containers_of_docker_are_no_matter_of_a_node_with_containerd(host):
+    host.docker = ["theirs"]
+    reset(installed=True)
+    assert not [call for call in host.calls if call.startswith("docker")]

@@ -204,3 +204,12 @@ def test_done(host):
     assert not (host / "restoring").exists()
     assert not (host / "staging").exists()
     assert not restore.restore(options(host, "done"))["changed"]
+
+
+@pytest.mark.parametrize("state", ["aside", "present"])
+def test_a_host_with_docker_is_refused(monkeypatch, state):
+    monkeypatch.setattr(restore, "node_runtime", lambda: "docker")
+    monkeypatch.setattr(restore, "set_aside", lambda _found: pytest.fail("it was changed"))
+    with pytest.raises(FabricError, match="on hosts with containerd only"):
+        restore.restore(Module(state=state))
+    assert restore.restore(Module(state="read"))["going_on"] is False

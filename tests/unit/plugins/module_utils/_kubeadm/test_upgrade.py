@@ -80,3 +80,10 @@ def test_only_a_node_is_upgraded(run):
 def test_release_of_an_image(prefix, suffix, release):
     assert upgrade.image_release(MANIFEST.format("kube-apiserver", prefix, "1.35.4", suffix)) == release
     assert upgrade.image_release("") == ""
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_node_with_docker_is_refused(run, monkeypatch, check_mode):
+    monkeypatch.setattr(upgrade, "node_runtime", lambda: "docker")
+    with pytest.raises(FabricError, match="Only nodes with containerd are upgraded"):
+        run(check_mode=check_mode)

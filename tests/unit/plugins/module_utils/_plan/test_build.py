@@ -36,6 +36,7 @@ def test_a_good_site(hosts):
         "service_cidr": "10.96.0.0/12",
         "endpoint": "10.88.0.11:6443",
         "distribution": {"name": "kubeadm", **dict.fromkeys(DIRECTORIES, "")},
+        "runtime": {"name": "containerd", "cri_dockerd": "", "kubelet_feature_gates": {}},
         "virtual_address": None,
         "control_planes": ["cp1"],
         "workers": ["w1", "w2"],

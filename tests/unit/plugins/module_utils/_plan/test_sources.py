@@ -9,7 +9,7 @@ import re
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import DIGESTS, chart_key
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, DIGESTS, chart_key
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
 DIGEST = "ab" * 32
@@ -111,7 +111,8 @@ def test_every_release_of_the_table_has_digests_or_is_known_to_lack_them():
         f"calico-{release}/{file}.yaml" for release in releases.CALICOS for file in ("operator-crds", "tigera-operator")
     }
     helm = {name for name in DIGESTS if name.startswith("helm-")}
-    assert set(DIGESTS) == (charts - UNKNOWN) | files | helm
+    dockerd = {f"cri-dockerd-{release}.{name}.tgz" for release in CRI_DOCKERD_KNOWN for name in ("amd64", "arm64")}
+    assert set(DIGESTS) == (charts - UNKNOWN) | files | helm | dockerd
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in DIGESTS.values())
 
 

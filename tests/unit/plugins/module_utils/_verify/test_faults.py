@@ -206,6 +206,13 @@ FAULTS: t.Dict[str, Fault] = {
     "the site asks for another pod network than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"cni": "flannel"}
     ),
+    "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
+    "Docker Engine is asked for together with what only containerd can do": Fault(
+        settings={"runtime": "docker", "gpu": True}
+    ),
+    "a configuration of another pod network comes first on a host": Fault(
+        hosts={"w1/host/cni_files": [{"name": "05-cilium.conflist", "plugin": "cilium-cni"}]}
+    ),
     "the site asks for other addresses of pods or services than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"pod_cidr": "10.250.0.0/16"}
     ),

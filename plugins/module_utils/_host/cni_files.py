@@ -1,0 +1,41 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Configurations of pod networks on a host. Runtimes take the first one by its name, whoever has put it there."""
+
+from __future__ import annotations
+
+import json
+import os
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import CniFile
+
+ENDINGS = (".conf", ".conflist", ".json")  # that runtimes read
+
+
+def plugin_of(text: str) -> str:
+    """The plugin that a configuration starts first; empty where it can't be read."""
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return ""
+    for first in (tree.get("plugins"), [tree]) if isinstance(tree, dict) else ():
+        if isinstance(first, list) and first and isinstance(first[0], dict) and isinstance(first[0].get("type"), str):
+            return str(first[0]["type"])
+    return ""
+
+
+def read_cni_files(directory: str, root: str = "/") -> t.List[CniFile]:
+    """In the order in which runtimes look at them."""
+    folder = os.path.join(root, directory.lstrip("/"))
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(ENDINGS))
+    except OSError:  # there is no such directory yet
+        return []
+    return [
+        {"name": name, "plugin": plugin_of(read_text(os.path.join(folder, name)))}
+        for name in names
+        if os.path.isfile(os.path.join(folder, name))
+    ]

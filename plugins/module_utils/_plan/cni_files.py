@@ -1,0 +1,80 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Configurations of pod networks on the hosts: runtimes take the first one by its name, whoever has put it there."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import CNI_NETWORK
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import CniFile, HostFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
+
+CHECK = "cni-files"
+# The file of each pod network that the role kubernetes sets up, and the plugin in it.
+OURS = {"calico": CniFile(name="10-calico.conflist", plugin="calico")}
+OURS["flannel"] = CniFile(name="10-flannel.conflist", plugin="flannel")
+MULTUS = ("multus", "multus-shim")
+
+
+def check_cni_files(settings: Settings, hosts: Hosts, findings: Findings) -> None:
+    """Every host. What one reported in an earlier run is not checked again."""
+    for name, host in hosts.items():
+        if host.facts and "cni_files" in host.facts and not host.observation.get("recalled"):
+            _check_host(name, host.facts, settings, findings)
+
+
+def _describe(files: t.Sequence[CniFile]) -> str:
+    return ", ".join(f"{file['name']} ({file['plugin'] or 'not readable'})" for file in files)
+
+
+def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findings) -> None:
+    files = facts["cni_files"]
+    is_node = bool(facts["kubelet"]["cluster"])
+    made = facts.get("kubernetes")
+    folder = made["cni_network_directory"] if made else CNI_NETWORK
+    multus = next((number for number, file in enumerate(files) if file["plugin"] in MULTUS), 0)
+    if is_node and multus:
+        findings.error(
+            CHECK,
+            [name],
+            "The configuration of multus has to be the first by its name: else pods get no second network.",
+            f"{folder} has {_describe(files[: multus + 1])}",
+            "Remove those before it, or give them a name that sorts behind it.",
+        )
+    if is_node and not files:
+        findings.warning(
+            CHECK,
+            [name],
+            "A node without a configuration of a pod network can't start pods.",
+            f"nothing in {folder}",
+            "See the pods of the pod network on this node; site sets it up where fabric_cni names one.",
+        )
+    ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
+    if ours:
+        _check_foreign(name, [file for file in files if file["plugin"] not in MULTUS], ours, folder, findings)
+
+
+def _check_foreign(name: str, files: t.Sequence[CniFile], ours: CniFile, folder: str, findings: Findings) -> None:
+    foreign = [file for file in files if file["plugin"] != ours["plugin"]]
+    before = [file for file in foreign if file["name"] < ours["name"]]
+    remove = "Remove what is left of another pod network, and rename what another program needs (podman, CRI-O)"
+    if before:
+        findings.error(
+            CHECK,
+            [name],
+            "Pods get the network of the first configuration, and that would be another one than fabric_cni.",
+            f"{folder} has {_describe(before)}, which sorts before {ours['name']}",
+            f"{remove} so that it sorts behind {ours['name']}.",
+        )
+    elif foreign and len(foreign) == len(files):
+        findings.warning(
+            CHECK,
+            [name],
+            "Pods that start before the pod network is there get another one, and keep it.",
+            f"{folder} has {_describe(foreign)}, and no {ours['name']} yet",
+            f"{remove} to an ending other than .conf, .conflist and .json until the cluster is up.",
+        )

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose configuration of a pod network a runtime would take, on bare hosts and on nodes."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+
+CALICO, FLANNEL = ("10-calico.conflist", "calico"), ("10-flannel.conflist", "flannel")
+MULTUS, SHIM = ("00-multus.conf", "multus"), ("00-multus.conf", "multus-shim")
+PODMAN = ("87-podman-bridge.conflist", "bridge")
+STRANGER = ("05-cilium.conflist", "cilium-cni")
+
+
+def levels(files, node=True, **settings):
+    """Level and facts of the findings of one host with these files."""
+    hosts = sites.finished() if node else sites.site()
+    hosts["w1"]["host"]["cni_files"] = [{"name": name, "plugin": plugin} for name, plugin in sorted(files)]
+    planned = sites.plan(hosts, **settings)
+    found = [finding for finding in planned["findings"] if finding["check"] == "cni-files"]
+    assert all(finding["hosts"] == ["w1"] for finding in found)
+    return [(finding["level"], finding["seen"]) for finding in found]
+
+
+@pytest.mark.parametrize("files", [[CALICO], [CALICO, MULTUS], [CALICO, SHIM, PODMAN]])
+def test_a_node_that_is_all_right(files):
+    assert levels(files) == []
+
+
+def test_a_bare_host_has_none():
+    assert levels([], node=False) == []
+    hosts = sites.site()  # an observation of an earlier release
+    assert sites.plan(hosts)["findings"] == []
+
+
+@pytest.mark.parametrize("node", [True, False])
+def test_another_network_comes_first(node):
+    seen = "/etc/cni/net.d has 05-cilium.conflist (cilium-cni), which sorts before 10-calico.conflist"
+    assert levels([STRANGER, CALICO], node) == [("error", seen)]
+    assert levels([STRANGER, CALICO], node, allow=["cni-files"]) == [("warning", seen)]
+    assert levels([STRANGER, CALICO], node, cni="none") == []
+
+
+def test_a_file_that_can_not_be_read_comes_first():
+    assert levels([("00-empty.conf", ""), CALICO])[0][1].startswith("/etc/cni/net.d has 00-empty.conf (not readable)")
+
+
+def test_another_network_waits_until_ours_is_there():
+    seen = "/etc/cni/net.d has 87-podman-bridge.conflist (bridge), and no 10-calico.conflist yet"
+    assert levels([PODMAN], node=False) == [("warning", seen)]
+    assert levels([PODMAN, CALICO], node=False) == []
+
+
+def test_what_is_left_of_the_other_pod_network():
+    """10-flannel sorts behind 10-calico: it counts only as long as Calico's is not there."""
+    assert levels([FLANNEL], node=False)[0][0] == "warning"
+    assert levels([CALICO], node=False, cni="flannel")[0][0] == "error"
+    assert levels([CALICO, FLANNEL], cni="calico") == []
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_multus_is_not_the_first(managed):
+    seen = "/etc/cni/net.d has 00-a.conf (calico), 00-multus.conf (multus)"
+    found = levels([("00-a.conf", "calico"), MULTUS], manage_kubernetes=managed)
+    assert found == [("error", seen)]
+    assert levels([("00-a.conf", "calico"), MULTUS], node=False, manage_kubernetes=managed) == []
+
+
+def test_a_node_without_any():
+    assert levels([]) == [("warning", "nothing in /etc/cni/net.d")]
+
+
+def test_what_a_host_said_in_an_earlier_run_is_not_checked():
+    hosts = sites.finished()
+    hosts["w1"]["host"]["cni_files"] = []
+    hosts["w1"]["recalled"] = "2026-11-22T00:00:00Z"
+    hosts["w1"]["errors"] = [{"source": "host", "what": "x", "where": "x", "seen": "x", "next_step": "x"}]
+    assert "cni-files" not in sites.errors(sites.plan(hosts), "warning")
