@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-from ansible.plugins.action import ActionBase
+from ansible_collections.ipu.fabric.plugins.plugin_utils._api_action import ApiAction
 
 SCRIPT = Path(__file__).parents[1] / "plugin_utils/_probe/pod.sh"
 
@@ -19,13 +19,8 @@ def without_comments(script: str) -> str:
     return "\n".join([lines[0], *(line for line in lines[1:] if line.strip() and not line.lstrip().startswith("#"))])
 
 
-class ActionModule(ActionBase):
+class ActionModule(ApiAction):
     """All other options go to the module as they are."""
 
-    TRANSFERS_FILES = False
-
-    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
-        result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
-        options = {**self._task.args, "script": without_comments(SCRIPT.read_text(encoding="utf-8"))}
-        module = "ipu.fabric.fabric_probe"
-        return {**result, **self._execute_module(module_name=module, module_args=options, task_vars=task_vars)}
+    def options(self) -> t.Dict[str, t.Any]:
+        return {**super().options(), "script": without_comments(SCRIPT.read_text(encoding="utf-8"))}

@@ -62,13 +62,13 @@ left:
   sample: [nv-ipam pool 10.5.0.1-10.5.0.16 (w2)]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.departed_nodes import remove_nodes
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
-def main() -> None:
-    run_module(
+def main(run: Runner = run_module) -> None:
+    run(
         arguments(
             state={"type": "str", "choices": ["absent"], "required": True},
             names={"type": "list", "elements": "str", "required": True},

@@ -79,13 +79,13 @@ moved:
   sample: ["default/worker-0 net1: 10.5.0.130 became 10.5.0.131"]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._network.saved_objects import report_objects
 
 
-def main() -> None:
-    run_module(
+def main(run: Runner = run_module) -> None:
+    run(
         arguments(expected={"type": "dict"}, wait={"type": "int", "default": 0}),
         report_objects,
         libraries=("jmespath", "netaddr"),

@@ -168,7 +168,7 @@ probe:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options
@@ -184,7 +184,7 @@ def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
     return {"changed": False, "probe": probe(connect(module), plan, options)}
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         plan={"type": "dict", "required": True},
         namespace={"type": "str", "default": "ipu-fabric-verify"},
@@ -200,7 +200,7 @@ def main() -> None:
         ipu_device={"type": "int", "default": 0},
         script={"type": "str", "default": ""},
     )
-    run_module(spec, body, libraries=("cryptography", "jmespath", "netaddr"))
+    run(spec, body, libraries=("cryptography", "jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

@@ -61,13 +61,13 @@ labelled:
   sample: [{name: w1, labels: {nvidia.com/gpu.present: null}}]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._network.gpu_operator import read_gpu_operator
 
 
-def main() -> None:
-    run_module(arguments(), read_gpu_operator, libraries=("jmespath",))
+def main(run: Runner = run_module) -> None:
+    run(arguments(), read_gpu_operator, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

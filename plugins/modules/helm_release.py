@@ -161,7 +161,7 @@ certificate_end:
   sample: "2027-11-21T10:00:00+00:00"
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import manage_release
 
@@ -171,7 +171,7 @@ RENEW = {
 }
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         name={"type": "str", "required": True},
         namespace={"type": "str", "required": True},
@@ -192,7 +192,7 @@ def main() -> None:
         timeout={"type": "int", "default": 300},
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
     )
-    run_module(
+    run(
         spec,
         manage_release,
         libraries=("jmespath", "cryptography"),

@@ -114,17 +114,17 @@ pools:
       elements: dict
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import report_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         cidrs={"type": "list", "elements": "str", "default": []},
         settle={"type": "int", "default": 5},
     )
-    run_module(spec, report_pools, libraries=("jmespath", "netaddr"))
+    run(spec, report_pools, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

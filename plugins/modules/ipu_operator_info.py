@@ -100,17 +100,17 @@ jobs:
   sample: [training/resnet]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import read_operator_info
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         namespace={"type": "str", "default": "ipu-operator"},
         labels={"type": "list", "elements": "str", "default": []},
     )
-    run_module(spec, read_operator_info, libraries=("cryptography", "jmespath"))
+    run(spec, read_operator_info, libraries=("cryptography", "jmespath"))
 
 
 if __name__ == "__main__":

@@ -389,7 +389,7 @@ partitions_left:
   sample: [p-resnet-training-0]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_reconcile import reconcile_jobs
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
@@ -415,7 +415,7 @@ LOGS = {"path": {"type": "path"}, "tail": {"type": "int", "default": 20}}
 NEEDED = [("scope", "job", ["name"]), ("scope", "namespace", ["namespace"])]
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         name={"type": "str"},
         namespace={"type": "str"},
@@ -441,7 +441,7 @@ def main() -> None:
         wait_timeout={"type": "int", "default": 600},
         logs={"type": "dict", "options": LOGS},
     )
-    run_module(
+    run(
         spec,
         reconcile_jobs,
         libraries=("cryptography", "jmespath"),

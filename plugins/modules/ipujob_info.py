@@ -122,7 +122,7 @@ usage:
       sample: [{size: 2, partitions: 14, fits: true, message: ""}, {size: 64, partitions: 0, fits: false, message: ""}]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_job_info
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
@@ -133,7 +133,7 @@ PROXY = {
 }
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         name={"type": "str"},
         namespace={"type": "str"},
@@ -142,7 +142,7 @@ def main() -> None:
         partition_sizes={"type": "list", "elements": "int", "default": []},
         vipu_proxy={"type": "dict", "default": {}, "options": PROXY},
     )
-    run_module(spec, read_job_info, libraries=("jmespath",))
+    run(spec, read_job_info, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

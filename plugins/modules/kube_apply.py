@@ -103,12 +103,12 @@ kept:
   sample: ["Namespace jobs: somebody else's Secret jobs/registry is in it"]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         objects={"type": "list", "elements": "dict", "required": True},
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -117,7 +117,7 @@ def main() -> None:
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
         timeout={"type": "int", "default": 60},
     )
-    run_module(spec, apply_objects, libraries=("jmespath",), hidden=("objects",))
+    run(spec, apply_objects, libraries=("jmespath",), hidden=("objects",))
 
 
 if __name__ == "__main__":

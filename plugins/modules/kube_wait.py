@@ -237,7 +237,7 @@ logs:
   sample: {"mnist-x7k2p/main": "accuracy 0.98"}
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.wait import wait_for
 
@@ -266,7 +266,7 @@ JOB = {
 }
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         nodes={"type": "list", "elements": "str"},
         objects={"type": "list", "elements": "dict", "options": OBJECT},
@@ -283,7 +283,7 @@ def main() -> None:
         sleep={"type": "float", "default": 1},
     )
     wanted = ("nodes", "objects", "crds", "accepted", "attachments", "job")
-    run_module(spec, wait_for, libraries=("jmespath",), required_one_of=[wanted])
+    run(spec, wait_for, libraries=("jmespath",), required_one_of=[wanted])
 
 
 if __name__ == "__main__":

@@ -72,13 +72,13 @@ left:
   sample: ["csr-9fk2d of system:node:x: no host of the inventory is the node x"]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import manage_requests
 
 
-def main() -> None:
-    run_module(
+def main(run: Runner = run_module) -> None:
+    run(
         arguments(
             nodes={"type": "dict", "required": True},
             awaited={"type": "list", "elements": "str", "default": []},

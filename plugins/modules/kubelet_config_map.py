@@ -46,13 +46,13 @@ found:
   returned: success
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config_map import apply_config_map
 
 
-def main() -> None:
-    run_module(
+def main(run: Runner = run_module) -> None:
+    run(
         arguments(settings={"type": "dict", "required": True}),
         apply_config_map,
         libraries=("yaml", "jmespath"),

@@ -185,7 +185,7 @@ removed:
   sample: [MacvlanNetwork rail-7, NetworkAttachmentDefinition default/rail-7, IPPool nvidia-network-operator/rail-7]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_network import manage_networks
 
@@ -199,7 +199,7 @@ SETTINGS = {
 POOLS = {"pools": {"type": "list", "elements": "dict", "default": []}, "pool": {"type": "dict"}}
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     network = {"name": {"type": "str", "required": True}, **SETTINGS, **POOLS}
     spec = arguments(
         name={"type": "str"},
@@ -210,7 +210,7 @@ def main() -> None:
         timeout={"type": "int", "default": 60},
         **SETTINGS,
     )
-    run_module(
+    run(
         spec,
         manage_networks,
         libraries=("jmespath", "netaddr"),

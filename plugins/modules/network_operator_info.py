@@ -127,13 +127,13 @@ policy_in_chart:
   sample: false
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import read_cluster
 
 
-def main() -> None:
-    run_module(arguments(), read_cluster, libraries=("jmespath",))
+def main(run: Runner = run_module) -> None:
+    run(arguments(), read_cluster, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

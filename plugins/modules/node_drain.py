@@ -99,12 +99,12 @@ nodes:
   elements: str
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.drain import drain_node, uncordon_nodes
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         name={"type": "str", "default": ""},
         state={"type": "str", "choices": ["drained", "uncordoned"], "default": "drained"},
@@ -113,7 +113,7 @@ def main() -> None:
         force={"type": "bool", "default": False},
         wait={"type": "bool", "default": True},
     )
-    run_module(
+    run(
         spec,
         lambda module: (drain_node if module.params["state"] == "drained" else uncordon_nodes)(module),
         libraries=("jmespath",),

@@ -96,7 +96,7 @@ nodes:
   sample: [poplar-01]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.node_labels import patch_nodes
 
@@ -114,12 +114,12 @@ NODE = {
 }
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         nodes={"type": "list", "elements": "dict", "required": True, "options": NODE},
         concurrency={"type": "int", "default": 10},
     )
-    run_module(spec, patch_nodes, libraries=("jmespath",))
+    run(spec, patch_nodes, libraries=("jmespath",))
 
 
 if __name__ == "__main__":

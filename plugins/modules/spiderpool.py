@@ -100,18 +100,18 @@ definitions:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool_removal import remove_networks
 
 
-def main() -> None:
+def main(run: Runner = run_module) -> None:
     spec = arguments(
         state={"type": "str", "choices": ["absent"], "required": True},
         force={"type": "bool", "default": False},
         timeout={"type": "int", "default": 300},
     )
-    run_module(spec, remove_networks, libraries=("jmespath", "netaddr"))
+    run(spec, remove_networks, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

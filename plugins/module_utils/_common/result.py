@@ -28,6 +28,19 @@ class FabricError(Exception):
         return {"what": self.what, "where": self.where, "seen": self.seen, "next_step": self.next_step}
 
 
+class Runner(t.Protocol):
+    """How a module is run: as a process of its own by run_module, or within Ansible's by an action."""
+
+    def __call__(
+        self,
+        argument_spec: t.Dict[str, t.Any],
+        body: t.Callable[[AnsibleModule], t.Dict[str, t.Any]],
+        libraries: t.Sequence[str] = (),
+        hidden: t.Sequence[str] = (),
+        **options: t.Any,
+    ) -> None: ...
+
+
 def outcome(before: t.Any, after: t.Any, **facts: t.Any) -> t.Dict[str, t.Any]:
     """The result of a module that makes `before` into `after`: changed and diff are those two, and nothing else."""
     return {"changed": before != after, "diff": {"before": before, "after": after}, **facts}
@@ -48,8 +61,7 @@ def run_module(
     for name in hidden:
         argument_spec[name] = {**argument_spec[name], "no_log": True}
     module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
-    if hidden:
-        uncensor(module, hidden)
+    uncensor(module, hidden)
     for library in libraries:
         try:
             importlib.import_module(library)
@@ -67,6 +79,9 @@ def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
 
     Only those that are called secrets are left to it: an error of helm or of the API may repeat them.
     """
+    # kubernetes.core hides the option whole; only the data of a kubeconfig is secret, its path is not.
+    if isinstance(module.params.get("kubeconfig"), str):
+        module.no_log_values.discard(module.params["kubeconfig"])
     for name in hidden:
         module.no_log_values.difference_update(secrets.texts(module.params[name]))
     for name in hidden:

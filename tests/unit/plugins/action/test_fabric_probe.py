@@ -23,7 +23,7 @@ def test_the_module_gets_its_script_and_every_other_option(monkeypatch: pytest.M
     options = {"plan": {"hosts": {}}, "script": "of somebody else"}
     task = types.SimpleNamespace(args=options, check_mode=False, async_val=0, action="fabric_probe", diff=False)
     nobody: t.Any = None
-    connection: t.Any = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir=""))
+    connection: t.Any = types.SimpleNamespace(transport="ssh", _shell=types.SimpleNamespace(tmpdir=""))
     result = fabric_probe.ActionModule(task, connection, nobody, nobody, nobody, nobody).run(task_vars={"x": 1})
     assert result["probe"] == {"probed": True}
     assert asked["module_name"] == "ipu.fabric.fabric_probe"

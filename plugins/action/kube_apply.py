@@ -1,0 +1,10 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""For each module that talks to the Kubernetes API: meta/runtime.yml leads them here."""
+
+from __future__ import annotations
+
+from ansible_collections.ipu.fabric.plugins.plugin_utils._api_action import ApiAction as ActionModule
+
+__all__ = ["ActionModule"]

@@ -1,0 +1,142 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules that only talk to the Kubernetes API, run within Ansible's own process when they are for the controller.
+
+A module's process takes a second to start and to import the Kubernetes client, for an answer that takes milliseconds.
+Ansible loads an action in its main process, so that the processes of its tasks find the client imported. A module for
+another host, for another user or for another Python is run as any module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import typing as t
+import warnings
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, uncensor
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
+
+Result = t.Dict[str, t.Any]
+Body = t.Callable[[AnsibleModule], Result]
+MODULES = "ansible_collections.ipu.fabric.plugins.modules."
+
+
+def remove_key_files() -> None:
+    """Those that the client writes for itself, and removes when an interpreter ends: a forked process never does."""
+    importlib.import_module("kubernetes.config.kube_config")._cleanup_temp_files()
+
+
+class ModuleError(Exception):
+    """What fail_json was called with."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result["msg"])
+        self.result = result
+
+
+class ControllerModule(AnsibleModule):
+    """What the bodies of our modules use of AnsibleModule. It has neither standard input nor an exit."""
+
+    def __init__(self, params: Result, check_mode: bool, no_log_values: t.Iterable[str]) -> None:
+        self.params, self.check_mode, self.no_log_values = params, check_mode, set(no_log_values)
+        self.warnings: t.List[str] = []
+
+    def warn(self, warning: str, *_args: t.Any, **_options: t.Any) -> None:
+        self.warnings.append(warning)
+
+    def log(self, msg: str, log_args: t.Any = None) -> None:
+        """Nowhere: the log of a host is for what is done to it."""
+
+    def fail_json(self, msg: str, *_args: t.Any, **more: t.Any) -> t.NoReturn:
+        raise ModuleError({**more, "failed": True, "msg": msg})
+
+
+@contextlib.contextmanager
+def process_state(environment: t.Mapping[str, str]) -> t.Iterator[None]:
+    """What a process of its own would have had, and taken with it: its environment, warnings, and files of keys."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        remove_key_files()
+
+
+class ApiAction(ActionBase):
+    """The module that the task names. FabricError and fail_json end as they do in a module."""
+
+    TRANSFERS_FILES = False
+    _supports_async = True
+
+    def options(self) -> Result:
+        """What the task gives the module."""
+        return dict(self._task.args)
+
+    def is_for_this_process(self, task_vars: Result) -> bool:
+        """Whether the module would have been run by this user, on this machine, with this Python."""
+        if self._connection.transport != "local" or self._connection.become or self._task.async_val:
+            return False
+        host = task_vars.get("ansible_delegated_vars", {}).get(self._task.delegate_to) or task_vars
+        python = str(host.get("ansible_python_interpreter") or "auto")
+        return (python.startswith("auto") or python == sys.executable) and HAS_KUBERNETES
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[Result] = None) -> Result:
+        result: Result = super().run(tmp, task_vars)
+        name = self._task.action.rpartition(".")[2]
+        if not self.is_for_this_process(task_vars or {}):
+            there = self._execute_module(
+                module_name=f"ipu.fabric.{name}", module_args=self.options(), task_vars=task_vars
+            )
+            return {**result, **there}
+        environment: t.Dict[str, str] = {}
+        self._compute_environment_string(environment)
+        with process_state(environment):
+            ended: t.List[Result] = []
+
+            def run_here(
+                spec: Result, body: Body, libraries: t.Sequence[str] = (), hidden: t.Sequence[str] = (), **rules: t.Any
+            ) -> None:
+                ended.append(self.run_body(spec, body, libraries, hidden, rules))
+
+            importlib.import_module(MODULES + name).main(run_here)
+        return {**result, **ended[0]}
+
+    def run_body(
+        self, spec: Result, body: Body, libraries: t.Sequence[str], hidden: t.Sequence[str], rules: Result
+    ) -> Result:
+        """As run_module has it: the result of a body, or the failure that it ended with."""
+        missing = [library for library in libraries if importlib.util.find_spec(library) is None]
+        if missing:
+            return {"failed": True, "msg": missing_required_lib(missing[0])}
+        for option in hidden:
+            spec[option] = {**spec[option], "no_log": True}
+        # Plain data, as modules get it: values from templates carry tags that would travel on in the result.
+        given = json.loads(json.dumps(self.options(), default=str))
+        valid = ArgumentSpecValidator(spec, **rules).validate(given)
+        if valid.error_messages:
+            return {"failed": True, "msg": "; ".join(valid.error_messages)}
+        module = ControllerModule(valid.validated_parameters, bool(self._task.check_mode), valid._no_log_values)
+        uncensor(module, hidden)
+        try:
+            ended = body(module)
+        except FabricError as error:
+            ended = {"failed": True, "msg": str(error), **error.as_dict()}
+        except ModuleError as failure:
+            ended = failure.result
+        if module.warnings:
+            ended = {**ended, "warnings": module.warnings}
+        return t.cast(Result, remove_values(json.loads(json.dumps(ended, default=list)), module.no_log_values))
