@@ -67,11 +67,18 @@ options:
     default: []
   max_pairs:
     description:
-      - Up to this many pairs of nodes, all are tried on each network; beyond it, a ring and its diameters.
-      - RDMA tests count a pair twice, once in each direction. Every node is client and server of one test at least, and
-        no NIC has two tests at a time.
+      - Up to this many pairs of nodes, a ping goes between all of them on each network; beyond it, along a ring and its
+        diameters.
     type: int
     default: 100
+  rdma_seconds:
+    description:
+      - RDMA tests begin with those that tell a bad node from a bad path. On each network every node is client and
+        server of one with the next node of a ring, and of one with the opposite node.
+      - Then other pairs follow, spread over all distances, until each was tested or so many seconds have passed.
+      - No NIC has two tests at a time.
+    type: int
+    default: 300
   forks:
     description: How many requests and commands run at the same time.
     type: int
@@ -194,6 +201,7 @@ def main(run: Runner = run_module) -> None:
         command_timeout={"type": "int", "default": 30},
         nodes={"type": "list", "elements": "str", "default": []},
         max_pairs={"type": "int", "default": 100},
+        rdma_seconds={"type": "int", "default": 300},
         forks={"type": "int", "default": 32},
         ipu={"type": "bool", "default": True},
         ipu_partition={"type": "str", "default": ""},

@@ -8,29 +8,30 @@ from __future__ import annotations
 import itertools
 import typing as t
 
+Pair = t.Tuple[str, str]
+# Steps in which each node is client and server, with two others at least: that tells a bad node from a bad path.
+NEEDED = 2
+GOLDEN = (5**0.5 - 1) / 2
 
-def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]:
+
+def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[Pair]:
     """Every pair, or, when those are too many, a ring with its diameters: each node is seen, near and far."""
     count = len(nodes)
     if count * (count - 1) // 2 <= most:
         return list(itertools.combinations(nodes, 2))
-    return ring(nodes, count // 2)[: max(most, count)]
+    chosen = itertools.chain.from_iterable(itertools.islice(by_distance(nodes), NEEDED))
+    return list({frozenset(pair): pair for pair in chosen}.values())
 
 
-def choose_directed(nodes: t.Sequence[str], most: int) -> t.List[t.Tuple[str, str]]:
-    """Client and server of each test: all, or a ring with its diameters. Every node is both once at least."""
+def by_distance(nodes: t.Sequence[str]) -> t.Iterator[t.List[Pair]]:
+    """All pairs of client and server, in steps: each node with the next one of a ring, then with the opposite one.
+
+    Then come those between, in such an order that after any step the distances are spread over the ring.
+    """
     count = len(nodes)
-    if count * (count - 1) <= most:
-        return list(itertools.permutations(nodes, 2))
-    return ring(nodes, count)[: max(most, count)]
-
-
-def ring(nodes: t.Sequence[str], diameters: int) -> t.List[t.Tuple[str, str]]:
-    """Each node with the next one, then so many of them with the opposite one."""
-    count = len(nodes)
-    near = [(node, nodes[(place + 1) % count]) for place, node in enumerate(nodes)]
-    far = [(node, nodes[(place + count // 2) % count]) for place, node in enumerate(nodes[:diameters])]
-    return list(dict.fromkeys(near + far))
+    between = sorted(range(2, count), key=lambda distance: distance * GOLDEN % 1)
+    for distance in dict.fromkeys([1, count // 2, *between] if count > 1 else []):
+        yield [(node, nodes[(place + distance) % count]) for place, node in enumerate(nodes)]
 
 
 Job = t.TypeVar("Job")

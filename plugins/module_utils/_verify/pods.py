@@ -29,7 +29,8 @@ class Options(t.NamedTuple):
     rdma_image: str
     timeout: int  # seconds until the pods run
     command_timeout: int  # seconds that a ping or an RDMA test may take
-    max_pairs: int
+    max_pairs: int  # of pings, on a network
+    rdma_seconds: int  # for RDMA tests beyond those that are needed
     forks: int
     ipu: bool
     ipu_partition: str

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 import typing as t
@@ -367,25 +368,45 @@ class PairTest(t.NamedTuple):
     server_device: str
 
 
-def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
-    """RDMA tests over the pairs of every RDMA network, at the same time where no NIC has two of them."""
-    jobs: t.List[PairTest] = []
+def pair_tests(run: Run, pods: Pods) -> t.Iterator[t.List[PairTest]]:
+    """The tests of all RDMA networks, in the steps of `by_distance`."""
+    networks = {}
     for network in sorted(pod_data.rdma_networks(run.plan)):
         ends, devices = pod_data.ends(pods, network), pod_data.devices_on(pods, network)
         names = {node: devices[node].name if node in devices else "" for node in ends}
-        for a, b in pairs.choose_directed(sorted(ends), run.options.max_pairs):
-            # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
-            port = FIRST_PORT + len(jobs) % PORTS
-            jobs.append(PairTest(network, ends[a], ends[b], port, names[a], names[b]))
+        networks[network] = (ends, names, pairs.by_distance(sorted(ends)))
+    # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
+    ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + PORTS))
+    while True:
+        step: t.List[PairTest] = []
+        for network, (ends, names, distances) in networks.items():
+            for a, b in next(distances, []):
+                step.append(PairTest(network, ends[a], ends[b], next(ports), names[a], names[b]))
+        if not step:
+            return
+        yield step
+
+
+def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
+    """RDMA tests over the pairs of every RDMA network, at the same time where no NIC has two of them.
+
+    What is needed to tell a bad node from a bad path always runs, other pairs until the time for it is over.
+    """
 
     def nics(test: PairTest) -> t.Iterator[t.Tuple[str, str]]:
         for node in (test.client.node, test.server.node):
             yield from ((node, nic) for nic in pod_data.nics_of(run.plan, test.network, pods[node]["host"]))
 
     results: t.List[Traffic] = []
-    for together in pairs.rounds(jobs, nics):
-        for answers in run.pool.map(lambda test: measure_pair(run, pods, test), together):
-            results += answers
+    start, longest = time.monotonic(), 0.0
+    for step, jobs in enumerate(pair_tests(run, pods)):
+        for together in pairs.rounds(jobs, nics):
+            begun = time.monotonic()
+            if step >= pairs.NEEDED and begun + longest > start + run.options.rdma_seconds:
+                return results
+            for answers in run.pool.map(lambda test: measure_pair(run, pods, test), together):
+                results += answers
+            longest = max(longest, time.monotonic() - begun)
     return results
 
 

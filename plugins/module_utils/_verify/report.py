@@ -46,12 +46,20 @@ def missing(checks: t.Sequence[Check]) -> t.List[Missing]:
 
 
 def notes(checks: t.Sequence[Check]) -> t.List[str]:
-    """What a reader must know before trusting the result: two pods on one node are no path between nodes."""
-    found = {(check.network, node_of(key)) for check in checks for key in check.pair if key.endswith(SECOND)}
-    return [
+    """What a reader must know before trusting the result: what was not tested."""
+    shared = {(check.network, node_of(key)) for check in checks for key in check.pair if key.endswith(SECOND)}
+    found = [
         f"{network}: two pods on {node} stand for a pair of nodes. They prove the NIC and the pods, not a path."
-        for network, node in sorted(found)
+        for network, node in sorted(shared)
     ]
+    for each in matrix.matrices(checks):
+        possible = len(each.nodes) * (len(each.nodes) - 1)
+        if each.check == "rping" and len(each.pairs) < possible:
+            found.append(
+                f"{each.network}: RDMA was tested on {len(each.pairs)} of {possible} pairs, in each direction. "
+                "verify_rdma_seconds says how long it may take."
+            )
+    return found
 
 
 # Terminal
@@ -71,7 +79,7 @@ def table(checks: t.Sequence[Check]) -> str:
         if each.check in matrix.MEASURED:
             lines += ["", *matrix.as_text(each, WIDTH)]
     for note in notes(checks):
-        lines += ["", *textwrap.wrap(f"ONE NODE  {note}", WIDTH, subsequent_indent="  ")]
+        lines += ["", *textwrap.wrap(f"NOTE  {note}", WIDTH, subsequent_indent="  ")]
     rest = missing(checks)
     if rest:
         lines += ["", "UNPROVEN (verify_allow_unproven takes these names)", *itertools.chain(*map(to_prove, rest))]

@@ -11,13 +11,13 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.attribution import NOBODY, Blame, attribute
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pairs import choose_directed
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pairs import by_distance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 Pair = t.Tuple[str, ...]
 COUNTS = st.integers(min_value=3, max_value=30)
-MOST = st.sampled_from([1, 20, 60, 1000])  # pairs: a ring, with diameters, all of them
+MOST = st.sampled_from([2, 3, 7, 1000])  # steps of by_distance: a ring with diameters, more, all of them
 
 
 def names(count: int) -> t.List[str]:
@@ -25,7 +25,7 @@ def names(count: int) -> t.List[str]:
 
 
 def chosen(count: int, most: int) -> t.List[Pair]:
-    return list(choose_directed(names(count), most))
+    return list(itertools.chain.from_iterable(itertools.islice(by_distance(names(count)), most)))
 
 
 @settings(deadline=None)

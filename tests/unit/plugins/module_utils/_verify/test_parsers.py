@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import typing as t
-from itertools import combinations
+from itertools import combinations, islice, permutations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pairs, parsers
@@ -307,36 +307,40 @@ def test_few_nodes_try_every_pair(count: int, most: int) -> None:
     assert pairs.choose_pairs(nodes, most) == list(combinations(nodes, 2))
 
 
-@pytest.mark.parametrize(("count", "most"), [(6, 10), (7, 3), (200, 100), (201, 300), (1000, 100)])
-def test_many_nodes_try_a_ring_that_leaves_nobody_out(count: int, most: int) -> None:
+@pytest.mark.parametrize(("count", "most"), [(2, 0), (3, 1), (6, 10), (7, 3), (200, 100), (201, 300), (1000, 100)])
+def test_many_nodes_try_a_ring_and_its_diameters(count: int, most: int) -> None:
     nodes = [f"n{i}" for i in range(count)]
     chosen = pairs.choose_pairs(nodes, most)
-    assert {node for pair in chosen for node in pair} == set(nodes)
-    assert len(chosen) <= max(most, count)
-    assert len({frozenset(pair) for pair in chosen}) == len(chosen)
+    assert len({frozenset(pair) for pair in chosen}) == len(chosen) <= max(1, 2 * count)
+    others = {node: {other for pair in chosen for other in pair if node in pair} - {node} for node in nodes}
+    assert all(len(found) >= min(3, count - 1) for found in others.values())
     assert all(a != b for a, b in chosen)
 
 
-@pytest.mark.parametrize(("count", "most"), [(0, 10), (1, 0), (2, 0), (2, 9), (5, 20), (5, 19), (200, 100), (201, 300)])
-def test_every_node_is_client_and_server_of_a_measurement(count: int, most: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 16, 201])
+def test_steps_have_each_pair_once_and_begin_with_those_that_tell_nodes_from_paths(count: int) -> None:
     nodes = [f"n{i}" for i in range(count)]
-    chosen = pairs.choose_directed(nodes, most)
-    if count > 1:
-        assert {client for client, _server in chosen} == {server for _client, server in chosen} == set(nodes)
-    assert len(chosen) == len(set(chosen)) <= max(most, count)
-    assert all(a != b for a, b in chosen)
-    if count * (count - 1) <= most:
-        assert len(chosen) == count * (count - 1)
+    steps = list(pairs.by_distance(nodes))
+    tried = [pair for step in steps for pair in step]
+    assert sorted(tried) == sorted(permutations(nodes, 2))
+    needed = [pair for step in steps[: pairs.NEEDED] for pair in step]
+    for node in nodes if count > 1 else []:
+        asked, served = {b for a, b in needed if a == node}, {a for a, b in needed if b == node}
+        assert len(asked) == len(served) == min(2, count - 1) or count == 3
+    # What follows is spread: each few steps reach all over the ring.
+    far = [nodes.index(step[0][1]) for step in steps[2:6]]
+    assert count < 16 or max(far) - min(far) > count // 3
 
 
 @pytest.mark.parametrize("count", [2, 5, 14, 200])
 def test_rounds_keep_every_pair_and_use_no_node_twice(count: int) -> None:
-    chosen = pairs.choose_directed([f"n{i}" for i in range(count)], 100)
-    rounds = pairs.rounds(chosen, lambda pair: pair)
-    assert sorted(pair for some in rounds for pair in some) == sorted(chosen)
-    for some in rounds:
-        nodes = [node for pair in some for node in pair]
-        assert len(nodes) == len(set(nodes))
+    for step in islice(pairs.by_distance([f"n{i}" for i in range(count)]), 4):
+        rounds = pairs.rounds(step, lambda pair: pair)
+        assert sorted(pair for some in rounds for pair in some) == sorted(step)
+        assert len(rounds) <= 3
+        for some in rounds:
+            nodes = [node for pair in some for node in pair]
+            assert len(nodes) == len(set(nodes))
 
 
 # Outputs by perftest's own formats: REPORT_FMT and REPORT_FMT_LAT of perftest_parameters.h, for all lengths of figures.

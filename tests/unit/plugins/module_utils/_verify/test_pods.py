@@ -12,7 +12,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_mani
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 
 Facts = t.Dict[str, t.Any]
-OPTIONS = pod_data.Options("", "verify", "small", "tools", 60, 30, 100, 4, True, "", 0)
+OPTIONS = pod_data.Options("", "verify", "small", "tools", 60, 30, 100, 300, 4, True, "", 0)
 READY = {"type": "Ready", "status": "True"}
 
 

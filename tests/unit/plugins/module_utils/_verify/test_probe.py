@@ -98,7 +98,7 @@ def plan(count: int = 2) -> Facts:
 
 
 def options(**changes: t.Any) -> pod_data.Options:
-    return pod_data.Options("", "verify", "tools", "", 60, 30, 100, 8, False, "", 0)._replace(**changes)
+    return pod_data.Options("", "verify", "tools", "", 60, 30, 100, 300, 8, False, "", 0)._replace(**changes)
 
 
 def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
@@ -187,7 +187,7 @@ def test_two_hundred_nodes_in_one_call() -> None:
     start = time.monotonic()
     facts = probe.probe(FakeApi(names), plan(200), options(forks=32))
     assert len(facts["pods"]) == 200
-    assert len(facts["pairs"]) == 200
+    assert len(facts["pairs"]) == 300  # a ring and its diameters
     checks = check_fabric(plan(200), facts, Expect(ipu=False))
     assert not [check for check in checks if check.check in (*PER_POD, "ping", "unique") and check.status != "passed"]
     assert time.monotonic() - start < 10
@@ -338,16 +338,16 @@ def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: p
     assert facts["rdma_image"] == "perftest"
 
 
-def rails(shared: bool) -> t.Tuple[Facts, Facts]:
-    """A plan of two hosts with three networks, on a NIC each or as VLANs on one; and pods with an address on all."""
+def rails(shared: bool, nodes: int = 2) -> t.Tuple[Facts, Facts]:
+    """A plan of hosts with three networks, on a NIC each or as VLANs on one; and pods with an address on all."""
     names = ["rail-0", "rail-1", "rail-2"]
     links = {name: {"netdev": name, "rdma_netdevs": ["nic" if shared else name]} for name in names}
     planned = {
-        "hosts": {f"h{i}": {"node": f"n{i}", "links": links} for i in range(2)},
+        "hosts": {f"h{i}": {"node": f"n{i}", "links": links} for i in range(nodes)},
         "networks": [{"name": name, "rdma": True, "resource": "rdma/shared"} for name in names],
     }
     pods = {}
-    for i in range(2):
+    for i in range(nodes):
         seen = {f"net{n}": {"addresses": [{"address": f"10.{n}.0.{i}", "prefix": 24}]} for n in (1, 2, 3)}
         rdma = {"tools": list(probe.RDMA_TOOLS), "gids": [], "error": ""}
         pod = {"host": f"h{i}", "pod": f"probe-n{i}", "networks": names, "state": "running"}
@@ -378,6 +378,19 @@ def test_no_nic_has_two_measurements_at_a_time(shared: bool, most: int, monkeypa
     assert seen[0] == most
     assert len(traffic) == 3 * 2 * 3  # networks, directions, tests
     assert len(set(ports)) == 3 * 2
+
+
+@pytest.mark.parametrize(("seconds", "tried"), [(300, 7 * 6), (0, 2 * 7)])
+def test_other_pairs_are_tested_while_there_is_time(seconds: int, tried: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pass_all(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        return probe.Output(f"@@ {'client' if command[0] == 'ask' else 'server'}\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", pass_all)
+    planned, pods = rails(shared=False, nodes=7)
+    planned["networks"] = planned["networks"][:1]
+    with ThreadPoolExecutor(8) as pool:
+        tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(rdma_seconds=seconds), pool), pods)
+    assert len({(test["from"], test["to"]) for test in tests}) == tried
 
 
 def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
