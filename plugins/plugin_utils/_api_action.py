@@ -24,6 +24,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, uncensor
+from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
 
 Result = t.Dict[str, t.Any]
@@ -63,11 +64,11 @@ class ControllerModule(AnsibleModule):
 
 @contextlib.contextmanager
 def process_state(environment: t.Mapping[str, str]) -> t.Iterator[None]:
-    """What a process of its own would have had, and taken with it: its environment, warnings, and files of keys."""
+    """What a process of its own has, and takes with it: environment, warnings, signals, and files with keys."""
     before = dict(os.environ)
     os.environ.update(environment)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), termination_as_error():
             warnings.simplefilter("ignore")
             yield
     finally:

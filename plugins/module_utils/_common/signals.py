@@ -10,18 +10,25 @@ import signal
 import threading
 import typing as t
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @contextlib.contextmanager
 def termination_as_error() -> t.Iterator[None]:
-    """Let SIGTERM and SIGHUP run the `finally` blocks first, as Ctrl-C does. Only a main thread can handle signals."""
+    """Let a signal that ends the process run the `finally` blocks first, once. Only a main thread can handle signals.
+
+    A process of Ansible would end at once with Ctrl-C, and gets a second signal soon after the first.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(number: int, _frame: t.Any) -> None:
+        for each in ENDING:
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt(f"signal {number}")
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in ENDING}
     try:
         yield
     finally:
