@@ -23,7 +23,7 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, uncensor
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, invocation, uncensor
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
 
@@ -138,6 +138,7 @@ class ApiAction(ActionBase):
             ended = {"failed": True, "msg": str(error), **error.as_dict()}
         except ModuleError as failure:
             ended = failure.result
+        ended = {**ended, **invocation(module, hidden)}
         if module.warnings:
-            ended = {**ended, "warnings": module.warnings}
+            ended["warnings"] = module.warnings
         return t.cast(Result, remove_values(json.loads(json.dumps(ended, default=list)), module.no_log_values))

@@ -67,7 +67,7 @@ def run_module(
             importlib.import_module(library)
         except ImportError:
             module.fail_json(msg=missing_required_lib(library))
-    shown = invocation(module, hidden)
+    shown = invocation(module, hidden) if hidden else {}  # else Ansible says all of them
     try:
         module.exit_json(**body(module), **shown)
     except FabricError as error:
@@ -89,8 +89,6 @@ def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
 
 
 def invocation(module: AnsibleModule, hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
-    """What the result says of the module's options, where Ansible would say all of them."""
-    if not hidden:
-        return {}
+    """What the result says of the module's options, shown with -vvv."""
     concealed = {name: secrets.IN_INVOCATION for name in hidden if module.params[name]}
     return {"invocation": {"module_args": {**module.params, **concealed}}}
