@@ -23,6 +23,8 @@ EXPIRED = "certificate has expired"
 
 def printable(text: str) -> str:
     """What hosts and pods say, without what would control a terminal or what XML cannot hold."""
+    if text.isprintable():  # nearly always
+        return text
     return "".join(c for c in CONTROL_SEQUENCE.sub("", text) if c in "\t\n\u00a0" or c.isprintable())
 
 
