@@ -26,14 +26,19 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, invocation, uncensor
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as core_client
 
 Result = t.Dict[str, t.Any]
 Body = t.Callable[[AnsibleModule], Result]
 MODULES = "ansible_collections.ipu.fabric.plugins.modules."
 
 
-def remove_key_files() -> None:
-    """Those that the client writes for itself, and removes when an interpreter ends: a forked process never does."""
+def forget_clients() -> None:
+    """And the files with keys that they have written, which are removed with the interpreter: a forked process has none.
+
+    kubernetes.core would hand out the same client for the next item of a loop.
+    """
+    core_client._pool.clear()
     importlib.import_module("kubernetes.config.kube_config")._cleanup_temp_files()
 
 
@@ -74,7 +79,7 @@ def process_state(environment: t.Mapping[str, str]) -> t.Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-        remove_key_files()
+        forget_clients()
 
 
 class ApiAction(ActionBase):

@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.plugin_utils import _api_action
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client
 from kubernetes.config import kube_config
 
 Result = t.Dict[str, t.Any]
@@ -133,6 +134,17 @@ def test_no_key_stays_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert Task(monkeypatch, body, name="x").run()["failed"]
     assert not files[0].exists()
+
+
+def test_the_next_item_of_a_loop_has_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process takes all items, and kubernetes.core would hand out the client of the first, whose files are gone."""
+
+    def body(_module: t.Any) -> Result:
+        client._pool["digest of the options"] = "a client"
+        return {"changed": False}
+
+    Task(monkeypatch, body, name="x").run()
+    assert client._pool == {}
 
 
 def test_every_module_of_the_api_has_this_action() -> None:
