@@ -34,7 +34,7 @@ MODULES = "ansible_collections.ipu.fabric.plugins.modules."
 
 
 def forget_clients() -> None:
-    """And the files with keys that they have written: an interpreter removes them at its end, a forked process has none.
+    """And the files with keys that they wrote: an interpreter removes them at its end, which a forked process skips.
 
     kubernetes.core would hand out the same client for the next item of a loop.
     """
