@@ -95,7 +95,6 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     releases = choose_releases(_release_request(settings, kubernetes), findings)
     distribution = plan_distribution(settings, hosts, releases, findings)
     runtime = plan_runtime(settings, hosts, kubernetes, findings)
-    check_cni_files(settings, hosts, findings)
     sources = plan_sources(settings, releases, findings) + cri_dockerd_sources(settings, hosts, findings)
     images = plan_images(settings, releases, findings)
     releases = pin_components(releases, images)
@@ -105,6 +104,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
+    check_cni_files(settings, hosts, findings)
     joined = running.facts["endpoint"] if running else ""
     hardening = plan_hardening(settings, hosts, kubernetes)
     bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}

@@ -54,7 +54,8 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             "See the pods of the pod network on this node; site sets it up where fabric_cni names one.",
         )
     ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
-    if ours:
+    # Else each node would say once more what was said of the cluster.
+    if ours and not any(finding["check"] == "cluster-cni" for finding in findings.errors):
         _check_foreign(name, [file for file in files if file["plugin"] not in MULTUS], ours, folder, findings)
 
 

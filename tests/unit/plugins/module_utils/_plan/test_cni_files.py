@@ -78,3 +78,12 @@ def test_what_a_host_said_in_an_earlier_run_is_not_checked():
     hosts["w1"]["recalled"] = "2026-11-22T00:00:00Z"
     hosts["w1"]["errors"] = [{"source": "host", "what": "x", "where": "x", "seen": "x", "next_step": "x"}]
     assert "cni-files" not in sites.errors(sites.plan(hosts), "warning")
+
+
+def test_a_cluster_with_another_pod_network_is_one_finding():
+    """Its nodes have the files of what it runs: that it is another one than fabric_cni is said of the cluster."""
+    hosts = sites.finished()
+    for seen in hosts.values():
+        seen["host"]["cni_files"] = [{"name": CALICO[0], "plugin": CALICO[1]}]
+    planned = sites.plan(hosts, cni="flannel")
+    assert [finding["check"] for finding in planned["findings"] if finding["level"] == "error"] == ["cluster-cni"]
