@@ -77,8 +77,8 @@ molecule: setup ## check, converge, idempotence and verify on fresh hosts
 	@hack/run_tests.py molecule-default molecule-roles soft-roce
 
 .PHONY: e2e
-e2e: setup ## Whole runs, for hours: every fault, day 2, three control planes, RDMA
-	@hack/run_tests.py e2e long
+e2e: setup ## The long suites: faults, day 2, three control planes, RDMA; hours
+	@hack/run_tests.py long
 
 .PHONY: rdma
 rdma: setup ## Bare hosts to RDMA between pods, jobs over RoCE, and faults, on two virtual machines with Soft-RoCE
