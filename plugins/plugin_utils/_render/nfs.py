@@ -94,8 +94,11 @@ def persistent_volume(wanted: NfsVolume) -> Object:
     """A volume for one claim alone. Retain: what is on the server is nobody's to delete."""
     namespace, name, volume = names_of(wanted)
     source: Object = {"server": wanted["server"], "path": wanted["path"]}
+    options = list(wanted.get("mount_options") or MOUNT_OPTIONS)
     if wanted.get("read_only"):
         source["readOnly"] = True
+        # The kubelet takes that from a pod's own NFS volume only, and would mount this one for writing.
+        options += [] if "ro" in options else ["ro"]
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -106,7 +109,7 @@ def persistent_volume(wanted: NfsVolume) -> Object:
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": "",
             "volumeMode": "Filesystem",
-            "mountOptions": list(wanted.get("mount_options") or MOUNT_OPTIONS),
+            "mountOptions": options,
             "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name},
             "nfs": source,
         },

@@ -49,7 +49,9 @@ def test_what_a_site_sets():
     assert (volume["metadata"]["name"], claim["metadata"]["namespace"]) == ("sets", "vision")
     assert volume["spec"]["nfs"]["readOnly"]
     assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadOnlyMany"]
-    assert volume["spec"]["mountOptions"] == ["nfsvers=3"]
+    assert volume["spec"]["mountOptions"] == ["nfsvers=3", "ro"]
+    [again, _claim] = nfs.nfs_volumes([{**BASE, "read_only": True, "mount_options": ["ro", "soft"]}])
+    assert again["spec"]["mountOptions"] == ["ro", "soft"]
     assert volume["spec"]["capacity"] == claim["spec"]["resources"]["requests"] == {"storage": "5Gi"}
 
 
