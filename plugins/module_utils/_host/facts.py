@@ -44,6 +44,7 @@ _MODULE_SIGNS = {
 }
 CNI_PLUGINS = "/opt/cni/bin"
 SECONDS = 5.0  # for a program or a name server to answer
+KUBELET_SECONDS = 60.0  # to load its 100 MB where pods are busy
 
 
 class Questions(t.NamedTuple):
@@ -215,7 +216,7 @@ def default_address() -> str:
 
 def kubelet_version(program: str) -> str:
     """As in `Kubernetes v1.35.4`, or `k3s version v1.35.4+k3s1 (hash)` with a line about Go."""
-    match = re.search(r"\bv\d+\.\d+\.\d+\S*", output_of(program, "--version", timeout=SECONDS))
+    match = re.search(r"\bv\d+\.\d+\.\d+\S*", output_of(program, "--version", timeout=KUBELET_SECONDS))
     return match.group() if match else ""
 
 

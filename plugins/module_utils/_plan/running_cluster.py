@@ -116,12 +116,20 @@ def _check_version(settings: Settings, hosts: Hosts, running: Running, findings:
         if not host.facts or host.observation.get("recalled") or not host.facts["kubelet"]["server"]:
             continue
         kubelet = host.facts["kubelet"]["version"].lstrip("v")
-        if kubelet not in (version, settings.kubernetes_version):
+        if not kubelet:
+            findings.warning(
+                "node-version",
+                [name],
+                "A node's version of Kubernetes can't be compared with that of its cluster.",
+                "its kubelet did not say which one it is, or took too long",
+                "Run kubelet --version on the host.",
+            )
+        elif kubelet not in (version, settings.kubernetes_version):
             findings.error(
                 "node-version",
                 [name],
                 "A node runs another Kubernetes than its cluster, and site does not upgrade it.",
-                f"kubelet {kubelet or 'not found'}; the cluster runs {version}",
+                f"kubelet {kubelet}; the cluster runs {version}",
                 "Run ipu.fabric.upgrade. It takes every node to fabric_kubernetes_version.",
             )
 
