@@ -64,7 +64,7 @@ def main() -> None:
         while size <= largest:
             figure = measure(size, max(1, iterations if size < LARGE else iterations // 10))
             if WORLD.rank == 0:
-                print(f"{size:<10} {figure:>18.2f}", flush=True)
+                print(f"{size:<10} {figure:>18.6f}", flush=True)
             size *= factor
 
 
