@@ -12,23 +12,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import json
 import os
 import sys
 import typing as t
 import warnings
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, invocation, uncensor
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import (
+    FabricError,
+    conceal,
+    invocation,
+    uncensor,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure, lacking, plain
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as core_client
 
-Result = t.Dict[str, t.Any]
 Body = t.Callable[[AnsibleModule], Result]
 MODULES = "ansible_collections.ipu.fabric.plugins.modules."
 
@@ -125,14 +129,10 @@ class ApiAction(ActionBase):
         self, spec: Result, body: Body, libraries: t.Sequence[str], hidden: t.Sequence[str], rules: Result
     ) -> Result:
         """As run_module has it: the result of a body, or the failure that it ended with."""
-        missing = [library for library in libraries if importlib.util.find_spec(library) is None]
-        if missing:
-            return {"failed": True, "msg": missing_required_lib(missing[0])}
-        for option in hidden:
-            spec[option] = {**spec[option], "no_log": True}
-        # Plain data, as modules get it: values from templates carry tags that would travel on in the result.
-        given = json.loads(json.dumps(self.options(), default=str))
-        valid = ArgumentSpecValidator(spec, **rules).validate(given)
+        lack = lacking(libraries)
+        if lack:
+            return lack
+        valid = ArgumentSpecValidator(conceal(spec, hidden), **rules).validate(plain(self.options()))
         if valid.error_messages:
             return {"failed": True, "msg": "; ".join(valid.error_messages)}
         module = ControllerModule(valid.validated_parameters, bool(self._task.check_mode), valid._no_log_values)
@@ -140,9 +140,9 @@ class ApiAction(ActionBase):
         try:
             ended = body(module)
         except FabricError as error:
-            ended = {"failed": True, "msg": str(error), **error.as_dict()}
-        except ModuleError as failure:
-            ended = failure.result
+            ended = failure(error)
+        except ModuleError as ended_early:
+            ended = ended_early.result
         ended = {**ended, **invocation(module, hidden)}
         if module.warnings:
             ended["warnings"] = module.warnings

@@ -25,6 +25,25 @@ def argument_spec(module: types.ModuleType) -> t.Dict[str, t.Dict[str, t.Any]]:
     return {name: {key: option[key] for key in OPTION_KEYS if key in option} for name, option in options.items()}
 
 
+Result = t.Dict[str, t.Any]
+
+
+def plain(data: t.Any) -> t.Any:
+    """Plain data, as modules get it: values from templates carry tags that would travel on in the result."""
+    return json.loads(json.dumps(data, default=str))
+
+
+def lacking(libraries: t.Sequence[str]) -> t.Optional[Result]:
+    """The failure for the first Python package that this controller lacks; None if it has them all."""
+    missing = [name for name in libraries if importlib.util.find_spec(name) is None]
+    return {"failed": True, "msg": missing_required_lib(missing[0])} if missing else None
+
+
+def failure(error: FabricError) -> Result:
+    """The result that says what a person has to act on."""
+    return {"failed": True, "msg": str(error), **error.as_dict()}
+
+
 class ControllerAction(ActionBase):
     """Validates the options, and ends with what `act` returns or with the parts of its FabricError."""
 
@@ -40,11 +59,10 @@ class ControllerAction(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
         _valid, arguments = self.validate_argument_spec(argument_spec=self.spec)
-        missing = [name for name in self.libraries if importlib.util.find_spec(name) is None]
-        if missing:
-            return {**result, "failed": True, "msg": missing_required_lib(missing[0])}
+        lack = lacking(self.libraries)
+        if lack:
+            return {**result, **lack}
         try:
-            # Plain data, as modules get it: values from templates carry tags that would travel on in the result.
-            return {**result, **self.act(json.loads(json.dumps(arguments, default=str)))}
+            return {**result, **self.act(plain(arguments))}
         except FabricError as error:
-            return {**result, "failed": True, "msg": str(error), **error.as_dict()}
+            return {**result, **failure(error)}

@@ -136,6 +136,9 @@ class Findings:
     def errors(self) -> t.List[Finding]:
         return [finding for finding in self._findings.values() if finding["level"] == "error"]
 
+    def has_error(self, check: str) -> bool:
+        return any(finding["check"] == check for finding in self.errors)
+
     def as_list(self) -> t.List[Finding]:
         """Errors before warnings, each in the order in which they were reported."""
         return sorted(self._findings.values(), key=lambda finding: finding["level"])

@@ -58,9 +58,7 @@ def run_module(
     libraries: Python packages that `body` needs and that the host may lack.
     hidden: options that may have secrets in them. Neither the host's log nor the result has them.
     """
-    for name in hidden:
-        argument_spec[name] = {**argument_spec[name], "no_log": True}
-    module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
+    module = AnsibleModule(argument_spec=conceal(argument_spec, hidden), supports_check_mode=True, **options)
     uncensor(module, hidden)
     for library in libraries:
         try:
@@ -72,6 +70,11 @@ def run_module(
         module.exit_json(**body(module), **shown)
     except FabricError as error:
         module.fail_json(msg=str(error), **error.as_dict(), **shown)
+
+
+def conceal(argument_spec: t.Dict[str, t.Any], hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
+    """The spec, of which neither the host's log nor Ansible's output shows the hidden options."""
+    return {**argument_spec, **{name: {**argument_spec[name], "no_log": True} for name in hidden}}
 
 
 def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:

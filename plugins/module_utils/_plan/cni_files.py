@@ -55,7 +55,7 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
         )
     ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
     # Else each node would say once more what was said of the cluster.
-    if ours and not any(finding["check"] == "cluster-cni" for finding in findings.errors):
+    if ours and not findings.has_error("cluster-cni"):
         _check_foreign(name, [file for file in files if file["plugin"] not in MULTUS], ours, folder, findings)
 
 

@@ -308,7 +308,7 @@ def _report_endpoint(host: PlacedHost, server: str, expected: Expected, findings
 
 
 def _report_other_cluster(host: PlacedHost, server: str, expected: Expected, findings: Findings) -> None:
-    if any(finding["check"] == "inventory" for finding in findings.errors):
+    if findings.has_error("inventory"):
         step = "Correct the groups of the inventory first: another finding says what is wrong with them."
     else:
         step = (
