@@ -45,7 +45,9 @@ def write(testbed: Testbed, parts: Parts) -> Path:
     # Charts of the testbed have upstream's names and releases, and a content of their own.
     charts = sorted((parts.www / "charts").glob("*/*.tgz"))
     archive = f"helm-v{programs.HELM}-linux-amd64.tar.gz"
-    addresses = {host: {"ansible_host": testbed.management(number)} for host, number in testbed.hosts.items()}
+    addresses: dict[str, dict[str, object]] = {
+        host: {"ansible_host": testbed.management(number)} for host, number in testbed.hosts.items()
+    }
     machines = {host: _machine(testbed, host) for host in testbed.workers}
     workers = machines or {host: addresses[host] for host in addresses if host not in testbed.control_planes}
     fabric = string.Template((SOURCE / f"inventory-{'rdma' if machines else 'plain'}.yml.tmpl").read_text())

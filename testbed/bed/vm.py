@@ -297,7 +297,7 @@ def _inventory(machine: Machine) -> Path:
         "ansible_python_interpreter": "/usr/bin/python3",
         "ansible_timeout": 60,
     }
-    groups = {name: {"hosts": {"roce": {}}} for name in ("kube_control_plane", "kube_node")}
+    groups: dict[str, object] = {name: {"hosts": {"roce": {}}} for name in ("kube_control_plane", "kube_node")}
     place = machine.state / "inventory" / "hosts.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps({"all": {"hosts": {"roce": host}, "children": groups}}, indent=2))

@@ -75,7 +75,7 @@ class Operator(threading.Thread):
         super().__init__(daemon=True)
         self.cluster, self.kubelet, self.over = cluster, kubelet, threading.Event()
         self.scripts: t.Dict[str, t.List[Step]] = {}
-        self.old: t.Set[str] = set()  # uids of jobs whose script is over
+        self.old: t.Set[t.Tuple[str, int]] = set()  # uids and generations of jobs whose script is over
 
     def run(self) -> None:
         while not self.over.wait(0.2):
@@ -93,12 +93,13 @@ class Operator(threading.Thread):
                 self.cluster.patch(path, {"metadata": {"finalizers": None}})
         elif not held:
             self.cluster.patch(path, {"metadata": {"finalizers": [FINALIZER]}})
-        elif self.scripts.get(metadata["name"]) and metadata["uid"] not in self.old:
+        elif self.scripts.get(metadata["name"]) and (metadata["uid"], metadata["generation"]) not in self.old:
             self.scripts[metadata["name"]].pop(0)(self, job)
 
     def next_script(self, name: str, *steps: Step) -> None:
-        """What happens to the job that comes after the present one of this name."""
-        self.old.add(self.cluster.request("get", f"{JOBS}/{name}")["metadata"]["uid"])
+        """What happens once the job has another spec, or another job has its name; no sooner, however slow the test."""
+        present = self.cluster.request("get", f"{JOBS}/{name}")["metadata"]
+        self.old.add((present["uid"], present["generation"]))
         self.scripts[name] = list(steps)
 
     def status(self, job: Object, **status: t.Any) -> None:

@@ -128,7 +128,7 @@ def test_check_create_again_scale_remove(jobs: Modules, operator: Operator, clus
     assert not jobs("ipujob", name="infer", labels={"team": "vision"}, **JOB)["changed"]
     assert not jobs("ipujob", check=True, name="infer", labels={"team": "vision"}, **JOB)["changed"]
 
-    operator.scripts["infer"] = [idle, idle, pending("partition not ready yet!"), runs()]
+    operator.next_script("infer", pending("partition not ready yet!"), runs())
     scale = {**JOB, "labels": {"team": "vision"}, "job_instances": 3}
     assert jobs("ipujob", check=True, name="infer", **scale)["diff"]["after"]["spec"]["jobInstances"] == 3
     uid = cluster.request("get", f"{JOBS}/infer")["metadata"]["uid"]
@@ -158,7 +158,7 @@ def test_scale_down_and_by_the_number_alone(jobs: Modules, operator: Operator, c
     assert len(first["job"]["pods"]) == 3
 
     # The status is that of the new number before the pods are gone.
-    operator.scripts["wide"] = [idle, idle, runs(), idle, idle, shrinks]
+    operator.next_script("wide", runs(), idle, idle, shrinks)
     down = {**absent, "state": "scaled", "job_instances": 1}
     checked = jobs("ipujob", check=True, **down)
     assert (checked["diff"]["before"]["spec"]["jobInstances"], checked["diff"]["after"]["spec"]["jobInstances"]) == (
@@ -174,7 +174,7 @@ def test_scale_down_and_by_the_number_alone(jobs: Modules, operator: Operator, c
     # The template is as it was, and stays with who made it.
     assert not jobs("ipujob", name="wide", **JOB)["changed"]
 
-    operator.scripts["wide"] = [runs()]
+    operator.next_script("wide", runs())
     assert jobs("ipujob", **{**down, "job_instances": 2})["job"]["instances"] == 2
     operator.scripts["wide"] = [ends()]
     jobs("ipujob", name="wide", state="finished", **JOB)

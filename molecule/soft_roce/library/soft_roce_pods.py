@@ -17,6 +17,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import planned_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe as prober
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import rdma_checks, traffic_checks
@@ -59,14 +61,14 @@ OTHER_GID = "ip -n p2 address {} 169.254.0.2/16 dev net1"
 
 def pod_addresses(subnet: Facts) -> t.Iterator[str]:
     """The addresses of the plan, as an IPAM gives them out."""
-    planned = next(planned_ranges({"subnets": [subnet], "pools": []}))
+    planned = next(planned_ranges(t.cast(PlannedNetwork, {"subnets": [subnet], "pools": []})))
     for address in planned.bounds:
         if not any(address in excluded for excluded in planned.excluded):
             yield str(address)
 
 
-def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
-    """As fabric_plan has it, for hosts with their addresses."""
+def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Plan:
+    """What the checks read of a plan, as fabric_plan has it, for hosts with their addresses."""
     network = {
         "name": NETWORK,
         "namespace": "default",
@@ -80,7 +82,7 @@ def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
         "pools": [],
     }
     link = {"netdev": "fabric0", "rdma_netdevs": ["fabric0"], "prefix": 24, "mtu": 1500}
-    return {
+    plan = {
         "networks": [network],
         "vipu": {"controllers": []},
         "hosts": {
@@ -99,6 +101,7 @@ def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Facts:
             for name, address in hosts.items()
         },
     }
+    return t.cast(Plan, plan)
 
 
 def run_in(run: prober.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> prober.Output:
@@ -136,14 +139,27 @@ def main() -> None:
         name: {"host": name, "pod": name.replace("h", "p"), "networks": [NETWORK], "state": "running", "reason": ""}
         for name in hosts
     }
-    options = Options(module.params["script"], "", "the VM", "", 60, 60, 12, 4, False, "", 0)
+    options = Options(
+        script=module.params["script"],
+        namespace="",
+        image="the VM",
+        rdma_image="",
+        timeout=60,
+        command_timeout=60,
+        max_pairs=12,
+        rdma_seconds=300,
+        forks=4,
+        ipu=False,
+        ipu_partition="",
+        ipu_device=0,
+    )
     prober.run_in = run_in
-    facts: Facts = {"nodes": {}, "host_traffic": [], "rdma_image": "the VM", "pods": pods, "pairs": [], "traffic": []}
+    facts: Probe = {"nodes": {}, "host_traffic": [], "rdma_image": "the VM", "pods": pods, "pairs": [], "traffic": []}
     with ThreadPoolExecutor(4) as pool:
         run = prober.Run(t.cast(t.Any, None), plan, options, pool)
         prober.ask_pods(run, pods)
         if not broken:
-            facts.update(pairs=prober.ping_pairs(run, pods), traffic=prober.measure_pairs(run, pods))
+            facts["pairs"], facts["traffic"] = prober.ping_pairs(run, pods), prober.measure_pairs(run, pods)
     expect = Expect(ipu=False)
     checks = [
         *verify_checks.check_pods(plan, facts),
