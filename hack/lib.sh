@@ -41,22 +41,40 @@ need_packages() {
     DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# venv_for PYTHON LOCK: path of the virtual environment of this lock file, made when it is not there. Kept outside the
-# checkout under a hash of what went into it, so that every clone shares it.
-venv_for() {
-    local python=$1 lock=$2 key dir
-    key=$({ "$python" -VV; cat "$lock"; } | sha256sum | cut -c1-16)
-    dir=$CACHE/venv/$key
-    mkdir -p "$CACHE/venv"
+# kept NAME KEY COMMAND...: path of the directory CACHE/NAME/KEY, made by `COMMAND... DIRECTORY` when it is not there. Outside
+# the checkout, under a hash of what went into it, so that every clone shares it.
+kept() {
+    local place=$CACHE/$1 dir=$CACHE/$1/$2
+    shift 2
+    mkdir -p "$place"
     (
         flock 9
         [[ -e $dir/.complete ]] && exit 0
-        say "setup: Python packages of $lock for $("$python" -V) into $dir (about a minute)"
         rm -rf "$dir"
-        # Joined, because `set -e` does not reach into $(venv_for ...).
-        "$python" -m venv "$dir" &&
-            "$dir/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r "$lock" &&
-            touch "$dir/.complete"
-    ) 9>"$CACHE/venv/$key.lock" >&2 || return
+        # Joined, because `set -e` does not reach into $(kept ...).
+        "$@" "$dir" && touch "$dir/.complete"
+    ) 9>"$dir.lock" >&2 || return
     printf '%s\n' "$dir"
+}
+
+key_of() { cat "$@" | sha256sum | cut -c1-16; }
+
+make_uv() {
+    "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r hack/uv/requirements.txt
+}
+
+make_venv() {
+    local python=$1 lock=$2 dir=$3 uv index
+    say "setup: Python packages of $lock for $("$python" -V) into $dir"
+    uv=$(kept uv "$(key_of <("$python" -VV) hack/uv/requirements.txt)" make_uv "$python") || return
+    # uv does not read pip's configuration, where a site behind a mirror has its address.
+    index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}}
+    "$python" -m venv "$dir" &&
+        UV_CACHE_DIR=$CACHE/uv/cache ${index:+env UV_DEFAULT_INDEX="$index"} \
+            "$uv/bin/uv" pip install --quiet --python "$dir/bin/python" --no-deps --require-hashes -r "$lock"
+}
+
+# venv_for PYTHON LOCK: path of the virtual environment of this lock file, made when it is not there.
+venv_for() {
+    kept venv "$(key_of <("$1" -VV) "$2" hack/uv/requirements.txt)" make_venv "$1" "$2"
 }

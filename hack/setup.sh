@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 stamp=.cache/setup.stamp
-inputs=$(sha256sum requirements.txt hack/setup.sh hack/lib.sh)
+inputs=$(sha256sum requirements.txt hack/uv/requirements.txt hack/setup.sh hack/lib.sh)
 if [[ -x .cache/venv/bin/ansible-playbook && -e .cache/collections/ansible_collections/ipu/fabric/galaxy.yml &&
       $(cat $stamp 2>/dev/null) == "$inputs" ]]; then
     exit 0

@@ -23,6 +23,17 @@ COMMANDS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/li
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What the mirror has beyond what every testbed needs. It takes minutes to build, so it is built when asked for."""
+
+    previous_release: bool = False  # of Kubernetes, for upgrades
+    calico: bool = False
+
+
+FOR_TESTS = Wanted(calico=True)
+
+
+@dataclass(frozen=True)
 class Parts:
     """Directories in the store."""
 
@@ -31,7 +42,6 @@ class Parts:
     debian: Path
     mpi: Path
     rdma: Path
-    calico: Path
     calico_files: Path
     registry: Path
     www: Path
@@ -81,46 +91,21 @@ def _www(
     (archive.parent / f"{archive.name}.sha256sum").write_text(f"{checksum}  {archive.name}\n")
 
 
-def _registry(
-    target: Path,
-    bin_dir: Path,
-    groups: dict[str, Path],
-    calico_files: Path,
-    standins: Path,
-    trees: dict[str, list[Path]],
-    previous_dir: Path | None,
-) -> None:
-    """The images that the mirror serves."""
-    wanted = [
-        *images.kubernetes_images(bin_dir, groups["pause"]),
-        *(images.previous_images(previous_dir, bin_dir, groups["pause"]) if previous_dir else []),
-        *images.flannel_images(groups["flannel"], groups["flannel-cni"]),
-        *images.calico_images(groups["calico"], calico_files, groups["cni"], standins),
-        *images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"], bin_dir),
-    ]
-    images.fill(target, bin_dir / "registry", wanted, trees)
-
-
-def build(previous_release: bool = False) -> Parts:
-    """Build what is missing, and on demand the previous release of Kubernetes. Safe to run side by side and to kill."""
+def build(wanted: Wanted = Wanted()) -> Parts:
+    """Build what is missing. Safe to run side by side and to kill."""
     requirements()
+    long = [programs.CALICO_GROUP] * wanted.calico + [programs.PREVIOUS] * wanted.previous_release
+    names = [programs.CLUSTER, *long, *programs.SHORT]
     with ThreadPoolExecutor(3) as pool:
         # They wait for the network mostly, so they fit beside the compiler.
-        debian_trees = pool.submit(
-            lambda: (
-                debian := trees.trees(),
-                trees.mpi(debian),
-                trees.calico(debian),
-                trees.rdma(),
-                trees.distribution(debian),
-            )
-        )
+        debian_trees = pool.submit(_trees, wanted)
         # Two groups at a time: the linker uses one core only.
-        groups = dict(zip(programs.GROUPS, pool.map(programs.group, programs.GROUPS), strict=True))
+        groups = dict(zip(names, pool.map(programs.group, names), strict=True))
         standins, calico_files = programs.standins(), programs.calico_files()
-        debian, mpi, calico, rdma, distribution = debian_trees.result()
-    bin_dir = programs.binaries(groups)
-    previous_dir = programs.group(programs.PREVIOUS) if previous_release else None
+        made = debian_trees.result()
+    bin_dir = programs.binaries(groups[programs.CLUSTER], groups["containerd"])
+    previous_dir = groups.get(programs.PREVIOUS)
+    debian, distribution = made["debian"], made["distribution"]
     more = [previous_dir.name] if previous_dir else []
     served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
@@ -134,24 +119,39 @@ def build(previous_release: bool = False) -> Parts:
         ),
         lambda target: _www(target, bin_dir, debian, distribution, calico_files, previous_dir),
     )
-    contents = (groups[name] for name in ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp"))
-    made_of = (bin_dir, *contents, standins, calico_files, debian, mpi, calico, rdma)
-    tools = debian / "tools.tar"
-    layers = {
-        "tools": [tools],
-        "mpi": [mpi / "mpi.tar"],
-        "calico": [tools, calico / "calico.tar"],
-        "rdma": [rdma / "rdma.tar"],
-    }
-    registry = stored(
-        "registry",
-        digest(Path(images.__file__), [part.name for part in made_of], programs.STANDINS / "images.json", *more),
-        lambda target: _registry(target, bin_dir, groups, calico_files, standins, layers, previous_dir),
-    )
-    parts = Parts(bin_dir, standins, debian, mpi, rdma, calico, calico_files, registry, www, distribution)
+    layers = {name: [made[name] / f"{name}.tar"] for name in ("mpi", "rdma")} | {"tools": [debian / "tools.tar"]}
+    if wanted.calico:
+        layers["calico"] = [debian / "tools.tar", made["calico"] / "calico.tar"]
+
+    def fill(target: Path) -> None:
+        served = images.kubernetes_images(bin_dir) + images.flannel_images(bin_dir, groups["flannel-cni"])
+        if previous_dir:
+            served += images.previous_images(previous_dir, bin_dir)
+        if wanted.calico:
+            programs_of = groups[programs.CALICO_GROUP]
+            served += images.calico_images(programs_of, calico_files, groups["cni"], standins)
+        served += images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"], bin_dir)
+        images.fill(target, bin_dir / "registry", served, layers)
+
+    made_of = sorted(part.name for part in (bin_dir, standins, calico_files, *groups.values(), *made.values()))
+    listed = programs.STANDINS / "images.json"
+    registry = stored("registry", digest(Path(images.__file__), made_of, listed), fill)
+    parts = Parts(bin_dir, standins, debian, made["mpi"], made["rdma"], calico_files, registry, www, distribution)
     for name in ("tools", "host"):
         _podman_image(parts, name)
     return parts
+
+
+def _trees(wanted: Wanted) -> dict[str, Path]:
+    """What comes from Debian."""
+    debian = trees.trees()
+    made = {
+        "debian": debian,
+        "mpi": trees.mpi(debian),
+        "rdma": trees.rdma(),
+        "distribution": trees.distribution(debian),
+    }
+    return made | ({"calico": trees.calico(debian)} if wanted.calico else {})
 
 
 def image_name(parts: Parts, name: str) -> str:

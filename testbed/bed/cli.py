@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from . import docker, hosts, inventory, prune, vm, workers
-from .build import build
+from .build import FOR_TESTS, build
 from .common import ProblemError, lock, say
 
 
@@ -20,7 +20,7 @@ def _parser() -> argparse.ArgumentParser:
         "down": "remove this testbed; what is built stays",
         "status": "what runs, and where",
         "inventory": "print the path of the inventory",
-        "build": "only build",
+        "build": "build all that tests need, and start nothing",
         "bin": "print the directory of the built programs",
         "docker": "build packages of Docker Engine, and print their directory",
         "prune": "drop what no checkout state and no running testbed uses",
@@ -38,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         "kubernetes", help="1, or 2 releases of Kubernetes in the mirror; the second one is built for it"
     )
     releases.add_argument("count", type=int, choices=(1, 2))
+    networks = commands.add_parser("calico", help="whether the mirror has Calico too, which is built for it: on or off")
+    networks.add_argument("state", choices=("on", "off"))
     more = commands.add_parser("workers", help="worker nodes with RDMA, virtual machines: 1 or 2; 0 ends them")
     more.add_argument("count", type=int, choices=range(len(hosts.WORKERS) + 1))
     fabric = commands.add_parser("fabric", help="give the second network another subnet")
@@ -57,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _build(arguments: argparse.Namespace) -> None:
     with lock("store", shared=True):
-        parts = build()
+        parts = build(FOR_TESTS) if arguments.command == "build" else build()
     if arguments.command == "bin":
         print(parts.bin)
 
@@ -71,14 +73,16 @@ def _start(arguments: argparse.Namespace) -> None:
     testbed = hosts.testbed()
     with lock("store", shared=True):  # until the testbed has written down what it uses
         if arguments.command == "kubernetes":
-            testbed.set_kubernetes_releases(arguments.count)
-        parts = build(testbed.has_previous_release)
+            testbed.want("kubernetes-previous", arguments.count > 1)
+        if arguments.command == "calico":
+            testbed.want("calico", arguments.state == "on")
+        parts = build(testbed.wanted)
         if arguments.command == "control-planes":
             testbed.set_control_planes(arguments.count, arguments.virtual_address)
         if arguments.command == "workers":
             workers.down(testbed, *list(hosts.WORKERS)[arguments.count :])
             testbed.set_workers(arguments.count)
-        if arguments.command in ("up", "workers", "kubernetes"):
+        if arguments.command in ("up", "workers", "kubernetes", "calico"):
             testbed.up(parts)
         else:
             named = getattr(arguments, "hosts", [])
@@ -120,6 +124,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "reset": _start,
     "control-planes": _start,
     "kubernetes": _start,
+    "calico": _start,
     "workers": _start,
     "down": _down,
     "status": _status,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .build import Parts, image_name
+from .build import Parts, Wanted, image_name
 from .common import CACHE, ProblemError, lock, output, run, say, step
 
 HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
@@ -107,9 +107,10 @@ class Testbed:
         return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 and not self.virtual_address else ""
 
     @property
-    def has_previous_release(self) -> bool:
-        """Whether the mirror has the previous release of Kubernetes too."""
-        return (self.state / "kubernetes-previous").exists()
+    def wanted(self) -> Wanted:
+        """What the mirror has besides what every testbed needs."""
+        previous, calico = ((self.state / name).exists() for name in ("kubernetes-previous", "calico"))
+        return Wanted(previous, calico)
 
     @property
     def rails(self) -> int:
@@ -360,12 +361,12 @@ class Testbed:
             more = f"{count} virtual\n" if virtual else f"{count}\n"
             kept.write_text(more) if count > 1 else kept.unlink(missing_ok=True)
 
-    def set_kubernetes_releases(self, count: int) -> None:
-        """One release of Kubernetes in the mirror, or two."""
+    def want(self, part: str, there: bool) -> None:
+        """Have `kubernetes-previous` or `calico` in the mirror, or not."""
         with lock(f"testbed-{self.number}"):
             self.state.mkdir(parents=True, exist_ok=True)
-            kept = self.state / "kubernetes-previous"
-            kept.touch() if count > 1 else kept.unlink(missing_ok=True)
+            kept = self.state / part
+            kept.touch() if there else kept.unlink(missing_ok=True)
 
     def set_workers(self, count: int) -> None:
         self.state.mkdir(parents=True, exist_ok=True)

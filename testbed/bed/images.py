@@ -45,14 +45,14 @@ class Image:
         return self.reference.rpartition(":")[2]
 
 
-def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
+def kubernetes_images(bin_dir: Path) -> list[Image]:
     """What kubeadm asks for. The list is kubeadm's own, so an image that it wants and nobody makes is an error here."""
     wanted = output(bin_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", f"v{programs.KUBERNETES}")
     images = []
     for reference in wanted.split():
         name = reference.rpartition("/")[2].partition(":")[0]
         if name == "pause":
-            images.append(Image(reference, {"pause": pause / "pause"}, ["/pause"]))
+            images.append(Image(reference, {"pause": bin_dir / "pause"}, ["/pause"]))
         elif name == "coredns":
             images.append(Image(reference, {"coredns": bin_dir / "coredns"}, ["/coredns"]))
         elif name == "etcd":
@@ -68,11 +68,11 @@ def kubernetes_images(bin_dir: Path, pause: Path) -> list[Image]:
     return images
 
 
-def previous_images(previous_dir: Path, bin_dir: Path, pause: Path) -> list[Image]:
+def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
     """What the previous release's kubeadm asks for. etcd and CoreDNS are those of the newer one, by other tags."""
     release = f"v{programs.KUBERNETES_PREVIOUS}"
     wanted = output(previous_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
-    others = {image.repository: image for image in kubernetes_images(bin_dir, pause)}
+    others = {image.repository: image for image in kubernetes_images(bin_dir)}
     images = []
     for reference in wanted.split():
         other = others[Image(reference, {}).repository]
@@ -84,9 +84,9 @@ def previous_images(previous_dir: Path, bin_dir: Path, pause: Path) -> list[Imag
     return images
 
 
-def flannel_images(flannel: Path, plugin: Path) -> list[Image]:
+def flannel_images(bin_dir: Path, plugin: Path) -> list[Image]:
     """flannel's two images; their init containers use `cp`, so both stand on the tools tree."""
-    daemon, name = {"opt/bin/flanneld": flannel / "flannel"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"
+    daemon, name = {"opt/bin/flanneld": bin_dir / "flanneld"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"
     return [
         Image(name, daemon, ["/opt/bin/flanneld"], base="tools"),
         Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1", {"flannel": plugin / "flannel"}, base="tools"),
@@ -145,7 +145,7 @@ def references(bin_dir: Path) -> list[str]:
     """What a worker may pull: the newest release of each image, and of kubeadm's what does not run on control planes
     alone."""
     everywhere = ("kube-proxy", "coredns", "pause")
-    wanted = [image.reference for image in kubernetes_images(bin_dir, Path())]
+    wanted = [image.reference for image in kubernetes_images(bin_dir)]
     wanted = [reference for reference in wanted if reference.rpartition("/")[2].partition(":")[0] in everywhere]
     wanted += [image.reference for image in flannel_images(Path(), Path())]
     newest: dict[str, str] = {}

@@ -1,4 +1,7 @@
-"""Programs built from pinned Go modules: one directory with a go.mod for each group."""
+"""Programs built from pinned Go modules: one directory with a go.mod for each group.
+
+Programs of one group share what is compiled: Kubernetes, CoreDNS, flannel and Helm have the API's client in common,
+nearly all have gRPC. Only what can't live with their releases of libraries has a group of its own."""
 
 from __future__ import annotations
 
@@ -13,23 +16,22 @@ from .common import SOURCE, ProblemError, digest, output, run, stored
 
 PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
-# The long ones first: everything else fits beside them.
-GROUPS = (
-    "kubernetes", "calico", "coredns", "containerd", "cni", "etcd", "flannel", "flannel-cni", "helm", "registry",
-    "pause", "rdma-shared-dp",
-)  # fmt: skip
+CLUSTER = "cluster"
+SHORT = ("containerd", "rdma-shared-dp", "cni", "flannel-cni")
+# Built on demand: the pod network that sites have by default, and this testbed has not.
+CALICO_GROUP = "calico"
 
 
 def version(group: str, module: str) -> str:
-    """The release of a module that the group's go.mod pins, without the `v`."""
-    text = (PROGRAMS / group / "go.mod").read_text()
-    found = re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    """The release of a module that the group's go.mod pins, by replacing another or without, and without the `v`."""
+    text, name = (PROGRAMS / group / "go.mod").read_text(), re.escape(module)
+    found = re.search(rf"=> {name} v(\S+)", text) or re.search(rf"^\s*(?:require )?{name} v(\S+)", text, re.MULTILINE)
     if not found:
         raise ProblemError(f"testbed/programs/{group}/go.mod does not require {module}")
     return found.group(1)
 
 
-KUBERNETES = version("kubernetes", "k8s.io/kubernetes")
+KUBERNETES = version(CLUSTER, "k8s.io/kubernetes")
 # The release before it, for upgrades. It is built on demand.
 PREVIOUS = "kubernetes-previous"
 KUBERNETES_PREVIOUS = version(PREVIOUS, "k8s.io/kubernetes")
@@ -38,13 +40,22 @@ DOCKER = "docker"
 DOCKER_VERSION = version(DOCKER, "github.com/docker/docker").partition("+")[0]
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
 CNI = version("cni", "github.com/containernetworking/plugins")
-ETCD = version("etcd", "go.etcd.io/etcd/server/v3")
-COREDNS = version("coredns", "github.com/coredns/coredns")
-FLANNEL = version("flannel", "github.com/flannel-io/flannel")
-HELM = version("helm", "helm.sh/helm/v3")
+ETCD = version(CLUSTER, "go.etcd.io/etcd/server/v3")
+COREDNS = version(CLUSTER, "github.com/coredns/coredns")
+FLANNEL = version(CLUSTER, "github.com/flannel-io/flannel")
+HELM = version(CLUSTER, "helm.sh/helm/v3")
 CALICO = "3.31.0"  # its module has no versions: go.mod pins the release's commit
 # What Calico's images and manifests have besides the programs; it comes with the module.
 CALICO_FILES = ("manifests/operator-crds.yaml", "manifests/tigera-operator.yaml", "node/filesystem")
+
+
+# flannel's udp back end is C, so the C compiler is on for its group; a static program runs on any image.
+STATIC = ["-extldflags=-static"]
+TAGS = {
+    CLUSTER: "netgo osusergo",
+    "containerd": "no_btrfs no_devmapper no_zfs",
+    DOCKER: "exclude_graphdriver_btrfs no_btrfs",
+}
 
 
 def _kubernetes_stamps(release: str) -> dict[str, str]:
@@ -61,25 +72,26 @@ def _kubernetes_stamps(release: str) -> dict[str, str]:
 def _link_flags(group: str) -> str:
     """Releases are stamped in by the linker."""
     stamps = {
-        "kubernetes": _kubernetes_stamps(KUBERNETES),
-        PREVIOUS: _kubernetes_stamps(KUBERNETES_PREVIOUS),
+        CLUSTER: {
+            **_kubernetes_stamps(KUBERNETES),
+            "github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}",
+            "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
+        },
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
+        PREVIOUS: _kubernetes_stamps(KUBERNETES_PREVIOUS),
         DOCKER: {
             "github.com/docker/docker/dockerversion.Version": DOCKER_VERSION,
             "github.com/docker/cli/cli/version.Version": DOCKER_VERSION,
         },
-        "flannel": {"github.com/flannel-io/flannel/pkg/version.Version": f"v{FLANNEL}"},
-        "helm": {"helm.sh/helm/v3/internal/version.version": f"v{HELM}"},
-        "calico": {"github.com/projectcalico/calico/pkg/buildinfo.Version": f"v{CALICO}"},
+        CALICO_GROUP: {"github.com/projectcalico/calico/pkg/buildinfo.Version": f"v{CALICO}"},
         "cni": {"github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion": f"v{CNI}"},
     }.get(group, {})
     flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())]
-    # flannel's udp back end is C; a static program runs on any image.
-    return " ".join(flags + (["-extldflags=-static"] if group == "flannel" else []))
+    return " ".join([*flags, *STATIC] if group == CLUSTER else flags)
 
 
 # json-iterator reads the wrong memory since Go 1.26 where a struct has a field without size beside a map: typha panics.
-TOOLCHAINS = {"calico": "go1.25.14"}
+TOOLCHAINS = {CALICO_GROUP: "go1.25.14"}
 
 
 @cache
@@ -90,7 +102,7 @@ def _toolchain(name: str) -> str:
 
 def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
     environment = os.environ | {
-        "CGO_ENABLED": "1" if name == "flannel" else "0",
+        "CGO_ENABLED": "1" if name == CLUSTER else "0",
         "GOFLAGS": "-mod=readonly -buildvcs=false",
         "GOTOOLCHAIN": TOOLCHAINS.get(name, os.environ.get("GOTOOLCHAIN", "auto")),
     }
@@ -100,8 +112,8 @@ def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
 def group(name: str) -> Path:
     """The directory of a group's programs."""
     source = PROGRAMS / name
-    tags = {"containerd": "no_btrfs no_devmapper no_zfs", DOCKER: "exclude_graphdriver_btrfs no_btrfs"}.get(name, "")
-    words = [f"-tags={tags}", f"-ldflags={_link_flags(name)}", "." if name == "pause" else "tool"]
+    own = ["./..."] if name == CLUSTER else []
+    words = [f"-tags={TAGS.get(name, '')}", f"-ldflags={_link_flags(name)}", "tool", *own]
 
     def make(target: Path) -> None:
         _go_build(name, source, target, *words)
@@ -144,15 +156,12 @@ def _is_built(file: Path) -> bool:
     return not outside and not file.name.endswith(("_test.go", ".md"))
 
 
-def binaries(groups: dict[str, Path]) -> Path:
-    """One directory with every program under the name that it is known by; plugins are not commands."""
+def binaries(*groups: Path) -> Path:
+    """One directory with every program of these groups, under the name that it is known by."""
     known_as = {"server": "etcd", "flannel": "flanneld"}
-    plugins = ("pause", "cni", "flannel-cni", "calico", "rdma-shared-dp")
-    own = {name: path for name, path in groups.items() if name not in plugins}
 
     def make(target: Path) -> None:
-        for directory in own.values():
-            for program in directory.iterdir():
-                (target / known_as.get(program.name, program.name)).hardlink_to(program)
+        for program in (program for group in groups for program in group.iterdir()):
+            (target / known_as.get(program.name, program.name)).hardlink_to(program)
 
-    return stored("bin", digest(sorted(path.name for path in own.values())), make)
+    return stored("bin", digest([group.name for group in groups], known_as), make)

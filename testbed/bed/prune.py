@@ -7,19 +7,24 @@ import shutil
 from . import baked, vm, workers
 from .build import Parts
 from .common import CACHE, STORE, lock, output, run, say
-from .programs import DOCKER, GROUPS, PREVIOUS, group
+from .programs import CALICO_GROUP, CLUSTER, DOCKER, PREVIOUS, SHORT, group
 
 
 def prune(current: Parts) -> None:
     """Keep what this checkout needs and what any testbed was started from; drop the rest, when nobody builds."""
     with lock("store"):
-        keep = {path.name for path in vars(current).values()} | {group(name).name for name in GROUPS} | vm.used()
+        keep = (
+            {path.name for path in vars(current).values()}
+            | {group(name).name for name in (CLUSTER, *SHORT)}
+            | vm.used()
+        )
         keep |= {vm.ROCE.stored_name, workers.ROOT_DISK.stored_name, baked.stored_name(current)}
         for used in (CACHE / "testbed").glob("*/parts"):
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
         for entry in STORE.iterdir():
             # These are built on demand only; whether they are still the pinned ones is not worth a build.
-            on_demand = entry.name.startswith((f"go-{PREVIOUS}-", f"go-{DOCKER}-", "docker-packages-"))
+            groups = tuple(f"go-{name}-" for name in (CALICO_GROUP, PREVIOUS, DOCKER))
+            on_demand = entry.name.startswith((*groups, "calico-", "docker-packages-"))
             if entry.name not in keep and not on_demand:
                 say(f"drop {entry.name}")
                 shutil.rmtree(entry)

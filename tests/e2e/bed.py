@@ -99,6 +99,11 @@ class Bed:
         if self.hosts != "bare":
             self.testbed("reset")
 
+    def start_on(self, host: str, command: str) -> subprocess.Popen[bytes]:
+        """A shell command on a host, that goes on."""
+        words = ["podman", "exec", f"ipu-fabric-{self.number}-{host}", "sh", "-c", command]
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
     def on(self, host: str, command: str, check: bool = True) -> str:
         """What a shell command on a host prints."""
         words = ["podman", "exec", f"ipu-fabric-{self.number}-{host}", "sh", "-c", command]

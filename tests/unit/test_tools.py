@@ -119,10 +119,10 @@ def test_clean_ends_every_testbed(tmp_path):
 
 
 def test_packages_that_could_not_be_installed_are_installed_the_next_time(tmp_path):
-    """A virtual environment counts only when pip has done its work."""
+    """A virtual environment counts only when its packages are in it."""
     lock, python = tmp_path / "lock.txt", tmp_path / "python"
     lock.touch()
-    # Its virtual environments have a pip that fails.
+    # Its virtual environments can take no packages.
     python.write_text('#!/bin/sh\n[ "$1" = -m ] || exit 0\nmkdir -p "$3/bin"\nln -s /bin/false "$3/bin/python"\n')
     python.chmod(0o755)
     command = f'. {ROOT}/hack/lib.sh; where=$(venv_for {python} {lock}); echo "then $where"'

@@ -13,7 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import TWO_
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork, PlannedSubnet
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource, LeakedAddress
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
@@ -43,7 +43,7 @@ def subnet_checks(
 ) -> t.Iterator[Check]:
     """The pools of one subnet; whereabouts creates its pool when it gives out the first address."""
     cidr = str(ipaddress.ip_network(subnet["cidr"], strict=False))
-    mine = [pool for pool in pools if pool["cidr"] == cidr]
+    mine = [pool for pool in pools if pool["cidr"] == cidr and counts(pool, str(network["ipam"].get("type")))]
     for pool in mine:
         yield pool_check(network["name"], subnet["needed"], pool, nodes)
     if not mine and network["ipam"].get("type") == "nv-ipam":
@@ -54,9 +54,18 @@ def subnet_checks(
         )
 
 
+def counts(pool: AddressPool, ipam: str) -> bool:
+    """Whether it is the IPAM's own. What another IPAM has left behind counts as long as pods have addresses of it."""
+    return pool["ipam"] == ipam or pool["allocated"] > len(lost(pool))
+
+
+def lost(pool: AddressPool) -> t.List[LeakedAddress]:
+    """Addresses that no pod has, so that they are missing to the next one."""
+    return [entry for entry in pool["leaked"] if entry["why"] != TWO_PODS]
+
+
 def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[str]) -> Check:
     """What is left, what leaked, and whether the pods that were planned still find room."""
-    leaked = [entry for entry in pool["leaked"] if entry["why"] != TWO_PODS]
     faults = []
     if pool["leaked"]:
         leaks = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["leaked"]]
@@ -64,7 +73,7 @@ def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[s
     full = exhausted(pool, nodes)
     if full:
         faults.append(full)
-    room = pool["capacity"] - len(leaked)
+    room = pool["capacity"] - len(lost(pool))
     if room < needed:
         faults.append(f"room for {room} pods")
     seen = "{usable} usable - {excluded} excluded - {allocated} allocated = {free} free".format(**pool)

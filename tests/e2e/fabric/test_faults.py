@@ -301,7 +301,10 @@ def test_pods_that_start_while_multus_is_away(finished: Bed, heal: contextlib.Ex
     """Multus takes its configuration away when it stops. This is the moment before it is back."""
     # Nobody gives back the address of a sandbox that ends without multus; the stand-in of nv-ipam never tidies up.
     heal.callback(finished.on, "w1", "rm -f /var/lib/cni/nv-ipam/store")
+    # The test before has just brought it back.
+    wait_until("multus is there", lambda: "multus" in finished.on("w1", "ls /etc/cni/net.d"))
     run_pods(finished, heal, pod("w1", "trainer"))
+    assert "net1" in {entry.get("interface") for entry in status_of(finished, "trainer")}
     # Written, not moved: containerd does not look at a file that is only moved into the directory.
     back = "cat /root/00-multus.conf > /etc/cni/net.d/00-multus.conf && rm /root/00-multus.conf"
     heal.callback(finished.on, "w1", back)

@@ -17,7 +17,9 @@ from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
 
 
 def running(bed: Bed, host: str, pattern: str) -> Callable[[str], bool]:
-    return lambda _output: bool(bed.on(host, f"pgrep -f '{pattern}'", check=False).strip())
+    """A program runs on a host. It may be over in a second, so the host itself looks out for it."""
+    lookout = bed.start_on(host, f"timeout 600 sh -c 'until pgrep -f \"{pattern}\"; do sleep 0.05; done'")
+    return lambda _output: lookout.poll() is not None
 
 
 def reached(role: str) -> Callable[[str], bool]:

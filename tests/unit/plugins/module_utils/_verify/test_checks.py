@@ -411,6 +411,21 @@ def test_a_pool_for_all_nodes(ipam: str, change: Facts, status: str, seen: str) 
 
 
 @pytest.mark.parametrize(
+    ("allocated", "status"),
+    [
+        (1, []),
+        (2, ["failed"]),  # a pod still has an address that nv-ipam may give out
+    ],
+)
+def test_a_pool_that_another_ipam_has_left_behind(allocated: int, status: t.List[str]) -> None:
+    facts = probe()
+    left = {"name": "10.5.0.0-24", "ipam": "whereabouts", "allocated": allocated, "leaked": LEAK, "nodes": []}
+    facts["pools"].append({**facts["pools"][0], **left})
+    found = [check for check in check_fabric(plan(), facts, EXPECT) if check.check == "ip_pool"]
+    assert [check.status for check in found if check.subject == "10.5.0.0-24"] == status
+
+
+@pytest.mark.parametrize(
     ("change", "status"),
     [
         ({}, "passed"),

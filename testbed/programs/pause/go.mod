@@ -1,3 +1,0 @@
-module ipu.fabric/programs/pause
-
-go 1.25.0
