@@ -299,7 +299,7 @@ def test_images_of_the_previous_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_
     older = tmp_path / "older"
     older.mkdir()
     (older / "kube-proxy").touch()
-    proxy, etcd = images.previous_images(older, tmp_path / "newest", Path())
+    proxy, etcd = images.previous_images(older, tmp_path / "newest")
     assert (proxy.reference, proxy.files, proxy.base) == (
         "registry.k8s.io/kube-proxy:v1.35.4",
         {"bin/kube-proxy": older / "kube-proxy"},
