@@ -85,8 +85,8 @@ rdma: setup ## Bare hosts to RDMA between pods, jobs over RoCE, and faults, on t
 	@hack/run_tests.py e2e-rdma
 
 .PHONY: bench
-bench: setup ## Wall time of the Kubernetes part against a plain shell script
-	@tests/bench/bench.py $(ARGS)
+bench: setup ## How long things take, each against a baseline in the same run: ARGS="planning labels"
+	@PYTHONPATH=.cache/collections python -m ansible_collections.ipu.fabric.tests.bench $(ARGS)
 
 ##@ Upkeep
 

@@ -20,11 +20,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import shown_counts, summary
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices, worst
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, subject
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, place_text, seen_text, subject
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import render
 
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
-LISTED = 50  # pairs that stand for a matrix that is too wide
+LISTED = 50  # pairs of a matrix that is too wide, like results of one check: nobody reads more
 AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
 
 
@@ -47,6 +47,34 @@ def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
     )
 
 
+class Row(t.NamedTuple):
+    """A result, or many that are alike."""
+
+    status: str
+    title: str
+    network: str
+    place: str
+    seen: str
+    next: str
+    expected: str
+
+
+def rows(checks: t.Sequence[Check]) -> t.Iterator[Row]:
+    """A row each. Where a check has too many of one status: the first of those that need work, one row for others."""
+    groups: t.Dict[t.Tuple[str, str, str], t.List[Check]] = {}
+    for check in checks:
+        groups.setdefault((check.check, check.network, check.status), []).append(check)
+    for (name, network, status), group in groups.items():
+        title, many = CHECK_TYPES[name].title, len(group) > LISTED
+        if many and status not in (FAILED, UNPROVEN):
+            yield Row(status, title, network, place_text(group, ""), seen_text(group), "", group[0].expected)
+            continue
+        for check in group[:LISTED]:
+            yield Row(status, title, network, subject(check), check.seen, check.next, check.expected)
+        if many:
+            yield Row(status, title, network, f"and {len(group) - LISTED} more", "report.json has all", "", "")
+
+
 def figure(check: Check) -> str:
     """What was measured, or whether it worked."""
     return f"{check.value:g} {check.unit}" if check.value is not None else {PASSED: "yes", FAILED: "no"}[check.status]
@@ -61,10 +89,10 @@ def report_page(checks: t.Sequence[Check], head: Head) -> str:
         head=head,
         counts=shown_counts(checks),
         notes=notes(checks),
-        failed=[check for check in checks if check.status == FAILED],
-        unproven=[check for check in checks if check.status == UNPROVEN],
+        failed=[*rows([check for check in checks if check.status == FAILED])],
+        unproven=[*rows([check for check in checks if check.status == UNPROVEN])],
         matrices=matrices(checks),
-        areas=[(AREA_TITLES[area], mine) for area, mine in by_area.items() if mine],
+        areas=[(AREA_TITLES[area], [*rows(mine)]) for area, mine in by_area.items() if mine],
         types=CHECK_TYPES,
         subject=subject,
         figure=figure,
