@@ -48,8 +48,9 @@ PLAYS = ("tests/unit/playbooks", "tests/unit/roles")  # they run ansible-playboo
 SUITES = [
     Suite("unit-plays", f"hack/pytest.sh 3.11 {{junit}} {' '.join(PLAYS)}", "unit", minutes=60),
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
+    Suite("calico", "testbed/testbed build --calico", "cluster", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
-    Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "testbed", 30),
+    Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "calico", 30),
     # On the cluster that molecule has left behind.
     Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock chrony", "cluster", "1", "testbed"),

@@ -30,9 +30,6 @@ class Wanted:
     calico: bool = False
 
 
-FOR_TESTS = Wanted(calico=True)
-
-
 @dataclass(frozen=True)
 class Parts:
     """Directories in the store."""

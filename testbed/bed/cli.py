@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from . import docker, hosts, inventory, prune, vm, workers
-from .build import FOR_TESTS, build
+from .build import Wanted, build
 from .common import ProblemError, lock, say
 
 
@@ -20,13 +20,14 @@ def _parser() -> argparse.ArgumentParser:
         "down": "remove this testbed; what is built stays",
         "status": "what runs, and where",
         "inventory": "print the path of the inventory",
-        "build": "build all that tests need, and start nothing",
         "bin": "print the directory of the built programs",
         "docker": "build packages of Docker Engine, and print their directory",
         "prune": "drop what no checkout state and no running testbed uses",
     }
     for name, text in simple.items():
         commands.add_parser(name, help=text)
+    only = commands.add_parser("build", help="build, and start nothing")
+    only.add_argument("--calico", action="store_true", help="what a mirror with Calico has, too")
     reset = commands.add_parser("reset", help="fresh hosts, or only those that are named; the mirror stays")
     reset.add_argument("hosts", nargs="*", metavar="HOST")
     planes = commands.add_parser(
@@ -59,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _build(arguments: argparse.Namespace) -> None:
     with lock("store", shared=True):
-        parts = build(FOR_TESTS) if arguments.command == "build" else build()
+        parts = build(Wanted(calico=getattr(arguments, "calico", False)))
     if arguments.command == "bin":
         print(parts.bin)
 
