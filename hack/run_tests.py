@@ -79,6 +79,8 @@ SUITES = [
     Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "unit"),
     Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "unit"),
     Suite("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy hack testbed molecule", "lint"),
+    # The long suites run seldom: what no longer imports is seen here.
+    Suite("collect", "hack/pytest.sh 3.11 {junit} --collect-only --quiet tests/e2e tests/integration", "lint"),
     Suite("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
     Suite("yamllint", "yamllint .", "lint"),
     Suite("docs", "hack/role_docs.py --check && hack/plan_schema.py --check && antsibull-changelog lint", "lint"),

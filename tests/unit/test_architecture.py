@@ -43,6 +43,7 @@ HOST_MODULES = (
     "port_probe",
     "rdma_host",
     "rdma_info",
+    "rejoining_nodes",
     "secrets_encryption",
     "systemd_units",
     "unowned_files",

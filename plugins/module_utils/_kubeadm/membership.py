@@ -42,6 +42,7 @@ class Taint(t.TypedDict):
 class NodeMetadata(t.TypedDict, total=False):
     """The part of a node's metadata that is read."""
 
+    name: str
     labels: t.Dict[str, str]
 
 
@@ -65,9 +66,16 @@ class NodeCondition(t.TypedDict):
     lastHeartbeatTime: str  # of the report, by the host's own clock
 
 
+class NodeAddress(t.TypedDict):
+    """An address, or a name, of a node."""
+
+    address: str
+
+
 class NodeStatus(t.TypedDict, total=False):
     """The part of a node's status that is read."""
 
+    addresses: t.List[NodeAddress]
     conditions: t.List[NodeCondition]
     nodeInfo: NodeSystemInfo
 

@@ -431,7 +431,7 @@ def test_a_test_that_fails_says_why(rc: int, text: str, seen: str, monkeypatch: 
     planned, pods = rails(shared=False)
     with ThreadPoolExecutor(4) as pool:
         tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(command_timeout=7), pool), pods)
-    assert {test["seen"] for test in tests if test["check"] == "rping"} == {f"client: {seen}; server: {seen}"}
+    assert {test["seen"] for test in tests if test["check"] == "rping"} == {f"client: {seen}; server: {seen}; tried 5 times"}
 
 
 @pytest.mark.parametrize(("failures", "rc"), [(0, 0), (3, 0), (9, 139)])
@@ -455,7 +455,8 @@ def test_both_ends_start_again_when_the_client_fails(failures: int, rc: int, mon
     asked = min(failures + 1, probe.ATTEMPTS)
     assert said.count("ask") == said.count("serve") == said.count("listening") == asked
     assert said.count("stop") == asked - (rc == 0)
-    assert test["seen"].endswith("server: waited for the client")
+    tried = f"; tried {asked} times" if rc else ""
+    assert test["seen"].endswith(f"server: waited for the client{tried}")
 
 
 def test_a_client_that_took_long_to_fail_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,7 +464,7 @@ def test_a_client_that_took_long_to_fail_is_not_run_again(monkeypatch: pytest.Mo
 
     def hang(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
         said.append(command[0])
-        time.sleep(0.6 if command[0] == "ask" else 0)
+        time.sleep(1.1 if command[0] == "ask" else 0)
         return probe.Output("@@ client\n@@ rc 124\n", "")
 
     monkeypatch.setattr(probe, "run_in", hang)
@@ -488,7 +489,7 @@ def test_tools_that_nobody_could_list_are_tried(monkeypatch: pytest.MonkeyPatch)
         tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(), pool), pods)
     assert {test["missing"] for test in tests} == {False}
     assert {test["seen"] for test in tests if test["check"] == "rping"} == {
-        "client: exec failed: 500; server: exec failed: 500"
+        "client: exec failed: 500; server: exec failed: 500; tried 5 times"
     }
 
 

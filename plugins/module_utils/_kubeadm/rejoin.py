@@ -1,0 +1,86 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that are left of reinstalled hosts, before these hosts join again."""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
+    CONTROL_PLANE_LABEL,
+    Node,
+    host_name,
+    node_labels,
+)
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+PAUSE = 3.0  # seconds from one look to the next
+SECONDS = 30
+
+
+def kubectl(*arguments: str) -> str:
+    """What kubectl prints, as this host's administrator."""
+    done = run_program(["kubectl", "--kubeconfig", paths.ADMIN, *arguments], SECONDS)
+    if done.rc == 0:
+        return done.out
+    raise FabricError(
+        "The nodes of hosts that join could not be read or changed.",
+        f"kubectl {' '.join(arguments[:2])} on {host_name()}",
+        (done.err or done.out).strip()[-500:] or f"no answer within {SECONDS} s",
+        "See that the API server of this control plane answers, and run again. No host has joined.",
+    )
+
+
+def is_ready(node: Node) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def addresses_of(node: Node) -> str:
+    return ", ".join(address["address"] for address in node.get("status", {}).get("addresses", []))
+
+
+def read_nodes(names: t.Sequence[str]) -> t.Dict[str, Node]:
+    """Those of the nodes that there are, by name."""
+    if not names:
+        return {}
+    printed = kubectl("get", "nodes", "--ignore-not-found", "--output", "json", *names)
+    answer = json.loads(printed) if printed.strip() else {"items": []}
+    nodes: t.List[Node] = answer.get("items", [answer])  # one node comes without a list
+    return {node["metadata"]["name"]: node for node in nodes}
+
+
+def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, Node]:
+    """The nodes, once none of them is Ready."""
+    give_up = time.monotonic() + timeout
+    while True:
+        nodes = read_nodes(names)
+        ready = {name: node for name, node in nodes.items() if is_ready(node)}
+        if not ready:
+            return nodes
+        if time.monotonic() > give_up:
+            raise FabricError(
+                "A host can't join under the name of a node that is Ready.",
+                "; ".join(f"node {name} ({addresses_of(node)})" for name, node in sorted(ready.items())),
+                f"Ready for {timeout:g} s, and the host of this name in the inventory has nothing of Kubernetes",
+                "Another host has this name: give one of them another. No host has joined.",
+            )
+        time.sleep(PAUSE)
+
+
+def prepare_nodes(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.rejoining_nodes)."""
+    names: t.List[str] = module.params["names"]
+    nodes = read_nodes(names) if module.check_mode else wait_until_not_ready(names, module.params["timeout"])
+    labelled = sorted(name for name, node in nodes.items() if CONTROL_PLANE_LABEL in node_labels(node))
+    if labelled and not module.check_mode:
+        kubectl("label", "nodes", *labelled, f"{CONTROL_PLANE_LABEL}-")
+    return outcome({"control_planes": labelled}, {"control_planes": []}, nodes=sorted(nodes))
