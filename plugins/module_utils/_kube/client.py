@@ -8,6 +8,7 @@ Ours, not kubernetes.core's: it drops unknown fields silently, and has no check 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import typing as t
@@ -106,7 +107,10 @@ class Cluster:
     def request(
         self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
     ) -> Object:
-        """One request, repeated while the server restarts or is too busy. ApiError on a refusal."""
+        """One request, repeated while the server restarts or is too busy. ApiError on a refusal.
+
+        A server that starts forbids what it has read no roles for yet: what it forbids is asked again when it is ready.
+        """
 
         def send() -> Object:
             answer = self.client.request(
@@ -120,7 +124,22 @@ class Cluster:
             )
             return t.cast(Object, json.loads(answer.data))
 
+        try:
+            return persist(send, path)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+        self.wait_until_ready()
         return persist(send, path)
+
+    def wait_until_ready(self) -> None:
+        """Wait until the server says that it is ready, but not for one that does not tell this user."""
+
+        def ask() -> None:
+            self.client.request("get", "/readyz", serialize=False, _request_timeout=PROBE_TIMEOUT)
+
+        with contextlib.suppress(ApiError, TransportError, FabricError):
+            persist(ask, "/readyz", passes=lambda _error: True)
 
     def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
         """The object, or None when it, its namespace or its kind does not exist."""

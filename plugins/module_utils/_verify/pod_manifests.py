@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS, NETWORKS
@@ -22,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
 
 PSA = "pod-security.kubernetes.io/enforce"
 # A container in one of these states does not get out of it while we wait; a first failed pull may.
+API_AWAY = re.compile("dial tcp .*connection refused")  # passes when the API server has restarted
 SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
 
 ApiObject = t.Mapping[str, object]
@@ -138,7 +140,7 @@ def pod_state(pod: t.Optional[ApiObject], sandbox_failures: t.Sequence[str] = ()
         why = entry["why"]
         if why.get("reason") in NEVER_STARTS:
             return PodState("failed", f"{why['reason']}, {entry['image']}: {why.get('message', 'no message')}")
-    if len(sandbox_failures) >= SANDBOX_FAILURES:
+    if len([failure for failure in sandbox_failures if not API_AWAY.search(failure)]) >= SANDBOX_FAILURES:
         return PodState("failed", f"the pod's network could not be set up: {sandbox_failures[-1]}")
     entries = status.get("containerStatuses") or []
     if entries and len(query("[?state.running != `null`]", entries)) == len(entries):

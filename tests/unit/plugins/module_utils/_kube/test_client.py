@@ -150,6 +150,35 @@ def test_a_server_that_starts_forbids_everything_for_a_moment(monkeypatch, patie
 
 
 @pytest.mark.parametrize(
+    ("answers", "passes", "asked"),
+    [
+        # While it starts, even its readiness is not for everybody yet.
+        ([403, 403, 500, 200, 200], True, ["/x", "/readyz", "/readyz", "/readyz", "/x"]),
+        ([403, 200, 403], False, ["/x", "/readyz", "/x"]),
+        ([404], False, ["/x"]),
+    ],
+)
+def test_what_is_forbidden_is_asked_again_when_the_server_is_ready(monkeypatch, answers, passes, asked):
+    said: list[str] = []
+
+    def request(_verb, path, **unused):
+        said.append(path)
+        status = answers.pop(0)
+        if status != 200:
+            raise refused(status)
+        return types.SimpleNamespace(data="{}")
+
+    monkeypatch.setattr(client.time, "sleep", lambda _seconds: None)
+    cluster = client.Cluster(types.SimpleNamespace(request=request))
+    if passes:
+        assert cluster.request("get", "/x") == {}
+    else:
+        with pytest.raises(client.ApiError):
+            cluster.request("get", "/x")
+    assert said == asked
+
+
+@pytest.mark.parametrize(
     ("status", "step"), [(401, "Fetch a new kubeconfig"), (403, "Give this user the right"), (422, "Correct the value")]
 )
 def test_refusal(status, step):

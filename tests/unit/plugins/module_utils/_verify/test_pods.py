@@ -139,6 +139,9 @@ def waiting(reason: str) -> Facts:
 RUNNING: Facts = {"running": {"startedAt": "now"}}
 
 
+API_AWAY = 'failed (add): Get "https://10.96.0.1:443/api": dial tcp 10.96.0.1:443: connect: connection refused'
+
+
 @pytest.mark.parametrize(
     ("pod", "failures", "state", "reason"),
     [
@@ -157,6 +160,7 @@ RUNNING: Facts = {"running": {"startedAt": "now"}}
         (status(phase="Succeeded"), [], "failed", "Ended: no message"),
         (status(waiting("ContainerCreating")), ["pool is full"], "waiting", "could not be set up yet: pool is full"),
         (status(waiting("ContainerCreating")), ["pool is full"] * 3, "failed", "could not be set up: pool is full"),
+        (status(waiting("ContainerCreating")), [API_AWAY] * 9, "waiting", f"could not be set up yet: {API_AWAY}"),
     ],
 )  # fmt: skip
 def test_pod_state(pod: t.Optional[Facts], failures: t.List[str], state: str, reason: str) -> None:
