@@ -23,7 +23,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   names:
-    description: Names of nodes whose hosts have nothing of Kubernetes. Those that the cluster does not have are no error.
+    description: Names of nodes whose hosts have nothing of Kubernetes. The cluster need not have them.
     type: list
     elements: str
     required: true

@@ -447,17 +447,19 @@ def measure(run: Run, test: Traffic, job: PairTest) -> None:
     """
     seconds = run.options.command_timeout
     deadline = time.monotonic() + seconds
-    for attempt in range(1, ATTEMPTS + 1):
+    attempts = 0
+    while True:
+        attempts += 1
         asked, served = run_both(run, test["check"], job)
-        if asked["client"].rc == 0 or time.monotonic() > deadline:
+        if asked["client"].rc == 0 or attempts == ATTEMPTS or time.monotonic() > deadline:
             break
     answer, other = asked["client"], served["server"]
     figure = parsers.read_traffic(test["check"], answer.text)
     test["rc"], test["value"], test["unit"] = answer.rc, figure["value"], figure["unit"]
     ends = {"client": answer, "server": other}
     test["seen"] = "; ".join(f"{name}: {_last_words(end, seconds)}" for name, end in ends.items())
-    if attempt > 1 and answer.rc != 0:
-        test["seen"] += f"; tried {attempt} times"
+    if attempts > 1 and answer.rc != 0:
+        test["seen"] += f"; tried {attempts} times"
     test["sent"] = parsers.read_sent(test["check"], answer.text)
     test["moved"] = [parsers.read_moved(asked), parsers.read_moved(served)]
 

@@ -431,7 +431,9 @@ def test_a_test_that_fails_says_why(rc: int, text: str, seen: str, monkeypatch: 
     planned, pods = rails(shared=False)
     with ThreadPoolExecutor(4) as pool:
         tests = probe.measure_pairs(probe.Run(FakeApi([]), planned, options(command_timeout=7), pool), pods)
-    assert {test["seen"] for test in tests if test["check"] == "rping"} == {f"client: {seen}; server: {seen}; tried 5 times"}
+    assert {test["seen"] for test in tests if test["check"] == "rping"} == {
+        f"client: {seen}; server: {seen}; tried 5 times"
+    }
 
 
 @pytest.mark.parametrize(("failures", "rc"), [(0, 0), (3, 0), (9, 139)])
