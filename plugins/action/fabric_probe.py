@@ -1,14 +1,19 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hand the script that runs in pods to the module fabric_probe: a module is copied without files beside its code."""
+"""What only the controller can do for the module fabric_probe: give it the script for pods, and keep what was seen."""
 
 from __future__ import annotations
 
+import json
+import os
 import typing as t
 from pathlib import Path
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.plugin_utils._api_action import ApiAction
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_files
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure
 
 SCRIPT = Path(__file__).parents[1] / "plugin_utils/_probe/pod.sh"
 
@@ -20,7 +25,19 @@ def without_comments(script: str) -> str:
 
 
 class ActionModule(ApiAction):
-    """All other options go to the module as they are."""
+    """All other options go to the module as they are. A module is copied without the files beside its code."""
 
-    def options(self) -> t.Dict[str, t.Any]:
+    def options(self) -> Result:
         return {**super().options(), "script": without_comments(SCRIPT.read_text(encoding="utf-8"))}
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[Result] = None) -> Result:
+        result = super().run(tmp, task_vars)
+        dest = self._task.args.get("dest")
+        if not dest or "probe" not in result or self._task.check_mode:
+            return result
+        folder, name = os.path.split(os.path.join(self._loader.get_basedir(), os.path.expanduser(dest)))
+        try:
+            (path,) = write_files(folder, {name: json.dumps(result.pop("probe"))}, "dest")
+        except FabricError as error:
+            return {**result, **failure(error)}
+        return {**result, "probe_file": path}

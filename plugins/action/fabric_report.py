@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import narrow, report
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, counts, outcome, summary
@@ -28,6 +30,19 @@ FILES: t.Dict[str, t.Callable[[t.Sequence[Check], Head], str]] = {
 }
 
 
+def read_probe(path: t.Optional[str]) -> Probe:
+    try:
+        with open(path or "", encoding="utf-8") as file:
+            return t.cast(Probe, json.load(file))
+    except (OSError, ValueError) as error:
+        raise FabricError(
+            "The facts of a probe are needed.",
+            f"option probe_file, {path}" if path else "options probe and probe_file",
+            str(error) if path else "neither is given",
+            "Give what ipu.fabric.fabric_probe has returned.",
+        ) from error
+
+
 class ActionModule(ControllerAction):
     """See the module of the same name."""
 
@@ -35,7 +50,7 @@ class ActionModule(ControllerAction):
     libraries = LIBRARIES
 
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
-        plan, probe, folder = options["plan"], options["probe"], options["artifacts_dir"]
+        plan, folder = options["plan"], options["artifacts_dir"]
         unknown = sorted(set(options["allow_unproven"]) - set(CHECK_TYPES))
         if unknown:
             raise FabricError(
@@ -46,6 +61,7 @@ class ActionModule(ControllerAction):
             )
         for name in ("rdma_bandwidth", "rdma_latency"):
             read_limit(name, options[name])
+        probe = options.get("probe") or read_probe(options.get("probe_file"))
         expect = Expect(**{name: options[name] for name in Expect._fields})
         nodes, before = options["nodes"], options["before"]
         checks = narrow.about_nodes(check_fabric(narrow.narrow_plan(plan, nodes), probe, expect), nodes)

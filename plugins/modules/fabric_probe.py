@@ -95,6 +95,13 @@ options:
     description: Device of the partition that C(gc-hosttraffictest) uses.
     type: int
     default: 0
+  dest:
+    description:
+      - File on the controller for what was seen, in place of RV(probe). At hundreds of nodes that is megabytes, which
+        Ansible would copy from task to task. Check mode writes nothing.
+      - A relative path starts at the folder of the playbook. Empty writes no file.
+    type: path
+    default: ""
   script:
     description: Internal. The text of the script that runs in the pods; the action plugin of this module sets it.
     type: str
@@ -118,9 +125,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+probe_file:
+  description: The file with RV(probe), as JSON. Input of M(ipu.fabric.fabric_report).
+  returned: success, with O(dest) outside check mode
+  type: str
+  sample: artifacts/probe.json
 probe:
   description: What was seen. Input of M(ipu.fabric.fabric_report).
-  returned: success
+  returned: success, without O(dest) or in check mode
   type: dict
   contains:
     probed:
@@ -206,6 +218,7 @@ def main(run: Runner = run_module) -> None:
         ipu={"type": "bool", "default": True},
         ipu_partition={"type": "str", "default": ""},
         ipu_device={"type": "int", "default": 0},
+        dest={"type": "path", "default": ""},
         script={"type": "str", "default": ""},
     )
     run(spec, body, libraries=("cryptography", "jmespath", "netaddr"))

@@ -35,9 +35,11 @@ options:
     type: dict
     required: true
   probe:
-    description: RV(ipu.fabric.fabric_probe#module:probe).
+    description: RV(ipu.fabric.fabric_probe#module:probe). Either this or O(probe_file) is needed.
     type: dict
-    required: true
+  probe_file:
+    description: RV(ipu.fabric.fabric_probe#module:probe_file), a file on the controller.
+    type: path
   artifacts_dir:
     description:
       - Directory on the controller for the reports. Empty writes none.

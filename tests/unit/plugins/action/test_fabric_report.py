@@ -144,6 +144,7 @@ def test_every_expectation_of_a_site_is_an_option() -> None:
     assert set(Expect._fields) == set(fabric_report.ActionModule.spec) - {
         "plan",
         "probe",
+        "probe_file",
         "artifacts_dir",
         "nodes",
         "before",
@@ -154,3 +155,19 @@ def test_defaults_of_options_are_those_of_the_checks() -> None:
     spec = fabric_report.ActionModule.spec
     defaults = {name: spec[name]["default"] for name in Expect._fields}
     assert {**defaults, "allow_unproven": tuple(defaults["allow_unproven"])} == Expect._field_defaults
+
+
+def test_facts_from_a_file(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    (tmp_path / "probe.json").write_text(json.dumps(PROBE))
+    from_file = run(probe=None, probe_file=str(tmp_path / "probe.json"))
+    assert from_file["checks"] == run()["checks"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({}, "neither is given"), ({"probe_file": "/nonexistent/probe.json"}, "No such file")],
+)
+def test_without_facts(options: t.Dict[str, t.Any], said: str, run: t.Callable[..., t.Any]) -> None:
+    result = run(probe=None, **options)
+    assert result["failed"]
+    assert said in result["msg"]
