@@ -28,6 +28,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import see_bund
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
 from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
+from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
 PLAN, OBSERVATIONS = "plan.json", "observations.json"
@@ -119,7 +120,12 @@ class ActionModule(ControllerAction):
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
         own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
         options.update(bundle=bundle, proxy=own)
-        settings = Settings(**options, resolved=resolve_vipu(options["vipu_hosts"]), kubeconfig=kubeconfig)
+        settings = Settings(
+            **options,
+            resolved=resolve_vipu(options["vipu_hosts"]),
+            kubeconfig=kubeconfig,
+            site_variables=site_variables(),
+        )
         if scope == "ports":
             return {"changed": False, **build.build_port_needs(settings, observations)}
         if scope == "preflight":

@@ -37,8 +37,12 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
 def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
     """What the inventory says of a host."""
     part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
-    may_reboot = boolean(variables.get("rdma_host_reboot", False), strict=False)
-    return {**part, "reboot": True} if may_reboot else part
+    named = sorted(name for name in variables if name.startswith("fabric_"))
+    if named:
+        part["variables"] = named
+    if boolean(variables.get("rdma_host_reboot", False), strict=False):
+        part["reboot"] = True
+    return part
 
 
 def add_result(observation: Collected, part: str, result: Result) -> None:

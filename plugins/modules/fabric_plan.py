@@ -65,6 +65,13 @@ options:
     type: list
     elements: path
     default: []
+  inventory_groups:
+    description:
+      - The groups of the inventory with their hosts, the variable V(groups). A group that is named nearly like one of
+        the collection's is a finding.
+      - So is a variable among V(variables) of O(hosts) that the collection does not read.
+    type: dict
+    default: {}
   kubeconfig:
     description:
       - The kubeconfig that is used for the API on the controller. If it is there, it has to be of the cluster that the

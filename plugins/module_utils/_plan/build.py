@@ -49,6 +49,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import read_sizes
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import check_groups, check_variables
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
     NetworkRules,
@@ -88,6 +89,8 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     # Hosts: their place in the cluster, and what is wrong with them.
     hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip))
     check_inventory(hosts, settings.manage_kubernetes, findings)
+    check_groups(settings.inventory_groups, findings)
+    check_variables(observations, settings.site_variables, findings)
     check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)
     running = find_running(hosts, settings.manage_kubernetes, findings)
     settings = adopt(settings, running)

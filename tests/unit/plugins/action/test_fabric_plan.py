@@ -120,10 +120,10 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
-    assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved"}
+    assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved", "site_variables"}
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "kubeconfig", "networks"}
-    own |= {"sources", "bundle", "proxy", "pod_network"}  # what the role makes of its variables
+    own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "inventory_groups", "kubeconfig"}
+    own |= {"networks", "sources", "bundle", "proxy", "pod_network"}  # what the role makes of its variables
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
     }

@@ -117,3 +117,10 @@ def test_hosts_that_may_be_rebooted(value, reboot):
     hostvars = {"cp1": {"rdma_host_reboot": value}, "w1": {}}
     found = observations(hostvars, GROUPS, {})
     assert [found[name].get("reboot") for name in ("cp1", "w1")] == [reboot, None]
+
+
+def test_names_of_the_collections_variables():
+    hostvars = {"cp1": {"fabric_netwroks": [], "fabric_gpu": True, "ip": "10.88.0.11"}, "w1": {"rack": "r1"}}
+    collected = observations(hostvars, GROUPS, {})
+    assert collected["cp1"]["variables"] == ["fabric_gpu", "fabric_netwroks"]
+    assert "variables" not in collected["w1"]

@@ -1,0 +1,41 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The names of the variables that an inventory may set, as far as they begin with fabric_."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+from pathlib import Path
+
+import yaml
+
+ROLE = Path(__file__).parents[2] / "roles/fabric/meta/argument_specs.yml"
+# What playbooks read beside the role, and what plays keep for each other.
+OF_PLAYBOOKS = (
+    "fabric_backup",
+    "fabric_bundle_plan",
+    "fabric_distribution",
+    "fabric_managed_next",
+    "fabric_managed_what",
+    "fabric_metrics",
+    "fabric_mpi_operator",
+    "fabric_plan",
+    "fabric_remove_nodes",
+    "fabric_renew_force",
+    "fabric_reset",
+    "fabric_reset_force",
+    "fabric_reset_name",
+    "fabric_restore",
+    "fabric_restored",
+    "fabric_site",
+    "fabric_site_proxy",
+    "fabric_upgrade_plan",
+)
+
+
+@functools.lru_cache(maxsize=None)
+def site_variables() -> t.FrozenSet[str]:
+    options = yaml.safe_load(ROLE.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
+    return frozenset(OF_PLAYBOOKS).union(options)

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observation
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import check_groups, check_variables
+
+KNOWN = ("fabric_networks", "fabric_gpu", "fabric_vipu_hosts", "fabric_allow", "fabric_stack")
+
+
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [
+        ({"kube_control_plane": ["cp1"], "kube_node": ["w1"], "all": ["cp1", "w1"], "ungrouped": []}, {}),
+        ({"kube_node": ["w1"], "ipu_nodes": ["w1", "w2"]}, {"ipu_nodes": ["w1", "w2"]}),
+        ({"kube_controlplane": ["cp1"]}, {"kube_controlplane": ["cp1"]}),
+        ({"kube-node": ["w1"], "kube_node": []}, {"kube-node": ["w1"]}),
+        # Nobody is left out.
+        ({"kube_node": ["w1"], "kube_nodes": ["w1"]}, {}),
+        ({"kube_nodes": []}, {}),
+        # The site's own, and kubespray's.
+        ({"rack_1": ["w1"], "gpu_node": ["w1"], "etcd": ["cp1"], "k8s_cluster": ["cp1", "w1"], "calico_rr": []}, {}),
+    ],
+)
+def test_groups(groups: dict[str, list[str]], found: dict[str, list[str]]) -> None:
+    findings = Findings([])
+    check_groups(groups, findings)
+    assert {each["seen"].split()[1]: each["hosts"] for each in findings.errors} == found
+    assert all("Did you mean " in each["next"] for each in findings.errors)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "said"),
+    [
+        ("fabric_netwroks", "error", "Did you mean fabric_networks?"),
+        ("fabric_vipu_host", "error", "Did you mean fabric_vipu_hosts?"),
+        ("fabric_building", "warning", "without fabric_"),
+        ("fabric_gpu", "", ""),
+    ],
+)
+@pytest.mark.parametrize("hosts", [["cp1"], ["cp1", "w1"]])
+def test_variables(name: str, level: str, said: str, hosts: list[str]) -> None:
+    observations = {
+        host: t.cast(Observation, {"variables": [name] if host in hosts else ["fabric_allow"]})
+        for host in ("cp1", "w1")
+    }
+    findings = Findings([])
+    check_variables(observations, KNOWN, findings)
+    found = findings.as_list()
+    assert [each["level"] for each in found] == ([level] if level else [])
+    assert all(said in each["next"] for each in found)
+    assert all(each["hosts"] == (hosts if len(hosts) == 1 else []) for each in found)
