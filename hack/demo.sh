@@ -15,4 +15,5 @@ step "hosts and mirror" testbed/testbed up
 step "site: plan, Kubernetes, fabric, proof" hack/play.sh site "$@"
 step "verify" hack/play.sh verify "$@"
 say ""
-say "Done in $SECONDS s. Reports are in artifacts/; look inside with: testbed/testbed exec cp1 kubectl get pods -A"
+say "Done in $SECONDS s. Reports are in artifacts/; look inside with:"
+say "testbed/testbed exec cp1 -- kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A"

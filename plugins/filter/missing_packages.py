@@ -1,0 +1,49 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import importlib.util
+import typing as t
+
+DOCUMENTATION = r"""
+name: missing_packages
+short_description: Python packages that Ansible's own Python lacks
+version_added: 0.1.0
+description:
+  - A run that needs a package on the controller can end before it has changed a host.
+author: ipu.fabric contributors (@ipu-fabric)
+options:
+  _input:
+    description: Names of packages, as they are imported.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Check that the controller has what the plan needs
+  ansible.builtin.assert:
+    that: not ['netaddr', 'jmespath'] | ipu.fabric.missing_packages
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: Those that can't be imported.
+  type: list
+  elements: str
+"""
+
+
+def missing_packages(names: t.Iterable[str]) -> t.List[str]:
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> t.Dict[str, t.Callable[..., t.Any]]:
+        return {"missing_packages": missing_packages}
