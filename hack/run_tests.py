@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run test suites, two at a time, and end with a line `N passed, N failed, N skipped`.
+"""Run test suites, two at a time unless told otherwise, and end with a line `N passed, N failed, N skipped`.
 
 Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on testbeds of their
 own, when nothing else runs: a control plane without a core to itself misses its deadlines. Only the long ones that wait
