@@ -36,6 +36,12 @@ OF_PLAYBOOKS = (
 
 
 @functools.lru_cache(maxsize=None)
-def site_variables() -> t.FrozenSet[str]:
+def site_options() -> t.Dict[str, t.Dict[str, t.Any]]:
+    """The argument specification of the role fabric, by the names of its variables."""
+    options: t.Dict[str, t.Dict[str, t.Any]]
     options = yaml.safe_load(ROLE.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
-    return frozenset(OF_PLAYBOOKS).union(options)
+    return options
+
+
+def site_variables() -> t.FrozenSet[str]:
+    return frozenset(OF_PLAYBOOKS).union(site_options())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A controller that can't run the plan ends in the first seconds, before any host is asked."""
+"""What can be seen on the controller alone ends a run in its first seconds, before any host is asked."""
 
 from __future__ import annotations
 
@@ -20,37 +20,43 @@ importlib.util.find_spec = lambda name, package=None: None if name in {hidden!r}
 """
 
 
-@pytest.mark.parametrize(
-    ("hidden", "api_host", "said"),
-    [
-        (["netaddr"], "localhost", "without netaddr. Next: "),
-        (["cryptography"], "localhost", "-m pip install cryptography"),
-        (["cryptography"], "cp1", ""),
-        ([], "localhost", ""),
-    ],
-)
-def test_python_packages(hidden: list[str], api_host: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(HIDE.format(hidden=hidden))
-    # Nothing answers there.
-    host = f"ansible_host=127.0.0.1 ansible_port=1 fabric_api_host={api_host}"
-    (tmp_path / "hosts").write_text(f"[kube_control_plane]\ncp1 {host}\n")
+def plan(folder: Path, variables: str, hidden: tuple[str, ...] = ()) -> str:
+    """What the playbook says where no host answers, and Python finds none of the hidden packages."""
+    (folder / "sitecustomize.py").write_text(HIDE.format(hidden=hidden))
+    (folder / "hosts").write_text(f"[kube_control_plane]\ncp1 ansible_host=127.0.0.1 ansible_port=1 {variables}\n")
+    ours = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"), "PYTHONPATH": str(folder)}
     done = subprocess.run(
-        [Path(sys.executable).parent / "ansible-playbook", "-i", tmp_path / "hosts", "ipu.fabric.plan"],
-        cwd=tmp_path,
-        env=os.environ
-        | {
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"),
-            "PYTHONPATH": str(tmp_path),
-            "COLUMNS": "1000",
-        },
+        [Path(sys.executable).parent / "ansible-playbook", "-i", folder / "hosts", "ipu.fabric.plan"],
+        cwd=folder,
+        env=os.environ | ours,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
-    text = " ".join((done.stdout + done.stderr).split())
     assert done.returncode != 0
+    return " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize(
+    ("hidden", "api_host", "said"),
+    [
+        (("netaddr",), "localhost", "without netaddr. Next: "),
+        (("cryptography",), "localhost", "-m pip install cryptography"),
+        (("cryptography",), "cp1", ""),
+        ((), "localhost", ""),
+    ],
+)
+def test_python_packages(hidden: tuple[str, ...], api_host: str, said: str, tmp_path: Path) -> None:
+    text = plan(tmp_path, f"fabric_api_host={api_host}", hidden)
     assert ("The controller must have" in text) == bool(said), text
     assert said in text
     assert ("Observe the hosts and plan" in text) == (not said)
+
+
+def test_types_of_variables(tmp_path: Path) -> None:
+    text = plan(tmp_path, "fabric_gpu=perhaps fabric_pods_per_node=many")
+    assert 'fabric_gpu is "perhaps": not of type bool; fabric_pods_per_node is "many": not of type int. Next' in text
+    assert "Observe the hosts and plan" not in text
+    assert len(text) < 3000

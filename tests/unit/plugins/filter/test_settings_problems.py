@@ -1,0 +1,64 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Iterator, Mapping
+
+import pytest
+import yaml
+from ansible.errors import AnsibleUndefinedVariable
+from ansible_collections.ipu.fabric.plugins.filter.settings_problems import LONGEST, settings_problems
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("fabric_gpu", "perhaps", 'fabric_gpu is "perhaps": not of type bool'),
+        ("fabric_gpu", "yes", ""),
+        ("fabric_gpu", None, ""),
+        ("fabric_pods_per_node", "many", 'fabric_pods_per_node is "many": not of type int'),
+        ("fabric_pods_per_node", "16", ""),
+        ("fabric_mirror", "http://mirror", 'fabric_mirror is "http://mirror": not of type dict'),
+        ("fabric_networks", "rdma-net", 'fabric_networks is "rdma-net": not a list of type dict'),
+        ("fabric_stack", "other", ""),  # the plan says which there are
+        ("rack", [], ""),
+    ],
+)
+def test_a_value(name: str, value: object, said: str) -> None:
+    problems = settings_problems({name: value, "fabric_cni": "calico"})
+    assert len(problems) == bool(said)
+    assert said in "".join(problems)
+
+
+def test_a_long_value_is_cut() -> None:
+    (problem,) = settings_problems({"fabric_pods_per_node": "x" * 1000})
+    assert len(problem) < LONGEST + 60
+
+
+def test_the_defaults_of_the_role_are_right() -> None:
+    defaults = yaml.safe_load((ROOT / "roles/fabric/defaults/main.yml").read_text(encoding="utf-8"))
+    templated = {name for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
+    assert settings_problems({name: defaults[name] for name in set(defaults) - templated}) == []
+
+
+class Lazy(Mapping[str, t.Any]):
+    """As hostvars: a value that can't be templated fails when it is read."""
+
+    def __getitem__(self, name: str) -> t.Any:
+        if name == "fabric_gpu":
+            raise AnsibleUndefinedVariable("'gathered' is undefined")
+        return {"fabric_pods_per_node": "many"}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("fabric_gpu", "fabric_pods_per_node"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+def test_a_value_that_is_not_known_yet_is_left_to_the_role() -> None:
+    assert [problem.split()[0] for problem in settings_problems(Lazy())] == ["fabric_pods_per_node"]
