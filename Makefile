@@ -78,7 +78,7 @@ molecule: setup ## check, converge, idempotence and verify on fresh hosts
 
 .PHONY: e2e
 e2e: setup ## The long suites: faults, day 2, three control planes, RDMA; hours
-	@hack/run_tests.py --jobs 3 long
+	@hack/run_tests.py long --jobs 3
 
 .PHONY: rdma
 rdma: setup ## Bare hosts to RDMA between pods, jobs over RoCE, and faults, on two virtual machines with Soft-RoCE
