@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import typing as t
+
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import missing_packages
 
 DOCUMENTATION = r"""
 name: missing_packages
@@ -36,10 +37,6 @@ _value:
   type: list
   elements: str
 """
-
-
-def missing_packages(names: t.Iterable[str]) -> t.List[str]:
-    return [name for name in names if importlib.util.find_spec(name) is None]
 
 
 class FilterModule:

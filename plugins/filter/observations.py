@@ -14,8 +14,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIX
 
-GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 MODULES = {
     "host": "host_info",
     "rdma": "rdma_info",
@@ -37,7 +37,7 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
 def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
     """What the inventory says of a host."""
     part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
-    named = sorted(name for name in variables if name.startswith("fabric_"))
+    named = sorted(name for name in variables if name.startswith(PREFIX))
     if named:
         part["variables"] = named
     if boolean(variables.get("rdma_host_reboot", False), strict=False):

@@ -33,9 +33,14 @@ def plain(data: t.Any) -> t.Any:
     return json.loads(json.dumps(data, default=str))
 
 
+def missing_packages(names: t.Iterable[str]) -> t.List[str]:
+    """Python packages that Ansible's own Python lacks."""
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
 def lacking(libraries: t.Sequence[str]) -> t.Optional[Result]:
     """The failure for the first Python package that this controller lacks; None if it has them all."""
-    missing = [name for name in libraries if importlib.util.find_spec(name) is None]
+    missing = missing_packages(libraries)
     return {"failed": True, "msg": missing_required_lib(missing[0])} if missing else None
 
 

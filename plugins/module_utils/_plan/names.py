@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 PREFIX = "fabric_"
 # How alike two names have to be, by difflib; 1 is the same. The group gpu_node, at 0.88, is no misspelt ipu_node.
-ALIKE_GROUPS, ALIKE_VARIABLES = 0.9, 0.8
+ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.6
 
 
 def nearest(name: str, known: t.Iterable[str], alike: float) -> str:

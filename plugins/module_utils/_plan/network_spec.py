@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import ipaddress
 import re
 import string
@@ -14,6 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import ALIKE_KEYS, nearest
 
 MASTER_LENGTH = 15  # the kernel finds a device by no longer name, not even by an alternative one
 FAMILIES = {"ipv4": 4, "ipv6": 6}
@@ -161,8 +161,8 @@ def _letters(number: int) -> str:
 
 def _check_keys(where: str, given: t.Iterable[object], known: t.Iterable[str], findings: Findings) -> None:
     for key in sorted(set(map(str, given)) - set(known)):
-        near = difflib.get_close_matches(key, list(known), 1)
-        hint = f"Did you mean {near[0]}? " if near else ""
+        meant = nearest(key, known, ALIKE_KEYS)
+        hint = f"Did you mean {meant}? " if meant else ""
         step = f"{hint}Known are {', '.join(known)}."
         findings.error("networks", [], f"{where} has an unknown key.", f"'{key}'", step)
 
