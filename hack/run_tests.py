@@ -55,6 +55,7 @@ SUITES = [
     Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock chrony", "cluster", "1", "testbed"),
     Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
+    Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed", 120),
     Suite(
         "e2e-control-planes", "hack/pytest.sh 3.11 {junit} tests/e2e/control_planes", "long", "5", "testbed", 150, True
     ),
@@ -68,7 +69,6 @@ SUITES = [
         True,
     ),
     Suite("e2e-fabric", "hack/pytest.sh 3.11 {junit} tests/e2e/fabric", "long", "3", "testbed", 150, True),
-    Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed", 120),
     Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite(
         "unit-3.11",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,14 +43,15 @@ def cut_off(bed: Bed) -> None:
 
 
 @pytest.fixture(scope="module")
-def bundle(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of this plan, made from the mirror."""
+def bundle(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A bundle of this plan, made from the mirror. The hosts that were cut off from it are not left to others."""
     directory = tmp_path_factory.mktemp("media") / "bundle"
     bed.fresh()
     assert bed.play("plan").code == 0
     made = bed.play("bundle", fabric_bundle=str(directory))
     assert made.code == 0
-    return directory
+    yield directory
+    bed.testbed("reset")
 
 
 def test_the_second_run_fetches_nothing(bed: Bed, bundle: Path) -> None:

@@ -35,6 +35,10 @@ class Fabric:
             for node in [check.get("node") or "-".join(check.get("pair", ()))]
         }
 
+    def why(self) -> str:
+        """What was expected and what was seen, of checks that failed."""
+        return json.dumps([check for check in self.checks() if check["status"] == "failed"], indent=1)
+
     def prove(self, **variables: Any) -> Result:
         """Observing the hosts as well would take as long again."""
         return self.bed.prove(self.plan, **variables)

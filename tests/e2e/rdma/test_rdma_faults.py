@@ -173,5 +173,6 @@ def test_proved_again_after_restarts_and_a_reboot(proved: Fabric) -> None:
     wait_for_reboot(proved, other, before)
     for node in WORKERS:
         wait_for_resource(proved, node, there=True)
-    assert proved.prove().code == 0
-    assert proved.failed() == set()
+    result = proved.prove()
+    assert proved.failed() == set(), proved.why()
+    assert result.code == 0
