@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.calico import calico_installation
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: calico_installation
@@ -50,4 +49,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"calico_installation": readable(calico_installation)}
+        return {"calico_installation": on_first_use("plugin_utils._render.calico", "calico_installation")}

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import (
-    ClusterAnswer,
-    Confirmation,
-    FoundOnHost,
-    ResetPlan,
-    plan_reset,
-)
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import (
+        ClusterAnswer,
+        FoundOnHost,
+        ResetPlan,
+    )
 
 DOCUMENTATION = r"""
 name: cluster_reset
@@ -74,6 +73,12 @@ def cluster_reset(
     force: bool,
 ) -> ResetPlan:
     """What the play removes, or why it stops."""
+    from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import (
+        Confirmation,
+        FoundOnHost,
+        plan_reset,
+    )
+
     found = {host: hostvars[host].get("__reset_host") or FoundOnHost() for host in hosts}
     return plan_reset(found, answer, jobs, Confirmation(str(name), force))
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.containerd import containerd_config
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: containerd_config
@@ -61,4 +60,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"containerd_config": readable(containerd_config)}
+        return {"containerd_config": on_first_use("plugin_utils._render.containerd", "containerd_config")}

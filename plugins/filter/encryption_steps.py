@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import Steps, check_same, plan_steps
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import Steps
 
 DOCUMENTATION = r"""
 name: encryption_steps
@@ -49,6 +51,8 @@ _value:
 @readable
 def encryption_steps(planes: t.Mapping[str, t.Mapping[str, t.Any]], wanted: bool, rotate: bool = False) -> Steps:
     """The steps, or the error that says why there are none."""
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import check_same, plan_steps
+
     check_same({name: seen["digests"] for name, seen in planes.items()})
     return plan_steps({name: list(seen["order"]) for name, seen in planes.items()}, wanted, rotate)
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.gpu_operator import gpu_operator_values
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: gpu_operator_values
@@ -51,4 +50,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"gpu_operator_values": readable(gpu_operator_values)}
+        return {"gpu_operator_values": on_first_use("plugin_utils._render.gpu_operator", "gpu_operator_values")}

@@ -7,17 +7,10 @@ from __future__ import annotations
 import typing as t
 
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
-    CIS,
-    ClusterConfiguration,
-    Wanted,
-    files,
-    harden,
-    parse_release,
-    present,
-    with_site,
-)
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import plain, readable
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import ClusterConfiguration
 
 DOCUMENTATION = r"""
 name: hardened_configuration
@@ -86,6 +79,16 @@ def hardened_configuration(
     exempt: t.Sequence[str] = (),
 ) -> t.Dict[str, t.Any]:
     """The configuration, and what else follows from the level."""
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
+        CIS,
+        Wanted,
+        files,
+        harden,
+        parse_release,
+        present,
+        with_site,
+    )
+
     before: ClusterConfiguration = (yaml.safe_load(given) or {}) if isinstance(given, str) else plain(given)
     release = parse_release(version)
     hardened = harden(with_site(before, plain(site or {})), Wanted(level, release, frozenset(met)))

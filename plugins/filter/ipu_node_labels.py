@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
-    LabelledNode,
-    NodeLabels,
-    VipuController,
-    ipu_node_labels,
-)
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
+        LabelledNode,
+        NodeLabels,
+        VipuController,
+    )
 
 DOCUMENTATION = r"""
 name: ipu_node_labels
@@ -68,6 +69,8 @@ class Seen(t.TypedDict, total=False):
 def node_labels(
     controllers: t.Sequence[VipuController], seen: t.Optional[Seen] = None, absent: bool = False
 ) -> t.List[NodeLabels]:
+    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import ipu_node_labels
+
     known: Seen = seen or {}
     return ipu_node_labels(controllers, known.get("vipu_controllers") or [], known.get("labelled") or [], absent)
 

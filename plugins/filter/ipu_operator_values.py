@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.chart_values import (
-    OperatorSettings,
-    Values,
-    ipu_operator_values,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.chart_values import OperatorSettings, Values
 
 DOCUMENTATION = r"""
 name: ipu_operator_values
@@ -55,6 +52,9 @@ _value:
 
 
 def all_values(settings: OperatorSettings) -> Values:
+    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.chart_values import ipu_operator_values
+    from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+
     return merge_values(ipu_operator_values(settings), settings.get("values") or {})
 
 

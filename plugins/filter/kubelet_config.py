@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import plain, readable
 
 DOCUMENTATION = r"""
@@ -42,8 +41,15 @@ _value:
 """
 
 
+@readable
+def with_settings(text: str, settings: t.Dict[str, t.Any]) -> str:
+    from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
+
+    return kubelet_config(text, plain(settings))
+
+
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"kubelet_config": readable(lambda text, settings: kubelet_config(text, plain(settings)))}
+        return {"kubelet_config": with_settings}

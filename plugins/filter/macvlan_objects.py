@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_objects
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
 
 DOCUMENTATION = r"""
 name: macvlan_objects
@@ -51,6 +51,8 @@ def render(
     pool_namespace: str = "nvidia-network-operator",
     labels: t.Optional[t.Mapping[str, str]] = None,
 ) -> t.List[t.Dict[str, t.Any]]:
+    from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_objects
+
     return macvlan_objects(networks, pool_namespace, labels or {})
 
 

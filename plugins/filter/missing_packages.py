@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import missing_packages
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: missing_packages
@@ -43,4 +43,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Callable[..., t.Any]]:
-        return {"missing_packages": missing_packages}
+        return {"missing_packages": on_first_use("plugin_utils._controller_action", "missing_packages")}

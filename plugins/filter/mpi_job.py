@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: mpi_job
@@ -94,4 +93,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"mpi_job": readable(mpi_job)}
+        return {"mpi_job": on_first_use("plugin_utils._render.mpijob", "mpi_job")}

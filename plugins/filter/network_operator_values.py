@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import network_operator_values
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
+
+PLACE = "module_utils._network.nic_cluster_policy"
 
 DOCUMENTATION = r"""
 name: network_operator_values
@@ -47,4 +48,8 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"network_operator_values": readable(network_operator_values)}
+        return {
+            "network_operator_values": on_first_use(
+                "module_utils._network.nic_cluster_policy", "network_operator_values"
+            )
+        }

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.nfs import nfs_volumes
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: nfs_volumes
@@ -48,4 +47,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"nfs_volumes": readable(nfs_volumes)}
+        return {"nfs_volumes": on_first_use("plugin_utils._render.nfs", "nfs_volumes")}

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import nic_cluster_policy
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: nic_cluster_policy
@@ -48,4 +47,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"nic_cluster_policy": readable(nic_cluster_policy)}
+        return {"nic_cluster_policy": on_first_use("module_utils._network.nic_cluster_policy", "nic_cluster_policy")}

@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import (
-    ClusterNode,
-    RemovalPlan,
-    asked_names,
-    plan_removal,
-)
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
+    from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
+    from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import ClusterNode, RemovalPlan
 
 DOCUMENTATION = r"""
 name: node_removal
@@ -74,6 +71,8 @@ def node_removal(
     members: t.Optional[t.Sequence[MemberFacts]] = None,
 ) -> RemovalPlan:
     """The plan, or the error that says why there is none."""
+    from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import asked_names, plan_removal
+
     return plan_removal(asked_names(names), observations, ca, nodes, members)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pin_images
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: pinned_images
@@ -45,4 +45,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"pinned_images": pin_images}
+        return {"pinned_images": on_first_use("module_utils._common.digests", "pin_images")}

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 
 DOCUMENTATION = r"""
 name: plan_nodes

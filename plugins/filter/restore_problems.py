@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import Backup, restore_problems
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
+    from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+    from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import Backup
 
 DOCUMENTATION = r"""
 name: restore_problems
@@ -62,6 +63,8 @@ _value:
 def problems(
     about: Backup, plan: Plan, hosts: t.Mapping[str, HostFacts], named: str = "", restoring: str = ""
 ) -> t.List[str]:
+    from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import restore_problems
+
     return restore_problems(about, plan, hosts, named, restoring)
 
 

@@ -9,7 +9,6 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import site_options
 
 DOCUMENTATION = r"""
 name: settings_problems
@@ -61,6 +60,8 @@ def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
 
 
 def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
+    from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import site_options
+
     found = []
     for name, option in sorted(site_options().items()):
         try:

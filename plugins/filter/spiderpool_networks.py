@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
+
+if t.TYPE_CHECKING:
+    from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
 
 DOCUMENTATION = r"""
 name: spiderpool_networks
@@ -61,6 +63,8 @@ def render(
     inject: str = "",
     labels: t.Optional[t.Mapping[str, str]] = None,
 ) -> spiderpool.SpiderpoolObjects:
+    from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
+
     return spiderpool.networks(networks, coordinator or {}, inject, labels or {})
 
 

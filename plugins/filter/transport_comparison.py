@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.transports import transport_comparison
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: transport_comparison
@@ -59,4 +58,4 @@ class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> t.Dict[str, t.Any]:
-        return {"transport_comparison": readable(transport_comparison)}
+        return {"transport_comparison": on_first_use("plugin_utils._render.transports", "transport_comparison")}

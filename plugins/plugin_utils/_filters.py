@@ -1,11 +1,16 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How filters end."""
+"""How filters begin and end.
+
+Ansible reads all filter files of a collection in each process that uses one filter, and forks a process for each task
+and host: what a filter needs is imported when it is called.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import typing as t
 
 from ansible.errors import AnsibleFilterError
@@ -32,3 +37,14 @@ def readable(function: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
             raise AnsibleFilterError(str(error)) from error
 
     return result
+
+
+def on_first_use(place: str, name: str) -> t.Callable[..., t.Any]:
+    """The function of that name, in this module below `plugins`, as a filter."""
+
+    @readable
+    def call(*args: t.Any, **settings: t.Any) -> t.Any:
+        module = importlib.import_module(f"ansible_collections.ipu.fabric.plugins.{place}")
+        return getattr(module, name)(*args, **settings)
+
+    return call

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.filter.observations import members, observations, vipu_addresses
+from ansible_collections.ipu.fabric.plugins.plugin_utils._observations import members, observations, vipu_addresses
 
 GROUPS = {"all": ["w1", "cp1", "db"], "kube_control_plane": ["cp1"], "kube_node": ["w1"], "rack1": ["w1"]}
 RESULTS = {

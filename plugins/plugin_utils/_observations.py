@@ -1,0 +1,114 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What hosts reported, out of the variables of a play."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import time
+import typing as t
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIX
+
+MODULES = {
+    "host": "host_info",
+    "rdma": "rdma_info",
+    "vipu": "vipu_info",
+    "listener": "port_probe",
+    "probes": "port_probe",
+    "listened": "port_probe",
+}
+NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
+Result = t.Mapping[str, t.Any]
+Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
+
+
+def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
+    """All hosts of the planned cluster, each once, control planes first."""
+    return list(dict.fromkeys(name for group in GROUPS for name in groups.get(group, ())))
+
+
+def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
+    """What the inventory says of a host."""
+    part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
+    named = sorted(name for name in variables if name.startswith(PREFIX))
+    if named:
+        part["variables"] = named
+    if boolean(variables.get("rdma_host_reboot", False), strict=False):
+        part["reboot"] = True
+    return part
+
+
+def add_result(observation: Collected, part: str, result: Result) -> None:
+    """Add what one module returned, or how it failed; nothing if it did not run."""
+    if part == "vipu" and "host" in result and "port" in result:
+        observation["vipu"] = {key: result[key] for key in VipuFacts.__annotations__ if key in result}
+    elif part != "vipu" and part in result:
+        observation[part] = result[part]
+    elif "msg" in result and not result.get("skipped"):
+        error = {
+            "source": "vipu" if part == "vipu" and not result.get("unreachable") else "host",
+            "what": result.get("what", "The host could not be observed."),
+            "where": result.get("where", MODULES[part]),
+            "seen": result.get("seen", result["msg"]),
+            "next_step": result.get("next_step", NEXT_STEP),
+        }
+        observation["errors"].append(error)
+
+
+def results_of(
+    variables: t.Mapping[str, t.Any], results: t.Mapping[str, t.Sequence[str]]
+) -> t.Iterator[t.Tuple[str, str, Result]]:
+    """Host, part and result. What was delegated to many hosts is in one variable, which all hosts of the play have."""
+    delegated: t.Set[str] = set()
+    for name, (part, registered) in itertools.product(variables, results.items()):
+        for variable in registered:
+            result = {} if variable in delegated else variables[name].get(variable) or {}
+            if "hosts" in result:
+                delegated.add(variable)
+            yield from ((host, part, answer) for host, answer in result.get("hosts", {name: result}).items())
+
+
+def observations(
+    hostvars: t.Mapping[str, t.Any],
+    groups: t.Mapping[str, t.Sequence[str]],
+    results: t.Mapping[str, t.Sequence[str]],
+) -> t.Dict[str, Collected]:
+    """For each host of the cluster its groups, its address if the inventory names one, and what it reported."""
+    names = members(groups)
+    of_host: t.Dict[str, t.List[str]] = {name: [] for name in names}
+    for group, listed in groups.items():
+        for name in listed:
+            if name in of_host and group not in ("all", "ungrouped"):
+                of_host[name].append(group)
+    # Once for each host: Ansible merges all its variables each time.
+    variables = {name: hostvars[name] for name in names}
+    collected = {name: inventory_part(variables[name], of_host[name]) for name in names}
+    for host, part, result in results_of(variables, results):
+        if host in collected:
+            add_result(collected[host], part, result)
+    arrived = time.time()
+    for observation in collected.values():
+        clock = observation.get("host", {}).get("time")
+        if clock:
+            offset = clock_offset(clock["asked"], clock["read"], arrived)
+            observation["host"] = {**observation["host"], "time": {**clock, "offset": offset}}
+    return collected
+
+
+def vipu_addresses(entries: t.Sequence[t.Any]) -> t.List[str]:
+    """The IP addresses among fixed V-IPU controllers; names are resolved by the plan."""
+    addresses = []
+    for entry in entries:
+        try:
+            text = str(entry["host"] if isinstance(entry, dict) else entry)
+            addresses.append(str(ipaddress.ip_address(split_endpoint(text)[0])))
+        except (KeyError, ValueError):  # a name, or what the plan rejects with a finding
+            continue
+    return addresses
