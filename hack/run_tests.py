@@ -44,9 +44,9 @@ class Suite:
     patient: bool = False  # has a cluster, and may run beside another one that is patient
 
 
-PLAYS = ("tests/unit/playbooks", "tests/unit/roles")  # they run ansible-playbook, which takes seconds each
+PLAYS = [Path("tests/unit/playbooks"), Path("tests/unit/roles")]  # they run ansible-playbook, which takes seconds each
 SUITES = [
-    Suite("unit-plays", f"hack/pytest.sh 3.11 {{junit}} {' '.join(PLAYS)}", "unit", minutes=60),
+    *(Suite(f"unit-{path.name}", f"hack/pytest.sh 3.11 {{junit}} {path}", "unit", minutes=40) for path in PLAYS),
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
     Suite("calico", "testbed/testbed build --calico", "cluster", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
