@@ -27,6 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import 
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
     ContainerExit,
@@ -79,6 +80,7 @@ class JobWait:
         self.cluster, self.path, self.request, self.log, self.clock = cluster, path, request, log, clock
         self.start = self.answered = clock()
         self.operator_asked, self.operator = -float(ASK_OPERATOR), ""
+        self.resources = NodeResources(cluster, clock)
         self.progress: t.List[ProgressStep] = []
         self.exits: t.Dict[str, t.List[ContainerExit]] = {}
         self.job: Object = {}
@@ -122,7 +124,8 @@ class JobWait:
         exits = [(query("metadata.name", pod), container_exits(pod)) for pod in self.pods]
         self.exits.update({name: ended for name, ended in exits if ended})
         self.logs.follow(self.pods)
-        return self.record(job_state(job, self.pods))
+        state, unknown = job_state(job, self.pods), self.resources.problems(self.pods)
+        return self.record(state._replace(faults=[*state.faults, *(problem.text for problem in unknown)]))
 
     def record(self, state: JobState) -> JobState:
         """Keep what has changed, with what the operator's absence explains."""
@@ -150,7 +153,7 @@ class JobWait:
                 raise self.error(
                     "can't start, the wait was stopped early",
                     "; ".join(state.faults),
-                    "Fix what is named (image, secret, rights of the namespace) and run again with recreate: true.",
+                    "Fix what is named (image, resource, secret, rights), and run again with recreate: true.",
                 )
         if self.elapsed >= self.request.wait_timeout:
             seen = state or JobState("unknown", False, ["the Kubernetes API"], [])

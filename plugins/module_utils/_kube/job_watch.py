@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems impo
     container_statuses,
     pod_problems,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 # By kind: its API, and the label of its pods.
@@ -89,10 +90,11 @@ def sort_by_failure(pods: t.Sequence[Object]) -> t.List[Object]:
 class JobWatch:
     """A job that has to succeed."""
 
-    next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
+    next_step = "Fix what is named (image, label, resource, toleration, log of the crashing container) and run again."
 
     def __init__(self, cluster: Cluster, params: JobOptions) -> None:
         self.cluster, self.params = cluster, params
+        self.resources = NodeResources(cluster)
         self.status: Object = {}  # as the job says it itself
         version, labels = KINDS[params["kind"]]
         metadata = {"name": params["name"], "namespace": params["namespace"]}
@@ -146,7 +148,7 @@ class JobWatch:
             pods = self.pods()
             if never_starts(pods):
                 raise self.failure(never_starts(pods))
-            stuck = [problem for pod in pods for problem in pod_problems(pod)]
+            stuck = [problem for pod in pods for problem in pod_problems(pod)] + self.resources.problems(pods)
             stuck += [] if pods or self.params["kind"] == "Job" else self.refusal()
             return [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]
         if not end[0]:

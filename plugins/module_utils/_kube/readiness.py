@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, describe, message_of
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem, newest_pods, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -137,7 +138,7 @@ class ObjectWatch:
     next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
 
     def __init__(self, cluster: Cluster, params: ReadyOptions) -> None:
-        self.cluster, self.params = cluster, params
+        self.cluster, self.params, self.resources = cluster, params, NodeResources(cluster)
 
     def problems(self) -> t.List[Problem]:
         """Everything that is not ready now."""
@@ -206,7 +207,8 @@ class ObjectWatch:
             if only_lost_nodes_miss_it(workload, pods, answering):
                 return []
             newest = [pod for pod in newest if pod in answering]
-        return [Problem(f"{name}: {pending}")] + [p for pod in newest for p in pod_problems(pod) or not_ready(pod)]
+        reasons = [problem for pod in newest for problem in pod_problems(pod) or not_ready(pod)]
+        return [Problem(f"{name}: {pending}"), *reasons, *self.resources.problems(newest)]
 
     def refusals(self, obj: Object) -> t.List[Problem]:
         """Whether the API server, with its webhooks, takes a new object. Nothing is stored."""

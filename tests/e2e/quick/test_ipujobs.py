@@ -159,4 +159,5 @@ def test_interactive(finished: Bed) -> None:
     assert "kubectl exec -it --namespace default session-launcher -- bash" in result.text
     inside = "sh -c 'echo $IPUOF_VIPU_API_PARTITION_ID'"
     assert finished.on("cp1", f"{KUBECTL} exec session-launcher -- {inside}") == "p-session-default-0\n"
-    finished.on("cp1", f"{KUBECTL} delete ipujob session --timeout=60s")
+    assert finished.example("interactive", session_state="absent").code == 0
+    assert finished.kubectl("get ipujobs")["items"] == []

@@ -24,8 +24,8 @@ class Clock:
 class Cluster:
     """Gives what the test sets: a job, or an error."""
 
-    def __init__(self, job=None, pods=()):
-        self.job, self.pods = job, list(pods)
+    def __init__(self, job=None, pods=(), own=(), nodes=()):
+        self.job, self.pods, self.own, self.nodes = job, list(pods), own, nodes
 
     def get(self, _path):
         if isinstance(self.job, Exception):
@@ -33,7 +33,8 @@ class Cluster:
         return self.job
 
     def items(self, path, **_query):
-        return self.pods if path == "/api/v1/pods" else []
+        lists = {"/api/v1/pods": self.pods, "/api/v1/namespaces/n/pods": self.own, "/api/v1/nodes": self.nodes}
+        return list(lists.get(path, ()))
 
 
 def operator(ready="True", name="manager"):
@@ -185,3 +186,25 @@ def test_logs_go_where_they_were_wanted(tmp_path):
     request = JobRequest("mnist", "n", logs={"path": str(tmp_path), "tail": 3})
     logs = job_wait.JobWait(Cluster(), "/path", request, print).logs
     assert (logs.folder, logs.tail, logs.namespace) == (str(tmp_path), 3, "n")
+
+
+def test_a_resource_that_no_node_has_ends_the_wait_early():
+    unscheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "Insufficient rdma/a",
+    }
+    pod = {
+        "metadata": {"name": "mnist-worker-0", "namespace": "n"},
+        "spec": {"containers": [{"name": "train", "resources": {"limits": {"rdma/a": "1"}}}]},
+        "status": {"phase": "Pending", "conditions": [unscheduled]},
+    }
+    node = {"metadata": {"name": "w1"}, "status": {"capacity": {"cpu": "8", "nvidia.com/gpu": "0"}}}
+    clock = Clock()
+    waiting, _lines = a_wait(Cluster(job("Pending"), [operator()], [pod], [node]), clock)
+    assert not waiting.is_done("finished")
+    clock.now = job_wait.PATIENCE
+    expected = "asks for rdma/a, which no node has; the nodes have nvidia.com/gpu.*resource"
+    with pytest.raises(job_wait.JobError, match=expected):
+        waiting.is_done("finished")

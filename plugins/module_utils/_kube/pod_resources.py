@@ -1,0 +1,57 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that ask for a resource that no node has, such as an RDMA device where there is none: no waiting helps."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
+INTERVAL = 15  # seconds between two looks at the nodes
+
+
+def device_resources(amounts: t.Iterable[str]) -> t.Set[str]:
+    """Those that device plugins bring: unlike the kubelet's own, their names have a domain."""
+    return {name for name in amounts if "/" in name}
+
+
+def unknown_resources(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.List[Problem]:
+    """What pods without a node ask for and no node has ever had.
+
+    A device plugin that is down leaves its resource on the node, at 0: that passes, and is not named here.
+    """
+    known: t.Set[str] = set().union(*(device_resources(query("status.capacity", node) or {}) for node in nodes))
+    there = ", ".join(sorted(known)) or "nothing of that kind"
+    found = []
+    for pod in pods:
+        limits = query("spec.[initContainers, containers][][].resources.limits", pod) or []
+        for name in sorted(set().union(*map(device_resources, limits)) - known):
+            text = f"pod {pod['metadata']['name']} asks for {name}, which no node has; the nodes have {there}"
+            found.append(Problem(text, True))
+    return found
+
+
+class NodeResources:
+    """What the nodes have, read again from time to time while there are pods without a node."""
+
+    def __init__(self, cluster: Cluster, clock: t.Callable[[], float] = time.monotonic) -> None:
+        self.cluster, self.clock = cluster, clock
+        self.nodes: t.List[Object] = []
+        self.asked: t.Optional[float] = None
+
+    def problems(self, pods: t.Sequence[Object]) -> t.List[Problem]:
+        unscheduled = [pod for pod in pods if query(UNSCHEDULABLE, pod)]
+        if unscheduled and (self.asked is None or self.clock() - self.asked >= INTERVAL):
+            self.asked = self.clock()
+            try:
+                self.nodes = self.cluster.items("/api/v1/nodes", resourceVersion="0")
+            except FabricError:  # who may not read nodes is told what the scheduler says
+                self.nodes = []
+        return unknown_resources(unscheduled, self.nodes) if self.nodes else []
