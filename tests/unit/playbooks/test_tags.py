@@ -1,0 +1,29 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`site --tags ROLE`: the plan is made, and that role is applied, with nothing beside it."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers
+
+ALWAYS = {"fabric_plan", "host_info", "network_operator_info", "port_probe", "rdma_info", "vipu_info"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "called"),
+    [
+        ("network_operator", {"helm_release", "kube_apply", "kube_wait", "node_labels"}),
+        ("macvlan", {"kube_apply", "macvlan_network"}),
+        ("memlock", {"memlock"}),
+        ("verify", {"fabric_probe"}),
+    ],
+)
+def test_one_role(tmp_path, tag, called):
+    found = {**answers(), "memlock": {"*": {"restartable": []}}}
+    done = play(tmp_path, "ipu.fabric.site", GROUPS, found, "--check", "--tags", tag, fabric_manage_kubernetes=False)
+    assert done.code == 0, done.text
+    assert "can be applied" in done.text
+    assert {call.module for call in done.calls} - ALWAYS == called, done.text
