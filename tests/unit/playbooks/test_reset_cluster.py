@@ -34,7 +34,11 @@ def resets(run):
 
 
 def test_workers_first(tmp_path):
+    (tmp_path / "artifacts").mkdir()
+    report = tmp_path / "artifacts/report.html"
+    report.write_text("proved")
     run = reset(tmp_path, fabric_reset_name=NAME)
+    assert not report.exists()  # it was of this cluster
     assert run.code == 0, run.text
     assert resets(run)[0] == "w1"
     assert sorted(resets(run)[1:]) == ["cp1", "cp2"]

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""reset.yml of the fabric: what it says before, and what is left in the folder of the run afterwards."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import answers, run
+
+REPORTS = ("junit.xml", "probe.json", "report.html", "report.json")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where site has left its plan and its reports."""
+    (tmp_path / "artifacts").mkdir()
+    for name in (*REPORTS, "plan.json"):
+        (tmp_path / "artifacts" / name).write_text("{}")
+    return tmp_path
+
+
+def left(folder):
+    return {path.name for path in (folder / "artifacts").iterdir()}
+
+
+def test_a_table_says_what_there_is(folder):
+    found = answers()
+    found["network_operator"]["*"].update(objects=["MacvlanNetwork a", "MacvlanNetwork b"], pods=["default/user"])
+    done = run(folder, "ipu.fabric.reset", found, fabric_reset="")
+    assert done.code != 0
+    table = [line.strip(" -'") for line in done.text.splitlines()]
+    for line in (
+        "objects                     MacvlanNetwork a",
+        "MacvlanNetwork b",
+        "network operator stays for  none",
+        "pods on the networks        default/user",
+        "IPUJobs                     none",
+    ):
+        assert line in table, done.text
+    assert "run it again with -e fabric_reset=fabric" in done.said
+    assert set(REPORTS) <= left(folder)
+
+
+def test_reports_go_with_what_they_prove(folder):
+    """In check mode: there is no helm here to uninstall with."""
+    done = run(folder, "ipu.fabric.reset", answers(), "--check")
+    assert done.code == 0, done.text
+    for name in REPORTS:
+        assert f"changed: [cp1 -> localhost] => (item={name})" in done.text
+    assert left(folder) == {*REPORTS, "plan.json"}
