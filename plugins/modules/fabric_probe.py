@@ -51,7 +51,9 @@ options:
     type: str
     default: nvcr.io/nvidia/doca/doca:3.3.0-full-rt-host
   timeout:
-    description: Seconds that the pods may take to start, pulling their image included.
+    description:
+      - Seconds that the pods may take to start, pulling their image included.
+      - Before that, device plugins have a quarter of it to register their resources.
     type: int
     default: 300
   command_timeout:

@@ -19,6 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
     Options,
     Target,
     resource_name,
+    targets,
 )
 
 PSA = "pod-security.kubernetes.io/enforce"
@@ -69,6 +70,14 @@ def node_facts(plan: Plan, node: ApiObject) -> NodeFacts:
             if resource
         },
     }
+
+
+def awaited_resources(plan: Plan, nodes: t.Mapping[str, ApiObject]) -> t.List[t.Tuple[str, str]]:
+    """Nodes that are Ready and do not have an RDMA resource that the plan has for their NICs, with its name."""
+    names = {network["name"]: resource_name(plan, network) for network in plan["networks"]}
+    ready = [target for target in targets(plan) if not node_fault(nodes.get(target.node))]
+    wanted = {(target.node, names[network]) for target in ready for network in target.networks if names[network]}
+    return sorted((node, resource) for node, resource in wanted if not allocatable(nodes[node], resource))
 
 
 # Pods

@@ -61,6 +61,8 @@ ALIVE = "fabric.ipu/alive"  # annotation of a namespace: when its run was last a
 BEAT_SECONDS = 30  # between two signs of life
 DEAD_SECONDS = 300  # without one; more than the clocks of two controllers differ
 SETTLE_SECONDS = 5
+REGISTERING = 0.25  # of the pods' time to start, for device plugins to register their resources
+REGISTERING_SECONDS = 2  # between two looks at the nodes
 EVENTS_SECONDS = 2  # only a slow start is worth the question
 TIMED_OUT = 124  # exit code of `timeout`
 STOPPED = 143  # 128 and SIGTERM
@@ -107,6 +109,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
         outside = Run(cluster, plan, options, pool)
         pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes an address, or gives one back
         remove_leftovers(outside)
+        wait_for_resources(outside)
         facts, nodes = cluster_facts(cluster, plan, pool, options.ipu)
         with namespace_for(outside) as run:
             seen = pod_facts(run, nodes)
@@ -127,6 +130,16 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
         "host_traffic": measure_hosts(run, pods),
         "webhook": accepted.result() if accepted else None,
     }
+
+
+def wait_for_resources(outside: Run) -> None:
+    """A device plugin is ready before the kubelet counts what it offers: right after an installation, or a reboot."""
+    end = time.monotonic() + outside.options.timeout * REGISTERING
+    while True:
+        nodes = {node["metadata"]["name"]: node for node in outside.cluster.items("/api/v1/nodes")}
+        if not objects.awaited_resources(outside.plan, nodes) or time.monotonic() >= end:
+            return
+        time.sleep(REGISTERING_SECONDS)
 
 
 # Namespace

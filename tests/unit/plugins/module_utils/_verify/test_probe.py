@@ -22,7 +22,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe, Traffic
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import cluster_facts, parsers, probe, report
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import (
+    cluster_facts,
+    parsers,
+    pod_manifests,
+    probe,
+    report,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_traffic
@@ -120,6 +126,56 @@ def answer(run: probe.Run, pod: str, container: str, command: t.Sequence[str], t
 @pytest.fixture(autouse=True)
 def _no_exec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "run_in", answer)
+
+
+def rdma_plan() -> Facts:
+    """With a resource for the NIC of each host."""
+    planned = plan()
+    planned["networks"][0].update(rdma=True, resource="nics")
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "awaited"),
+    [
+        ({"n0": "63", "n1": "63"}, []),
+        ({"n0": "63", "n1": "0"}, ["n1"]),
+        ({"n0": "63", "n1": None}, ["n1"]),
+        ({"n0": "0", "n1": "lost"}, ["n0"]),  # no pod starts on a node that is not Ready
+        ({"n0": "0"}, ["n0"]),
+    ],
+)
+def test_which_nodes_have_not_registered_their_resource(allocatable: t.Dict[str, t.Any], awaited: t.List[str]) -> None:
+    nodes = {
+        name: {
+            "status": {
+                "conditions": [{"type": "Ready", "status": "False" if count == "lost" else "True"}],
+                "allocatable": {"rdma/nics": count} if count not in (None, "lost") else {},
+            }
+        }
+        for name, count in allocatable.items()
+    }
+    assert pod_manifests.awaited_resources(rdma_plan(), nodes) == [(name, "rdma/nics") for name in awaited]
+    assert pod_manifests.awaited_resources(plan(), nodes) == []
+
+
+@pytest.mark.parametrize(("registered_at", "timeout", "looks"), [(1, 60, 1), (3, 60, 3), (9, 0, 1)])
+def test_device_plugins_have_time_to_register(
+    monkeypatch: pytest.MonkeyPatch, registered_at: int, timeout: int, looks: int
+) -> None:
+    monkeypatch.setattr(probe, "REGISTERING_SECONDS", 0)
+    seen: t.List[str] = []
+
+    class Api(FakeApi):
+        def do_get(self, path: str, body: Facts, query: Facts) -> Facts:
+            answer = super().do_get(path, body, query)
+            seen.append(path)
+            for node in answer["items"]:
+                node["status"]["allocatable"] = {"rdma/nics": "63"} if len(seen) >= registered_at else {}
+            return answer
+
+    probe.wait_for_resources(probe.Run(Api(["n0", "n1"]), rdma_plan(), options(timeout=timeout), ThreadPoolExecutor(1)))
+    assert seen == ["/api/v1/nodes"] * looks
 
 
 def test_a_healthy_run_is_proved_and_leaves_nothing() -> None:
