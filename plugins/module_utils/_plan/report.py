@@ -126,10 +126,12 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
         lines.append(("", f"{network['master']} becomes an alternative name of {renamed}"))
     if not network["subnets"]:
         return [*lines, ("", "no addresses, see the findings")]
+    blocks = {pool["subnet"]: f" in blocks of {pool['perNodeBlockSize']} a node" for pool in network["pools"]}
     for subnet in network["subnets"]:
         gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
         span = f"{subnet['range_start']}-{subnet['range_end']}"
-        pods = f"{span}, {subnet['capacity']} addresses, {subnet['needed']} needed"
+        addresses = f"{subnet['capacity']} addresses{blocks.get(subnet['cidr'], '')}"
+        pods = f"{span}, {addresses}, {subnet['needed']} needed"
         lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
         if subnet["exclude"]:
             lines.append(("", f"never for pods: {shorten_list(subnet['exclude'], NAMES)}"))
@@ -138,7 +140,7 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
 
 def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
     """Heading and rows of the table of hosts; the last columns count each host's findings."""
-    networks = sorted({name for host in plan["hosts"].values() for name in host["links"]})
+    networks = list(dict.fromkeys(name for host in plan["hosts"].values() for name in host["links"]))
     shown = networks if len(networks) <= 2 else ["fabric"]
     rows = []
     for name, host in plan["hosts"].items():

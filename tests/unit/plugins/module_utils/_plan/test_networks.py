@@ -370,3 +370,21 @@ def test_pvrdma_and_other_nics_are_no_network(hosts):
     assert errors(planned)["pvrdma"]["hosts"] == ["w1"]
     assert "w2" in errors(planned)["pvrdma"]["seen"]
     assert planned["rdma_resources"][0]["selectors"] == {"ifNames": ["ens1f0"]}
+
+
+def test_the_table_of_hosts_keeps_the_order_of_the_networks(hosts):
+    for name, last in (("w1", 12), ("w2", 13)):
+        hosts[name]["rdma"]["links"].append(link("ens2f0", f"10.6.0.{last}", mac=f"0c:42:a1:00:06:{last:02x}"))
+    networks = [
+        {"name": "zeta", "select": {"subnet": "10.5.0.0/24"}},
+        {"name": "alpha", "select": {"subnet": "10.6.0.0/24"}},
+    ]
+    heading, rows = plan_report.host_rows(plan(hosts, networks=networks))
+    assert heading == ["HOST", "ADDRESS", "ROLES", "zeta", "alpha", "FINDINGS"]
+    assert rows[1][3:5] == ["ens1f0 10.5.0.12/24", "ens2f0 10.6.0.12/24"]
+
+
+def test_blocks_of_nv_ipam_are_explained(hosts):
+    text = " ".join(plan_report.as_text(plan(hosts)).split())
+    assert "10.5.0.129-10.5.0.254, 16 addresses in blocks of 8 a node, 16 needed" in text
+    assert "blocks" not in plan_report.as_text(plan(hosts, ipam="whereabouts"))
