@@ -106,3 +106,10 @@ def test_without_time_servers_clocks_are_left_alone(run):
     assert done.where("rdma_host")  # what comes after the clocks
     packages = [call.options["packages"] for call in done.calls if call.module == "apt_packages"]
     assert all(package["name"] != "chrony" for listed in packages for package in listed)
+
+
+def test_the_plan_says_where_files_land(run, tmp_path):
+    done = run("ipu.fabric.plan")
+    assert f"Files in {tmp_path}/artifacts:" in done.text
+    assert "admin.conf, with all rights on the cluster, comes from site" in done.text
+    assert "Files in" not in run("ipu.fabric.plan", "--check").text
