@@ -81,7 +81,7 @@ def check_inventory(hosts: Hosts, managed: bool, findings: Findings) -> None:
             "inventory",
             [],
             "A cluster needs hosts that run pods.",
-            "kube_node is empty, and there is more than one control plane",
+            f"kube_node is empty; kube_control_plane has {', '.join(planes)}, of {len(hosts)} hosts in all",
             "Put the workers into kube_node; put control planes that also run pods into both groups.",
         )
     if managed and planes and len(planes) % 2 == 0:

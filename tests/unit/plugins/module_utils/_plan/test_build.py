@@ -228,6 +228,13 @@ def test_the_inventory_comes_before_its_hosts(hosts):
     assert found["existing-cluster"]["next"].startswith("Correct the groups of the inventory first")
 
 
+def test_an_inventory_without_workers_is_told_what_it_has(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["groups"] = ["ipu_node"]
+    found = [one["seen"] for one in plan(hosts)["findings"] if one["check"] == "inventory"]
+    assert found[0] == "kube_node is empty; kube_control_plane has cp1, of 3 hosts in all"
+
+
 def test_a_host_that_is_both_gateway_and_vipu(hosts):
     change(("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}])(hosts)
     found = plan(hosts, networks=[{"name": "rdma-net", "gateway": "10.5.0.20"}])["findings"]
