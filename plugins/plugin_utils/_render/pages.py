@@ -21,30 +21,61 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import shown_counts, summary
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices, worst
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, place_text, seen_text, subject
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.address_bars import LEAST, bars
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import render
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.topology import ALONE, PADDING, topology
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.versions import images, versions
 
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
+FEW_HOSTS = 40  # that plan.html lists at once; more of them are folded
+FEW_NETWORKS = 2  # likewise
 LISTED = 50  # pairs of a matrix that is too wide, like results of one check: nobody reads more
 AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
 
 
 def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
-    """plan.html: decisions, hosts, findings."""
+    """plan.html: verdict, findings, decisions, topology, addresses, versions, hosts."""
     heading, rows = host_rows(plan)
     hosts = [
         (cells, state, next((level for level in ("error", "warning") if level in state), "ok"))
         for *cells, state in rows
     ]
     findings = [(finding, shorten_list(finding["hosts"], 20) or "all") for finding in plan["findings"]]
+    pinned = images(plan)
+    decisions = by_word(facts(plan))
+    networks = [each for each in decisions if each[0] == "Network"]
+    folded = len(networks) > FEW_NETWORKS
+    digests = sum(bool(image.digest) for image in pinned)
     return render(
         "plan.html.j2",
         title=title,
         headline=headline(plan),
-        decisions=facts(plan),
-        heading=heading,
-        hosts=hosts,
+        level=next((finding["level"] for finding, _hosts in findings), "ok"),
         findings=findings,
+        decisions=[each for each in decisions if not (folded and each in networks)],
+        networks=networks if folded else [],
+        drawing=topology(plan) if plan["hosts"] else None,
+        padding=PADDING,
+        grouped=len(plan["hosts"]) > ALONE,
+        bars=bars(plan),
+        least=LEAST,
+        versions=versions(plan),
+        images=pinned,
+        pinned=f"{digests} of them known by a digest, the others by their tags",
+        heading_row=[*(cell.capitalize() for cell in heading[:3]), *heading[3:-1], heading[-1].capitalize()],
+        hosts=hosts,
+        few=FEW_HOSTS,
     )
+
+
+def by_word(lines: t.Iterable[t.Tuple[str, str]]) -> t.List[t.Tuple[str, t.List[str]]]:
+    """Lines without a word belong to the one before."""
+    found: t.List[t.Tuple[str, t.List[str]]] = []
+    for word, text in lines:
+        if word or not found:
+            found.append((word, []))
+        found[-1][1].append(text)
+    return found
 
 
 class Row(t.NamedTuple):

@@ -185,10 +185,10 @@ def test_the_plan_is_whole_and_needs_nothing_else() -> None:
     assert "prefers-color-scheme: dark" in text
     assert (page.open, page.links) == ([], [])
     assert not any(word in text for word in ("http", "@import", "url(", "<script"))
-    assert page.titles == ["Plan of the fabric", "Hosts"]
-    assert page.tables[0][0] == ["HOST", "ADDRESS", "ROLES", "rdma-net", "FINDINGS"]
-    assert page.tables[0][2] == ["w1", "10.88.0.12", "worker,ipu", "ens1f0 10.5.0.12/24", "ok"]
-    assert "<dt>V-IPU</dt><dd>10.5.0.20:8090" in text
+    assert page.titles == ["Plan of the fabric", "Decisions", "Topology", "Addresses", "Versions", "Hosts"]
+    assert page.tables[-1][0] == ["Host", "Address", "Roles", "rdma-net", "Findings"]
+    assert page.tables[-1][2] == ["w1", "10.88.0.12", "worker,ipu", "ens1f0 10.5.0.12/24", "ok"]
+    assert "<dt>V-IPU</dt><dd><ul><li>10.5.0.20:8090" in text
 
 
 def test_the_plan_shows_findings_with_their_level() -> None:
@@ -196,10 +196,11 @@ def test_the_plan_shows_findings_with_their_level() -> None:
     sites.change(("host", "memory_mb"), 100)(hosts)
     text = plan_page(sites.plan(hosts))
     page = Page(text)
-    assert page.tables[0][2][-1] == "1 error"
+    assert page.titles[:3] == ["Plan of the fabric", "Findings", "Decisions"]
+    assert page.tables[-1][2][-1] == "1 error"
     assert '<td class="error">1 error</td>' in text
-    assert page.tables[1][1][:3] == ["error", "memory", "w1"]
-    assert page.tables[1][1][4]
+    assert page.tables[0][1][:3] == ["error", "memory", "w1"]
+    assert page.tables[0][1][4]
 
 
 def test_the_plan_escapes() -> None:
@@ -217,4 +218,4 @@ def test_a_plan_of_many_hosts_is_quick() -> None:
     start = time.monotonic()
     page = Page(plan_page(planned))
     assert time.monotonic() - start < 2
-    assert len(page.tables[0]) == 1 + 201
+    assert len(page.tables[-1]) == 1 + 201
