@@ -17,7 +17,7 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 
 LEAST = 1.5  # percent of a bar, for a part that would be too narrow to be seen
 EXACT = 10_000_000  # addresses; more of them are told in powers of ten
-PARTS = {"hosts": "hosts", "kept": "never for pods", "pods": "planned pods", "free": "free for pods"}
+PARTS = {"hosts": "hosts", "kept": "never for pods", "pods": "planned pods", "free": "free"}
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

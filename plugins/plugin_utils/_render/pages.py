@@ -33,11 +33,12 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._render.topology import
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.versions import images, versions
 
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
-CELLS = 12_000  # of all matrices on a page
+CELLS = 8_000  # of all matrices on a page
 PAIRS = 20  # of a matrix that is not drawn: the worst
 FEW_HOSTS = 40  # that plan.html lists at once; more of them are folded
 FEW_NETWORKS = 2  # likewise
 LISTED = 50  # results of one check that need work: nobody reads more
+ROWS = 400  # of all checks of a status that need work; each check has its share
 ALIKE = 10  # likewise, of those that need none
 LEVELS = {PROVED: PASSED, FAILED: FAILED, UNPROVEN: UNPROVEN}  # outcomes, by the class of their colour
 AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
@@ -106,14 +107,14 @@ def rows(checks: t.Sequence[Check]) -> t.Iterator[Row]:
     for check in checks:
         groups.setdefault((check.check, check.network, check.status), []).append(check)
     for (name, network, status), group in groups.items():
-        title, many = CHECK_TYPES[name].title, len(group) > LISTED
+        title, most = CHECK_TYPES[name].title, max(3, min(LISTED, ROWS // len(groups)))
         if len(group) > ALIKE and status not in (FAILED, UNPROVEN):
             yield Row(status, title, network, place_text(group, ""), seen_text(group), "", group[0].expected)
             continue
-        for check in group[:LISTED]:
+        for check in group[:most]:
             yield Row(status, title, network, subject(check), check.seen, check.next, check.expected)
-        if many:
-            yield Row(status, title, network, f"and {len(group) - LISTED} more", "report.json has all", "", "")
+        if len(group) > most:
+            yield Row(status, title, network, f"and {len(group) - most} more", "report.json has all", "", "")
 
 
 class Pairs(t.NamedTuple):

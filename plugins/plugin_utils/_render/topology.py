@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint, shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Controller,
     Plan,
@@ -16,11 +17,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     PlannedLink,
     PlannedSubnet,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import count, cut
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import count
 
 ALONE = 20  # hosts; with more of them, those that are alike share a row
 ROWS = 24  # of hosts; the table below the drawing has all of them
 CONTROLLERS = 8
+NAMED = 8  # networks, in the sentence that stands for the drawing
 COLOURS = 8  # of networks, in style.css
 
 # Pixels. A monospaced font at 11 px needs 6.6 of them for a character.
@@ -165,32 +167,47 @@ def _state(plan: Plan, host: str) -> str:
 
 def _host_row(plan: Plan, group: Group) -> Row:
     names, (_name, first) = [name for name, _host in group], group[0]
-    roles = ", ".join(role.replace("_", " ") for role in first["roles"])
+    domain = common_domain(list(plan["hosts"]))
+    shown = [name[: len(name) - len(domain)] for name in names]
     state = _state(plan, names[0])
-    lines = [Line(names[0] if len(group) == 1 else count(len(group), "host"), "name")]
-    lines += [Line(f"{names[0]} to {names[-1]}")] if len(group) > 1 else []
-    lines += [
-        Line(roles, "soft"),
-        *([Line("has " + ("errors" if state == "error" else "warnings"), state)] if state else []),
-    ]
-    cells = {}
-    addresses = [host["address"] for _name, host in group if host["address"]]
-    if addresses:
-        cells[""] = Cell([Line(text) for text in span(addresses)], f"{len(addresses)} of the cluster's addresses")
+    lines = [Line(shown[0] if len(group) == 1 else count(len(group), "host"), "name")]
+    if len(group) > 1:
+        lines.append(Line(f"{shown[0]} to {shown[-1]}"))
+    lines.append(Line(", ".join(role.replace("_", " ") for role in first["roles"]), "soft"))
+    if state:
+        lines.append(Line(f"has {state}s", state))
+    section = "Control planes" if "control_plane" in first["roles"] else "Nodes"
+    return Row(
+        "Host" if plan["cluster"]["single_node"] else section,
+        "host",
+        Cell(lines, shorten_list(names, ROWS)),
+        _host_cells(group),
+    )
+
+
+def common_domain(names: t.Sequence[str]) -> str:
+    """What all names have behind their first dot, with that dot; empty where they differ."""
+    domains = {name[len(name.partition(".")[0]) :] for name in names}
+    return domains.pop() if len(domains) == 1 and len(names) > 1 else ""
+
+
+def _host_cells(group: Group) -> t.Dict[str, Cell]:
+    """The addresses of these hosts, by column."""
+    cells, first = {}, group[0][1]
+    own = [host["address"] for _name, host in group if host["address"]]
+    if own:
+        cells[""] = Cell([Line(text) for text in span(own)], "")
     for network in first["links"]:
         links = [host["links"][network] for _name, host in group]
         nic = " ".join(filter(None, [links[0]["netdev"], links[0]["device"]]))
-        each = [Line(text, "soft") for text in span([link["address"] for link in links if link["address"]])]
-        cells[network] = Cell([Line(nic), *each], f"{names[0]}{' and others' if names[1:] else ''}: {_nic(links[0])}")
-    section = "Control planes" if "control_plane" in first["roles"] else "Nodes"
-    if plan["cluster"]["single_node"]:
-        section = "Host"
-    return Row(section, "host", Cell(lines, ", ".join(names[:50]) + (" and more" if names[50:] else "")), cells)
+        addresses = [Line(text, "soft") for text in span([link["address"] for link in links if link["address"]])]
+        cells[network] = Cell([Line(nic), *addresses], _nic(links[0]))
+    return cells
 
 
 def _nic(link: PlannedLink) -> str:
     rate = f"{link['rate_gbps']:g} Gb/s" if link["rate_gbps"] else ""
-    return ", ".join(filter(None, [link["netdev"], link["device"], link["driver"], link["pci"], rate]))
+    return ", ".join(filter(None, [link["netdev"], link["device"], link["driver"], link["pci"], rate, link["address"]]))
 
 
 def span(addresses: t.Sequence[str]) -> t.List[str]:
@@ -229,8 +246,9 @@ def describe(plan: Plan) -> str:
     cluster, networks = plan["cluster"], [network["name"] for network in plan["networks"]]
     planes = f"{count(len(cluster['control_planes']), 'control plane')} and {count(len(cluster['workers']), 'worker')}"
     hosts = "One host" if cluster["single_node"] else planes
-    fabric = f"{count(len(networks), 'fabric network')} ({', '.join(networks)})"
-    return f"{hosts} on {fabric}, {count(len(plan['vipu']['controllers']), 'V-IPU controller')}."
+    fabric = f"{count(len(networks), 'fabric network')} ({shorten_list(networks, NAMED)})"
+    controllers = plan["vipu"]["controllers"]
+    return f"{hosts} on {fabric}{', ' + count(len(controllers), 'V-IPU controller') if controllers else ''}."
 
 
 # Where it is drawn
@@ -238,12 +256,18 @@ def describe(plan: Plan) -> str:
 
 def width_of(cells: t.Iterable[Cell]) -> float:
     longest = max((len(line.text) for cell in cells for line in cell.lines), default=0)
-    return min(max(longest * CHARACTER + 2 * PADDING, NARROWEST), WIDEST)
+    return min(max(math.ceil(longest * CHARACTER) + 2 * PADDING, NARROWEST), WIDEST)
+
+
+def shorten(text: str, most: int) -> str:
+    """Without the middle of what is too long: names and addresses differ at their ends."""
+    tail = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def _box(x: float, y: float, width: float, height: float, kind: str, cell: Cell) -> Box:
     room = int((width - 2 * PADDING) / CHARACTER)
-    lines = [line._replace(text=cut(line.text, room)) for line in cell.lines]
+    lines = [line._replace(text=shorten(line.text, room)) for line in cell.lines]
     return Box(x, y, width, height, kind, lines, cell.title)
 
 

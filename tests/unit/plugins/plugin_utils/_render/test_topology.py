@@ -19,8 +19,10 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._render.topology import
     Line,
     Row,
     alike,
+    common_domain,
     draw,
     rows,
+    shorten,
     span,
     topology,
 )
@@ -117,3 +119,23 @@ def test_a_host_with_errors_says_so():
 )
 def test_addresses_are_told_from_first_to_last(addresses, shown):
     assert span(addresses) == shown
+
+
+@pytest.mark.parametrize(
+    ("names", "domain"),
+    [
+        (["w1.rack.site", "w2.rack.site"], ".rack.site"),
+        (["w1.rack.site", "w2.site"], ""),
+        (["w1", "w2"], ""),
+        (["w1.rack.site"], ""),
+    ],
+)
+def test_a_domain_that_all_hosts_have_is_left_out(names, domain):
+    assert common_domain(names) == domain
+
+
+@given(texts, st.integers(3, 70))
+def test_what_is_too_long_keeps_its_ends(text, most):
+    short = shorten(text, most)
+    assert len(short) == min(len(text), most)
+    assert (short[0], short[-1]) == (text[0], text[-1]) if text else short == ""
