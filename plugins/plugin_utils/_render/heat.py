@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import typing as t
 
@@ -94,14 +95,14 @@ def of_pairs(matrix: Matrix) -> Map:
         found = cell(check, matrix.check, usual)
         return found if told else found._replace(title="")
 
-    rows = [
-        (
-            client,
-            [SELF if client == server else one(matrix.at(client, server)) for server in matrix.nodes],
-        )
-        for client in matrix.nodes
-    ]
-    return Map(title(matrix), matrix.nodes, rows)
+    nodes = sorted(matrix.nodes, key=natural)
+    rows = [(a, [SELF if a == b else one(matrix.at(a, b)) for b in nodes]) for a in nodes]
+    return Map(title(matrix), nodes, rows)
+
+
+def natural(name: str) -> t.List[t.Tuple[int, str]]:
+    """As a person orders names: w9 comes before w10."""
+    return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def title(matrix: Matrix) -> str:
@@ -152,7 +153,7 @@ def of_nodes(matrices: t.Sequence[Matrix]) -> t.List[Map]:
         if not mine:
             continue
         columns = [(by_node(matrix), median(matrix)) for matrix in mine]
-        nodes = sorted({node for matrix in mine for node in matrix.nodes})
+        nodes = sorted({node for matrix in mine for node in matrix.nodes}, key=natural)
         rows = [(node, [cell_of_node(each.get(node, ()), name, usual) for each, usual in columns]) for node in nodes]
         rows.sort(key=lambda row: rank(row[1]))
         unit = next((matrix.unit for matrix in mine if matrix.unit), "")

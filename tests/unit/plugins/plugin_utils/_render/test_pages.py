@@ -10,22 +10,31 @@ import typing as t
 from html.parser import HTMLParser
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import (
     ALIKE,
+    CELLS,
     LISTED,
     PAIRS,
     WIDEST,
+    merged,
     plan_page,
     report_page,
+    squares,
+    verdict,
 )
+from ansible_collections.ipu.fabric.tests.bench import sites as bench
+from ansible_collections.ipu.fabric.tests.unit.fixtures import pages
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
 HEAD = Head("2026-11-21T16:00:00Z", 4.2, "10.80.0.11:6443", "v1.35.4")
 PASSED = result("mtu", True, "1500", "1500", node="w1", network="rdma-net")
 FAILED = result("memlock_user", False, "unlimited", "8 MiB", node="w1")
 SKIPPED = skip("rping", "planned without RDMA", network="rdma-net")
+OPEN = unproven("rping", "needs two nodes", "Add a node.", network="rdma-net")
 VOID = {"meta", "br"}
 
 
@@ -85,6 +94,47 @@ def test_html_tells_failures_first() -> None:
     page = Page(report_page(CHECKS, HEAD))
     assert page.titles[:2] == ["Fabric failed: 1 of 3 checks failed.", "Failed"]
     assert page.tables[0][1][:4] == ["failed", "Locked memory, uid 1000", "", "w1"]
+
+
+@pytest.mark.parametrize(
+    ("checks", "text"),
+    [
+        ([PASSED, SKIPPED], "Fabric proved: all 1 checks passed."),
+        ([PASSED, FAILED], "Fabric failed: 1 of 2 checks failed."),
+        ([FAILED, OPEN], "Fabric failed: 1 of 1 checks failed, and 1 could not be made."),
+        ([PASSED, OPEN], "Fabric unproven: of 2 checks none failed, but 1 could not be made."),
+        (
+            [PASSED, OPEN._replace(status="accepted")],
+            "Fabric proved: all 1 checks passed, and 1 that could not be made are accepted.",
+        ),
+        ([SKIPPED], "Fabric not run: no check was made."),
+    ],
+)
+def test_the_verdict_is_a_sentence(checks: t.List[Check], text: str) -> None:
+    assert verdict(checks) == text
+
+
+def test_what_is_said_of_each_network_is_said_once() -> None:
+    assert merged(["a: slow", "b: slow", "c: fast"]) == ["a, b: slow", "c: fast"]
+
+
+def test_as_many_matrices_are_drawn_as_a_page_takes_and_failures_first() -> None:
+    nodes = [f"n{i}" for i in range(WIDEST)]
+    checks = [ping(a, b)._replace(network=f"rail{n:02}") for n in range(12) for a, b in zip(nodes, nodes[1:])]
+    checks[-1] = checks[-1]._replace(status="failed", value=None)
+    drawn = squares(matrices(checks))
+    assert sum(drawn) == CELLS // WIDEST**2 < len(drawn)
+    assert drawn[-1]
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_reports_of_large_sites_are_small_even_if_nothing_works(missing: bool) -> None:
+    plan = pages.hall()
+    probe = bench.proof(plan)
+    for test in probe["traffic"]:
+        test.update({"missing": True} if missing else {"value": 1.0})
+    checks = check_fabric(plan, probe, Expect(ipu=False, rdma_bandwidth="90"))
+    assert len(report_page(checks, HEAD)) < 1_000_000
 
 
 def test_html_tells_what_is_missing_before_everything_else() -> None:
