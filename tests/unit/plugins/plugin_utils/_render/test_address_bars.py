@@ -26,19 +26,19 @@ def test_widths_fill_the_bar_and_nothing_vanishes(counts):
 def test_the_parts_of_a_bar_are_the_subnet(size):
     plan = pages.PLANS[size]()
     found = bars(plan)
-    assert [bar.cidr for bar in found] == [subnet["cidr"] for n in plan["networks"] for subnet in n["subnets"]]
-    for bar in found:
-        assert bar.size == ipaddress.ip_network(bar.cidr).num_addresses
-        assert all(part.number >= 0 for part in bar.parts)
-        assert bar.parts[-1].start + bar.parts[-1].width == pytest.approx(100)
+    assert [one.cidr for one in found] == [subnet["cidr"] for n in plan["networks"] for subnet in n["subnets"]]
+    for one in found:
+        assert one.size == ipaddress.ip_network(one.cidr).num_addresses
+        assert all(part.number >= 0 for part in one.parts)
+        assert one.parts[-1].start + one.parts[-1].width == pytest.approx(100)
 
 
 def test_what_each_address_is_for():
     """A /24: two hosts and a gateway in the lower half, four reserved addresses in the upper one."""
     networks = [{"name": "rdma-net", "gateway": "10.5.0.1", "reserved": ["10.5.0.200-10.5.0.203"]}]
-    (bar,) = bars(site.plan(site.site(), networks=networks, ipam="whereabouts"))
-    assert {part.kind: part.number for part in bar.parts} == {"hosts": 2, "kept": 131, "pods": 16, "free": 107}
-    assert bar.alternative == (
+    (one,) = bars(site.plan(site.site(), networks=networks, ipam="whereabouts"))
+    assert {part.kind: part.number for part in one.parts} == {"hosts": 2, "kept": 131, "pods": 16, "free": 107}
+    assert one.alternative == (
         "rdma-net, 10.5.0.0/24: 256 addresses: 2 hosts, 131 never for pods, 16 planned pods, 107 free"
     )
 
@@ -48,9 +48,9 @@ def test_an_ipv6_subnet_has_its_bar():
     for number, observed in enumerate(hosts.values(), 11):
         observed["rdma"]["links"][1]["addresses"] = [{"address": f"fd00:5::{number:x}", "prefix": 64}]
         observed["rdma"]["routes"], observed["vipu"] = {}, {}
-    (bar,) = bars(site.plan(hosts, ipu=False, ipam="whereabouts"))
-    assert bar.size == 2**64
-    assert "1.8 · 10¹⁹ addresses" in bar.alternative
+    (one,) = bars(site.plan(hosts, ipu=False, ipam="whereabouts"))
+    assert one.size == 2**64
+    assert "1.8 · 10¹⁹ addresses" in one.alternative
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (65536, "65,536"), (2**64, "1.8 · 10¹⁹")])
