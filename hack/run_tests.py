@@ -79,6 +79,12 @@ SUITES = [
     Suite("ansible-lint", "ansible-lint --nocolor", "lint"),
     Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "unit"),
     Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "unit"),
+    Suite(
+        "browser",
+        "(hack/packages.sh chromium || exit 77) && hack/pytest.sh 3.11 {junit} tests/browser",
+        "unit",
+        minutes=10,
+    ),
     Suite("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy hack testbed molecule", "lint"),
     # The long suites run seldom: what no longer imports is seen here.
     Suite("collect", "hack/pytest.sh 3.11 {junit} --collect-only --quiet tests/e2e tests/integration", "lint"),

@@ -13,21 +13,21 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import narrow, report
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import history, narrow, report
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, counts, outcome, summary
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import read_limit
 from ansible_collections.ipu.fabric.plugins.modules import fabric_report
-from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_files
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import report_page
 
 LIBRARIES = ("jmespath", "netaddr")
 FILES: t.Dict[str, t.Callable[[t.Sequence[Check], Head], str]] = {
     "report.json": report.to_json,
-    "report.html": report_page,
     "junit.xml": report.to_junit,
 }
+HISTORY = "history.json"
 
 
 def read_probe(path: t.Optional[str]) -> Probe:
@@ -74,8 +74,13 @@ class ActionModule(ControllerAction):
         )
         reports = []
         if folder and not self._task.check_mode:
+            place = os.path.join(self._loader.get_basedir(), folder)
             texts = {name: render(checks, head) for name, render in FILES.items()}
-            reports = write_files(os.path.join(self._loader.get_basedir(), folder), texts, "artifacts_dir")
+            earlier = history.read_history(read_file(os.path.join(place, HISTORY)))
+            texts["report.html"] = report_page(checks, head, earlier)
+            if probe["probed"] and not nodes:  # proofs of single nodes are no proofs of the site
+                texts[HISTORY] = history.to_json([history.this_run(checks, head), *earlier])
+            reports = write_files(place, texts, "artifacts_dir")
         return {
             "changed": False,
             "checks": [report.as_dict(check) for check in checks],

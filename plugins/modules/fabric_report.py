@@ -16,6 +16,8 @@ description:
   - Runs on the controller, whatever host the task is for, so the reports are written there.
   - Writes C(report.json), C(report.html) (one file that loads nothing else) and C(junit.xml) to O(artifacts_dir).
     They are a log of this run, so writing them is no change. Check mode writes nothing.
+  - Keeps time, outcome and counts of the last 20 proofs of the whole site in C(history.json) beside them, which
+    C(report.html) shows.
   - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns.
     A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices), and
     what failures point to, a node, a path or all, under C(suspects) of each.

@@ -10,41 +10,83 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import facts, headline, host_rows
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import count, facts, headline, host_rows
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+    ACCEPTED,
     AREAS,
     CHECK_TYPES,
     FAILED,
     PASSED,
+    PROVED,
+    SKIPPED,
+    STATUSES,
     UNPROVEN,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import shown_counts, summary
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices, worst
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, outcome, shown_counts, summary
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.history import Run, this_run
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import MEASURED, Matrix, matrices, worst
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, place_text, seen_text, subject
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render import heat
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.address_bars import LEAST, bars
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import render
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.topology import ALONE, PADDING, topology
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.versions import images, versions
 
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
-LISTED = 50  # pairs of a matrix that is too wide, like results of one check: nobody reads more
+CELLS = 8_000  # of all matrices on a page
+PAIRS = 20  # of a matrix that is not drawn: the worst
+FEW_HOSTS = 40  # that plan.html lists at once; more of them are folded
+FEW_NETWORKS = 2  # likewise
+LISTED = 50  # results of one check that need work: nobody reads more
+ROWS = 400  # of all checks of a status that need work; each check has its share
+ALIKE = 10  # likewise, of those that need none
+LEVELS = {PROVED: PASSED, FAILED: FAILED, UNPROVEN: UNPROVEN}  # outcomes, by the class of their colour
 AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
 
 
 def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
-    """plan.html: decisions, hosts, findings."""
+    """plan.html: verdict, findings, decisions, topology, addresses, versions, hosts."""
     heading, rows = host_rows(plan)
     hosts = [
         (cells, state, next((level for level in ("error", "warning") if level in state), "ok"))
         for *cells, state in rows
     ]
     findings = [(finding, shorten_list(finding["hosts"], 20) or "all") for finding in plan["findings"]]
+    pinned = images(plan)
+    decisions = by_word(facts(plan))
+    networks = [each for each in decisions if each[0] == "Network"]
+    folded = len(networks) > FEW_NETWORKS
+    digests = sum(bool(image.digest) for image in pinned)
     return render(
         "plan.html.j2",
         title=title,
         headline=headline(plan),
-        decisions=facts(plan),
-        heading=heading,
-        hosts=hosts,
+        level=next((finding["level"] for finding, _hosts in findings), "ok"),
         findings=findings,
+        decisions=[each for each in decisions if not (folded and each in networks)],
+        networks=networks if folded else [],
+        drawing=topology(plan) if plan["hosts"] else None,
+        padding=PADDING,
+        grouped=len(plan["hosts"]) > ALONE,
+        bars=bars(plan),
+        least=LEAST,
+        versions=versions(plan),
+        images=pinned,
+        pinned=f"{digests} of them known by a digest, the others by their tags",
+        heading_row=[*(cell.capitalize() for cell in heading[:3]), *heading[3:-1], heading[-1].capitalize()],
+        hosts=hosts,
+        few=FEW_HOSTS,
     )
+
+
+def by_word(lines: t.Iterable[t.Tuple[str, str]]) -> t.List[t.Tuple[str, t.List[str]]]:
+    """Lines without a word belong to the one before."""
+    found: t.List[t.Tuple[str, t.List[str]]] = []
+    for word, text in lines:
+        if word or not found:
+            found.append((word, []))
+        found[-1][1].append(text)
+    return found
 
 
 class Row(t.NamedTuple):
@@ -65,38 +107,142 @@ def rows(checks: t.Sequence[Check]) -> t.Iterator[Row]:
     for check in checks:
         groups.setdefault((check.check, check.network, check.status), []).append(check)
     for (name, network, status), group in groups.items():
-        title, many = CHECK_TYPES[name].title, len(group) > LISTED
-        if many and status not in (FAILED, UNPROVEN):
+        title, most = CHECK_TYPES[name].title, max(3, min(LISTED, ROWS // len(groups)))
+        if len(group) > ALIKE and status not in (FAILED, UNPROVEN):
             yield Row(status, title, network, place_text(group, ""), seen_text(group), "", group[0].expected)
             continue
-        for check in group[:LISTED]:
+        for check in group[:most]:
             yield Row(status, title, network, subject(check), check.seen, check.next, check.expected)
-        if many:
-            yield Row(status, title, network, f"and {len(group) - LISTED} more", "report.json has all", "", "")
+        if len(group) > most:
+            yield Row(status, title, network, f"and {len(group) - most} more", "report.json has all", "", "")
 
 
-def figure(check: Check) -> str:
-    """What was measured, or whether it worked."""
-    return f"{check.value:g} {check.unit}" if check.value is not None else {PASSED: "yes", FAILED: "no"}[check.status]
+class Pairs(t.NamedTuple):
+    """One test on one network: a heat map, or its worst pairs where that is too large."""
+
+    network: str
+    name: str  # of the test, with its unit
+    summary: str
+    suspects: t.List[str]
+    open: bool
+    map: t.Optional[heat.Map]
+    pairs: t.List[t.Tuple[str, heat.Cell]]
+    total: int
 
 
-def report_page(checks: t.Sequence[Check], head: Head) -> str:
-    """report.html: failures first, then what is unproven, a matrix for each network and test of pairs, and all."""
-    by_area = {area: [check for check in checks if CHECK_TYPES[check.check].area == area] for area in AREAS}
+def squares(found: t.Sequence[Matrix]) -> t.List[bool]:
+    """Which matrices are drawn whole: as many as a page of less than a megabyte takes, first those that failed."""
+    room, whole = CELLS, [False] * len(found)
+
+    def interest(number: int) -> t.Tuple[bool, bool]:
+        return not found[number].suspects(), found[number].check not in MEASURED
+
+    for number in sorted(range(len(found)), key=interest):
+        nodes = len(found[number].nodes)
+        whole[number] = nodes <= WIDEST and nodes**2 <= room
+        room -= nodes**2 if whole[number] else 0
+    return whole
+
+
+def pairs_of(matrix: Matrix, square: bool, few: bool) -> Pairs:
+    """Unfolded are those that say more than that all is well; and where there are few, those with figures."""
+    suspects = matrix.suspects()
+    listed = [] if square else worst(matrix)[:PAIRS]
+    usual = heat.median(matrix)
+    return Pairs(
+        network=matrix.network,
+        name=heat.title(matrix),
+        summary=heat.summary(matrix),
+        suspects=suspects,
+        open=bool(suspects) or (few and square and matrix.check in MEASURED),
+        map=heat.of_pairs(matrix) if square else None,
+        pairs=[(subject(check), heat.cell(check, matrix.check, usual)) for check in listed],
+        total=len(matrix.pairs),
+    )
+
+
+class Rail(t.NamedTuple):
+    """All tests of pairs on one network."""
+
+    name: str
+    tests: t.List[Pairs]
+    few: bool  # networks: then none is folded
+
+    @property
+    def open(self) -> bool:
+        return self.few or any(test.suspects for test in self.tests)
+
+    @property
+    def summary(self) -> str:
+        failed = sum(bool(test.suspects) for test in self.tests)
+        return f"{count(len(self.tests), 'test')}, {f'failures in {failed}' if failed else 'no failures'}"
+
+
+def merged(lines: t.Iterable[str]) -> t.List[str]:
+    """`network: text`, once for all networks of which the same is said."""
+    texts: t.Dict[str, t.List[str]] = {}
+    for line in lines:
+        network, _colon, text = line.partition(": ")
+        texts.setdefault(text, []).append(network)
+    return [f"{', '.join(names)}: {text}" for text, names in texts.items()]
+
+
+def verdict(checks: t.Sequence[Check]) -> str:
+    """The whole report in a sentence."""
+    number, word = counts(checks), outcome(checks)
+    made, missing = number[PASSED] + number[FAILED], f"{number[UNPROVEN]:,} could not be made"
+    if word == FAILED:
+        said = f"{number[FAILED]:,} of {made:,} checks failed" + (f", and {missing}" if number[UNPROVEN] else "")
+    elif word == UNPROVEN:
+        said = f"of {made + number[UNPROVEN]:,} checks none failed, but {missing}"
+    elif word == PROVED:
+        said = f"all {made:,} checks passed"
+        said += f", and {number[ACCEPTED]:,} that could not be made are accepted" if number[ACCEPTED] else ""
+    else:
+        said = "no check was made"
+    return f"Fabric {word}: {said}."
+
+
+def area_rows(checks: t.Sequence[Check]) -> t.Iterator[t.Tuple[str, str, t.List[Row]]]:
+    """Checks that need no work, by area."""
+    for area in AREAS:
+        mine = [check for check in checks if CHECK_TYPES[check.check].area == area]
+        rest = [check for check in mine if check.status not in (FAILED, UNPROVEN)]
+        if rest:
+            said = ", ".join(f"{n:,} {status}" for status, n in shown_counts(rest).items() if n)
+            yield AREA_TITLES[area], said, [*rows(rest)]
+
+
+def report_page(checks: t.Sequence[Check], head: Head, earlier: t.Sequence[Run] = ()) -> str:
+    """report.html: verdict, failures, what is unproven, heat maps, all other checks, and earlier runs."""
+    found = matrices(checks)
+    networks, nodes = (
+        dict.fromkeys(matrix.network for matrix in found),
+        {node for matrix in found for node in matrix.nodes},
+    )
+    few = len(networks) <= FEW_NETWORKS
+    shown = [pairs_of(matrix, square, few) for matrix, square in zip(found, squares(found))]
     return render(
         "report.html.j2",
         title=f"Fabric {summary(checks)}",
+        verdict=verdict(checks),
+        level=LEVELS.get(outcome(checks), SKIPPED),
+        levels=LEVELS,
         head=head,
         counts=shown_counts(checks),
-        notes=notes(checks),
+        notes=merged(notes(checks)),
         failed=[*rows([check for check in checks if check.status == FAILED])],
         unproven=[*rows([check for check in checks if check.status == UNPROVEN])],
-        matrices=matrices(checks),
-        areas=[(AREA_TITLES[area], [*rows(mine)]) for area, mine in by_area.items() if mine],
-        types=CHECK_TYPES,
-        subject=subject,
-        figure=figure,
-        worst=worst,
+        suspects=[
+            (f"{matrix.network}: {CHECK_TYPES[matrix.check].title}", each.suspects)
+            for matrix, each in zip(found, shown)
+            if each.suspects
+        ],
+        overview=heat.of_nodes(found) if len(networks) > 1 or len(nodes) > WIDEST else [],
+        networks=[Rail(name, [each for each in shown if each.network == name], few) for name in networks],
+        key=heat.KEY,
+        areas=[*area_rows(checks)],
         widest=WIDEST,
-        listed=LISTED,
+        history=[this_run(checks, head), *earlier] if earlier else [],
+        statuses=STATUSES,
     )

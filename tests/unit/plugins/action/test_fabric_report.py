@@ -57,6 +57,26 @@ def test_a_link_in_place_of_a_report_is_replaced_and_not_written_through(
     assert not (tmp_path / "report.json").is_symlink()
 
 
+def test_earlier_proofs_of_the_whole_site_are_remembered(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    def prove(**options: t.Any) -> t.List[t.Dict[str, t.Any]]:
+        plan = fabrics.plan()
+        for network in plan["networks"]:
+            network["hosts"] = list(plan["hosts"])
+        run(**{"plan": plan, "probe": fabrics.probe(), "artifacts_dir": str(tmp_path), **options})
+        return json.loads((tmp_path / "history.json").read_text())["runs"]
+
+    assert [entry["outcome"] for entry in prove(ipu_partition="p1")] == ["proved"]
+    assert "Earlier runs" not in (tmp_path / "report.html").read_text()
+    runs = prove(ipu_partition="p1", rdma_bandwidth=98.5)
+    assert [entry["outcome"] for entry in runs] == ["failed", "proved"]
+    assert runs[0]["counts"]["failed"] == 1
+    assert "Earlier runs" in (tmp_path / "report.html").read_text()
+    assert prove(nodes=["w1"]) == runs  # a proof of one node
+    assert prove(probe=PROBE) == runs  # no proof at all
+    (tmp_path / "history.json").write_text("{")
+    assert len(prove(ipu_partition="p1")) == 1
+
+
 def test_a_relative_folder_starts_at_the_playbook(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
     assert str(tmp_path / "playbooks/out/report.json") in run(artifacts_dir="out")["reports"]
     assert (tmp_path / "playbooks/out/report.json").exists()

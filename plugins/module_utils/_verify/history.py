@@ -1,0 +1,43 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Earlier reports of a site: when, what they said, and how many checks of each status. Pure."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import STATUSES
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, outcome
+
+KEPT = 20  # reports
+
+
+class Run(t.NamedTuple):
+    """One report."""
+
+    time: str  # UTC, ISO 8601
+    outcome: str
+    counts: t.Dict[str, int]  # by status
+
+
+def this_run(checks: t.Sequence[Check], head: Head) -> Run:
+    return Run(head.time, outcome(checks), counts(checks))
+
+
+def read_history(text: str) -> t.List[Run]:
+    """Newest first. What is no history is none: it is only there to be looked at."""
+    try:
+        entries = json.loads(text)["runs"]
+        return [
+            Run(str(entry["time"]), str(entry["outcome"]), {name: int(entry["counts"][name]) for name in STATUSES})
+            for entry in entries
+        ][:KEPT]
+    except (KeyError, TypeError, ValueError):
+        return []
+
+
+def to_json(runs: t.Sequence[Run]) -> str:
+    return json.dumps({"schema": 1, "runs": [run._asdict() for run in runs[:KEPT]]}, indent=2) + "\n"
