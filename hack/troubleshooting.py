@@ -40,7 +40,7 @@ STEPS = {
     "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`.",
     "distribution": "Install Debian 12 or 13, or Ubuntu 22.04 or 24.04.",
     "dns": "Add the names to DNS or `/etc/hosts`, or correct `/etc/resolv.conf`.",
-    "endpoint": "Before the first run set `fabric_control_plane_vip`, or `fabric_control_plane_endpoint` (`host:port`).",
+    "endpoint": "Before the first run set `fabric_control_plane_vip` or `fabric_control_plane_endpoint` (`host:port`).",
     "etcd-group": "Name the same hosts in `etcd` and `kube_control_plane`.",
     "existing-cluster": "Take the host out of its other cluster first, or correct the endpoint if it is this cluster.",
     "fabric-mtu": "Set one MTU on all NICs and switch ports, or a smaller `mtu` in `fabric_networks`.",
