@@ -34,7 +34,7 @@ OF_PLAYBOOKS = {
     ),
     "fabric_reset_force": ("bool", "false", "reset", "Deletes pods and jobs that are in the way."),
     "fabric_reset_name": ("str", "", "reset", "The name of the cluster to take away, as the playbook prints it."),
-    "fabric_restore": ("str", "", "restore", "The name of the running cluster that is given up, as the playbook prints it."),
+    "fabric_restore": ("str", "", "restore", "The name of the running cluster to give up, as the playbook prints it."),
 }
 VARIABLES = """\
 # Variables
