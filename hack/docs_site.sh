@@ -5,9 +5,7 @@
 
 site=$ROOT/.cache/docs-site
 collection=$site/collections/ansible_collections/ipu/fabric
-python=$(python_of 3.11)
-[[ -n $python ]] || { say "no Python 3.11 here"; exit 77; }
-venv=$(venv_for "$python" hack/site/requirements.txt)
+venv=$(venv_for .cache/venv/bin/python hack/site/requirements.txt)
 rm -rf "$site"
 mkdir -p "$collection" "$site/source/testbed"
 

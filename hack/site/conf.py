@@ -31,7 +31,8 @@ ELSEWHERE = {
 }
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(?=[)#])")
 REFERENCE = re.compile(r":ref:`([^`<]*)<([^`>]*)>`")
-CONTENTS = re.compile(r"^\.\. contents::.*\n(?: +:.*\n)*", re.MULTILINE)  # the theme has its own beside each page
+# The theme has contents beside each page, and a hundred modules would hide all else in its list of pages.
+LISTS = re.compile(r"^\.\. (?:contents|toctree)::.*\n(?:(?: +\S.*)?\n)*", re.MULTILINE)
 SITE = Path(__file__).parent
 
 
@@ -54,7 +55,7 @@ def lead_links(app: Any, page: str, source: list[str]) -> None:
     if app.env.doc2path(page, base=False).suffix == ".md":
         source[0] = LINK.sub(lambda link: shown_at(page, link[1]), source[0])
     else:
-        source[0] = CONTENTS.sub("", REFERENCE.sub(elsewhere, source[0]))
+        source[0] = LISTS.sub("", REFERENCE.sub(elsewhere, source[0]))
 
 
 def setup(app: Any) -> None:

@@ -131,7 +131,7 @@ def test_contributing_names_files_that_exist():
     assert set(re.findall(r"`make ([a-z0-9-]+)", text)) <= set(targets)
 
 
-@pytest.mark.parametrize("path", ["requirements.txt", "tests/unit/requirements.txt"])
+@pytest.mark.parametrize("path", ["requirements.txt", "tests/unit/requirements.txt", "hack/site/requirements.txt"])
 def test_lock_file_pins_everything_and_names_no_host(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     assert "://" not in text
