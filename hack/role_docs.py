@@ -98,7 +98,7 @@ def line(*cells: str) -> str:
 def variable(name: str, option: dict[str, Any], where: str) -> str:
     kind = option.get("type", "str") + (f" of {option['elements']}" if "elements" in option else "")
     default = shown(option)
-    return line(f"`{name}`", kind, default if len(default) <= WIDEST else "see there", where, first_sentence(option))
+    return line(f"`{name}`", kind, default if len(default) <= WIDEST else "see the role", where, first_sentence(option))
 
 
 def playbooks_of(role: str) -> str:
