@@ -182,6 +182,12 @@ def test_names_in_pages_exist(page):
     assert named - site_variables() - KINDS["module"] - {"fabric_"} == set()
 
 
+@pytest.mark.parametrize("page", MANUAL)
+def test_checks_that_a_text_names_exist(page):
+    runs = re.findall(r"\b(?:checks?|findings?),? ((?:`[\w-]+`(?:, | and )?)+)", TEXTS[page])
+    assert {name for run in runs for name in spans(run)} <= {*CHECK_TYPES, *ALLOWABLE, *REQUIRED}
+
+
 def rows_of(page, heading):
     section = PAGES[page].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return [spans(line)[0] for line in section.splitlines() if line.startswith("| `")]
