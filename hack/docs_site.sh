@@ -9,7 +9,7 @@ venv=$(venv_for .cache/venv/bin/python hack/site/requirements.txt)
 rm -rf "$site"
 mkdir -p "$collection" "$site/source/testbed"
 
-cp -r docs README.md CONTRIBUTING.md CHANGELOG.rst hack/site/conf.py hack/site/*.md "$site/source"
+cp -r docs README.md CONTRIBUTING.md CHANGELOG.rst hack/site/{conf.py,index.md,static} "$site/source"
 cp testbed/README.md "$site/source/testbed"
 .cache/venv/bin/python hack/site/documented.py "$collection"
 # ansible-doc, which it calls, is that of .cache/venv.

@@ -108,7 +108,7 @@ def playbooks_of(role: str) -> str:
 
 
 def all_variables(roles: dict[str, Specs]) -> str:
-    lines = [VARIABLES, "## Of a site", "", "| variable | type | default | read by | what |", "|---|---|---|---|---|"]
+    lines = [VARIABLES, "## Site variables", "", "| variable | type | default | read by | what |", "|---|---|---|---|---|"]
     site = {name: variable(name, option, "all") for name, option in roles["fabric"]["main"]["options"].items()}
     for name, (kind, default, playbook, what) in OF_PLAYBOOKS.items():
         site[name] = line(f"`{name}`", kind, f"`{default}`" if default else "", f"`{playbook}`", what)
@@ -117,7 +117,7 @@ def all_variables(roles: dict[str, Specs]) -> str:
     for role, specs in roles.items():
         does = plain(specs["main"]["short_description"])
         lines.append(line(f"[{role}](../roles/{role}/README.md)", does, playbooks_of(role)))
-    lines += ["", "## Of the roles", "", "| variable | type | default | role | what |", "|---|---|---|---|---|"]
+    lines += ["", "## Role variables", "", "| variable | type | default | role | what |", "|---|---|---|---|---|"]
     for role in (role for role in roles if role != "fabric"):
         link = f"[{role}](../roles/{role}/README.md)"
         for specs in roles[role].values():

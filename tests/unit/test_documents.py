@@ -200,7 +200,7 @@ def test_every_finding_and_check_is_in_troubleshooting():
 
 
 def test_every_variable_is_on_the_page_of_variables():
-    site, roles = rows_of("docs/variables.md", "Of a site"), rows_of("docs/variables.md", "Of the roles")
+    site, roles = rows_of("docs/variables.md", "Site variables"), rows_of("docs/variables.md", "Role variables")
     assert sorted({*site, *roles}) == sorted([*site, *roles])
     assert {*site, *roles} >= INPUTS
     assert set(site) <= site_variables()
