@@ -108,7 +108,13 @@ def playbooks_of(role: str) -> str:
 
 
 def all_variables(roles: dict[str, Specs]) -> str:
-    lines = [VARIABLES, "## Site variables", "", "| variable | type | default | read by | what |", "|---|---|---|---|---|"]
+    lines = [
+        VARIABLES,
+        "## Site variables",
+        "",
+        "| variable | type | default | read by | what |",
+        "|---|---|---|---|---|",
+    ]
     site = {name: variable(name, option, "all") for name, option in roles["fabric"]["main"]["options"].items()}
     for name, (kind, default, playbook, what) in OF_PLAYBOOKS.items():
         site[name] = line(f"`{name}`", kind, f"`{default}`" if default else "", f"`{playbook}`", what)
