@@ -53,7 +53,7 @@ test-fast: setup ## lint, sanity and unit
 	@hack/run_tests.py fast
 
 .PHONY: lint
-lint: setup ## ruff, mypy, ansible-lint (production), yamllint, shellcheck, gofmt and go vet
+lint: setup ## ruff, mypy, ansible-lint (production), yamllint, shellcheck, gofmt and go vet, generated pages, docs-site
 	@hack/run_tests.py lint
 
 .PHONY: sanity
@@ -99,8 +99,12 @@ lock: setup ## Rewrite the lock files from requirements.in
 	@hack/lock.sh
 
 .PHONY: docs
-docs: setup ## README of each role from its argument specs, schema of the plan from its types
-	@hack/role_docs.py && hack/plan_schema.py
+docs: setup ## Pages that are written from the code: README of each role, variables, troubleshooting, schema of the plan
+	@hack/role_docs.py && hack/troubleshooting.py && hack/plan_schema.py
+
+.PHONY: docs-site
+docs-site: setup ## The documentation as a site in .cache/docs-site/html, its links checked
+	@hack/docs_site.sh
 
 .PHONY: changelog
 changelog: setup ## Fragments and new modules into CHANGELOG.rst

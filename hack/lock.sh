@@ -6,7 +6,7 @@ tools=$CACHE/lock-tools
 python=$(python_of 3.11)
 [[ -n $python ]] || die "no Python 3.11 found" "the lock is made for the oldest Python that the project runs on: install it"
 [[ -x $tools/bin/pip-compile ]] || { "$python" -m venv "$tools" && "$tools/bin/pip" install -q pip-tools; }
-for directory in . tests/unit hack/uv; do
+for directory in . tests/unit hack/uv hack/site; do
     (
         cd "$directory"
         "$tools/bin/pip-compile" -q --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header \

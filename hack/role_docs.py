@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Write roles/*/README.md from meta/argument_specs.yml. With --check only say which are out of date."""
+"""Write roles/*/README.md and docs/variables.md from meta/argument_specs.yml.
+
+With --check only say which are out of date.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,38 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+Specs = dict[str, Any]  # the entry points of a role
+
+WIDEST = 70  # a longer default is not shown in the table of all variables
+# What playbooks read and no role has: type, default, playbook, what.
+OF_PLAYBOOKS = {
+    "fabric_backup": ("path", "", "restore", "The directory of the backup to restore."),
+    "fabric_bundle_plan": ("path", "plan.json", "bundle", "The plan whose releases are fetched."),
+    "fabric_metrics": ("bool", "true", "workloads", "Whether metrics are set up."),
+    "fabric_mpi_operator": ("bool", "true", "workloads", "Whether the MPI operator is installed."),
+    "fabric_remove_nodes": ("list of str", "", "remove_node", "Nodes or hosts to remove, with commas between."),
+    "fabric_renew_force": ("bool", "false", "renew_certificates", "Renews certificates that are valid for long, too."),
+    "fabric_reset": (
+        "str",
+        "",
+        "reset",
+        "What is removed: `fabric` or `cluster`. Empty lists what `fabric` would remove.",
+    ),
+    "fabric_reset_force": ("bool", "false", "reset", "Deletes pods and jobs that are in the way."),
+    "fabric_reset_name": ("str", "", "reset", "The name of the cluster to take away, as the playbook prints it."),
+    "fabric_restore": ("str", "", "restore", "The name of the running cluster to give up, as the playbook prints it."),
+}
+VARIABLES = """\
+# Variables
+
+All variables that a site can set, from the argument specs of the roles. Each line has the first sentence; the role's
+page has the rest, and the keys of dictionaries. `ansible-doc -t role ipu.fabric.fabric` shows the same in a terminal.
+
+A site usually sets a few of the `fabric_` variables, in `group_vars/all.yml` of its inventory. The plan reads them and
+gives every role its values. A role's own variables are for what the plan does not decide, and for your own playbooks.
+
+<!-- Written by hack/role_docs.py (make docs). -->
+"""
 
 
 def plain(text: str) -> str:
@@ -37,7 +72,7 @@ def row(name: str, option: dict[str, Any]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def readme(role: str, specs: dict[str, Any]) -> str:
+def readme(role: str, specs: Specs) -> str:
     lines = []
     for entry, spec in specs.items():
         title = f"# ipu.fabric.{role}" if entry == "main" else f"## Entry point {entry}"
@@ -50,19 +85,63 @@ def readme(role: str, specs: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def first_sentence(option: dict[str, Any]) -> str:
+    text = " ".join(sentences(option.get("description")))
+    end = re.search(r"[.:](?= [A-Z`])", text)
+    return text[: end.start()] + "." if end else text
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def variable(name: str, option: dict[str, Any], where: str) -> str:
+    kind = option.get("type", "str") + (f" of {option['elements']}" if "elements" in option else "")
+    default = shown(option)
+    return line(f"`{name}`", kind, default if len(default) <= WIDEST else "see the role", where, first_sentence(option))
+
+
+def playbooks_of(role: str) -> str:
+    named = re.compile(rf"(?:name|role): ipu\.fabric\.{role}$", re.MULTILINE)
+    found = [path.stem for path in sorted((ROOT / "playbooks").glob("*.yml")) if named.search(path.read_text())]
+    return ", ".join(f"`{name}`" for name in found)
+
+
+def all_variables(roles: dict[str, Specs]) -> str:
+    lines = [
+        VARIABLES,
+        "## Site variables",
+        "",
+        "| variable | type | default | read by | what |",
+        "|---|---|---|---|---|",
+    ]
+    site = {name: variable(name, option, "all") for name, option in roles["fabric"]["main"]["options"].items()}
+    for name, (kind, default, playbook, what) in OF_PLAYBOOKS.items():
+        site[name] = line(f"`{name}`", kind, f"`{default}`" if default else "", f"`{playbook}`", what)
+    lines += [site[name] for name in sorted(site)]
+    lines += ["", "## Roles", "", "| role | does | run by the playbooks |", "|---|---|---|"]
+    for role, specs in roles.items():
+        does = plain(specs["main"]["short_description"])
+        lines.append(line(f"[{role}](../roles/{role}/README.md)", does, playbooks_of(role)))
+    lines += ["", "## Role variables", "", "| variable | type | default | role | what |", "|---|---|---|---|---|"]
+    for role in (role for role in roles if role != "fabric"):
+        link = f"[{role}](../roles/{role}/README.md)"
+        for specs in roles[role].values():
+            lines += [variable(name, option, link) for name, option in specs.get("options", {}).items()]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
-    stale = []
-    for path in sorted((ROOT / "roles").glob("*/meta/argument_specs.yml")):
-        role = path.parents[1]
-        text = readme(role.name, yaml.safe_load(path.read_text())["argument_specs"])
-        target = role / "README.md"
-        if not target.exists() or target.read_text() != text:
-            stale.append(str(target.relative_to(ROOT)))
-            if "--check" not in sys.argv:
-                target.write_text(text)
+    paths = sorted((ROOT / "roles").glob("*/meta/argument_specs.yml"))
+    roles = {path.parents[1].name: yaml.safe_load(path.read_text())["argument_specs"] for path in paths}
+    pages = {ROOT / f"roles/{role}/README.md": readme(role, specs) for role, specs in roles.items()}
+    pages[ROOT / "docs/variables.md"] = all_variables(roles)
+    stale = [page for page, text in pages.items() if not page.exists() or page.read_text() != text]
     if stale and "--check" in sys.argv:
-        print(f"error: out of date: {', '.join(stale)}\n  next: make docs")
+        print(f"error: out of date: {', '.join(str(page.relative_to(ROOT)) for page in stale)}\n  next: make docs")
         return 1
+    for page in stale:
+        page.write_text(pages[page])
     return 0
 
 

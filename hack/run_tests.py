@@ -90,7 +90,13 @@ SUITES = [
     Suite("collect", "hack/pytest.sh 3.11 {junit} --collect-only --quiet tests/e2e tests/integration", "lint"),
     Suite("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
     Suite("yamllint", "yamllint .", "lint"),
-    Suite("docs", "hack/role_docs.py --check && hack/plan_schema.py --check && antsibull-changelog lint", "lint"),
+    Suite(
+        "docs",
+        "hack/role_docs.py --check && hack/troubleshooting.py --check && hack/plan_schema.py --check"
+        " && antsibull-changelog lint",
+        "lint",
+    ),
+    Suite("docs-site", "hack/docs_site.sh", "lint"),
     Suite("shellcheck", "hack/shellcheck.sh", "lint"),
     Suite("go", "hack/go_check.sh", "lint"),
     Suite("package", "hack/package.sh", "package"),

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Write the tables of docs/troubleshooting.md: every finding of the plan and every check of the proof.
+
+What should be comes from the collection's own tables, what is seen in the field from docs/faults.md. With --check only
+say whether the page is out of date.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+UTILS = "ansible_collections.ipu.fabric.plugins.module_utils"
+PAGE = ROOT / "docs/troubleshooting.md"
+# What to do about a finding of the plan, in general. The plan itself says it for the hosts and values that it has seen.
+STEPS = {
+    "allow": "Remove the name from `fabric_allow`, or correct it: the plan lists those that can be allowed.",
+    "architecture": "Use x86-64 hosts.",
+    "artifacts-dir": "Set `fabric_artifacts_dir` to a folder beside the inventory, not in it.",
+    "bundle": "Make the bundle again from this plan with `ipu.fabric.bundle`, or copy the damaged files again.",
+    "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",
+    "certificates": "Run `ipu.fabric.renew_certificates`; it works after they have expired, too."
+    " For a CA see [certificates](kubernetes.md#certificates).",
+    "cgroup-v2": "Boot the host with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`).",
+    "cidr": "Choose `fabric_pod_cidr` and `fabric_service_cidr` that overlap neither each other nor any host.",
+    "cluster-cidr": "Set `fabric_pod_cidr` and `fabric_service_cidr` to what the cluster was made with.",
+    "cluster-cni": "Set `fabric_cni` to the pod network that is there, or to `none`.",
+    "cluster-endpoint": "Set `fabric_control_plane_endpoint` to that of the cluster.",
+    "cluster-runtime": "Set `fabric_runtime` to what the nodes run.",
+    "cluster-unread": "Start an API server: `crictl ps -a` and `journalctl -u kubelet` on a control plane.",
+    "cluster-version": "Run `ipu.fabric.upgrade`, or set `fabric_kubernetes_version` to what the cluster runs.",
+    "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
+    "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes.",
+    "cni-files": "Remove the file that is named, or rename it so that it sorts behind the planned one.",
+    "control-plane-count": "Use 1, 3 or 5 control planes.",
+    "cpus": "Give the host more processors, or set `fabric_host_sizes`.",
+    "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`.",
+    "distribution": "Install Debian 12 or 13, or Ubuntu 22.04 or 24.04.",
+    "dns": "Add the names to DNS or `/etc/hosts`, or correct `/etc/resolv.conf`.",
+    "endpoint": "Before the first run set `fabric_control_plane_vip` or `fabric_control_plane_endpoint` (`host:port`).",
+    "etcd-group": "Name the same hosts in `etcd` and `kube_control_plane`.",
+    "existing-cluster": "Take the host out of its other cluster first, or correct the endpoint if it is this cluster.",
+    "fabric-mtu": "Set one MTU on all NICs and switch ports, or a smaller `mtu` in `fabric_networks`.",
+    "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address.",
+    "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
+    "host-ports": "Open the port that is named in the firewalls of the hosts and between them:"
+    " [ports](requirements.md#ports-between-hosts).",
+    "host-sizes": "Write a role and its figures as in [sizes](requirements.md#sizes).",
+    "http-source": "Set the variable for the digest that the plan names, or take the file by https.",
+    "image-digests": "Write the image's whole name with its tag, and `sha256:` with 64 digits.",
+    "inventory": "Put at least one host into `kube_control_plane` and one into `kube_node`.",
+    "ipam": "Set `fabric_ipam` to `auto`.",
+    "ipu-operator-version": "Set `fabric_ipu_operator_version` to a release in [releases](releases.md).",
+    "kernel-modules": "Install the full kernel package (`linux-image-amd64`, or `linux-modules-extra` on Ubuntu).",
+    "kubernetes-range": "Take the Kubernetes or the network operator that the plan names.",
+    "kubernetes-version": "Set `fabric_kubernetes_version` to a release with all three numbers that the role knows.",
+    "link-layer": "Set the port to Ethernet (`rdma_host_link_type`, then a reboot), or select another NIC.",
+    "master-name": "Give the network another `master`, or rename the NIC that has its name.",
+    "memory": "Look for a broken memory module, give the host more memory, or set `fabric_host_sizes`.",
+    "netns-mode": "Set `rdma system set netns shared` for good: `rdma_host_reboot: true` lets the run do it.",
+    "network-operator-upgrade": "Upgrade by the steps that the message lists.",
+    "network-operator-version": "Set `fabric_network_operator_version` to a release in [releases](releases.md).",
+    "networks": "Correct the entry of `fabric_networks`: [keys](networks.md).",
+    "node-distribution": "Take hosts of another cluster out of the inventory.",
+    "node-version": "Run `ipu.fabric.upgrade`.",
+    "noexec": "Mount the directory that is named without `noexec`.",
+    "ntp": "Open UDP 123 to the servers in `fabric_ntp`, or name others.",
+    "ntp-setup": "Remove the other time service, or leave `fabric_ntp` empty and give that service the servers.",
+    "ofed": "Install the driver on the hosts and empty `fabric_ofed`, or use the network operator.",
+    "on-master": "Move V-IPU or the gateway off the cluster's hosts, or take that host off the network (`hosts`).",
+    "other-cluster": "Move the kubeconfig away, or set `fabric_kubeconfig` to this cluster's.",
+    "pcie-link": "Reseat the NIC, or move it to a wider or faster slot; `lspci -vv` shows `LnkSta`.",
+    "policy-routes": "Give the rail a `gateway` in `fabric_networks`.",
+    "ports": "Stop the service that listens there, or move it.",
+    "pvrdma": "Give hosts with PVRDMA a network of their own: [PVRDMA](networks.md#pvrdma).",
+    "python-version": "Point `ansible_python_interpreter` at Python 3.8 or later.",
+    "rail-nics": "Replace the NIC that differs, or give it the firmware of the others.",
+    "rdma-modules": "Load the modules and name them in `/etc/modules-load.d/rdma.conf`.",
+    "rdma-resource": "Give NICs the same names on all hosts, or plan fewer pods for each NIC.",
+    "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
+    "release-table": "Check that this release exists, or take one of the table.",
+    "runtime": "Read what [Docker Engine](kubernetes.md#docker-engine) can't do, or leave `fabric_runtime` out.",
+    "source-credentials": "Take it out of the URL: `fabric_registry_auth`, or a file in `/etc/apt/auth.conf.d`.",
+    "spiderpool-version": "Set `fabric_spiderpool_version` to a release in [releases](releases.md).",
+    "stack": "Set `fabric_stack` to `network_operator` or `spiderpool`.",
+    "subnet": "Plan a larger subnet or `share`, fewer `reserved` addresses, or fewer pods.",
+    "swap": "Nothing: `site` turns swap off.",
+    "systemd": "Boot the host with systemd.",
+    "time": "Set `fabric_ntp`, or repair the time service of the host.",
+    "unique-hostname": "Give each host its own name.",
+    "unique-mac": "Give each machine its own MAC: clones of virtual machines keep that of the original.",
+    "unique-machine-id": "Empty `/etc/machine-id` of the clone and reboot it.",
+    "unknown-group": "Correct the name of the group to the one that the plan suggests.",
+    "unknown-variable": "Correct the name of the variable: [variables](variables.md).",
+    "unobserved": "Make it reachable by SSH, or go on without it: [a host is down](kubernetes.md#a-host-is-down).",
+    "unpinned-source": "Set the variable that the plan names to the digest that the publisher says.",
+    "upgrade-nodes": "Add these nodes to the inventory, or remove them from the cluster.",
+    "upgrade-ready": "Repair the node first: `kubectl describe node`, `journalctl -u kubelet`.",
+    "upgrade-skew": "Upgrade the node that is named first.",
+    "upgrade-step": "Upgrade to the next minor release first.",
+    "vipu": "Give the host the `vipu` command, or name the controller in `fabric_vipu_hosts`.",
+    "vipu-address": "Name an address of V-IPU that pods can reach: `fabric_vipu_hosts`.",
+    "virtual-address": "Choose a free address in the network of all control planes.",
+    "virtual-address-in-use": "Choose another address, or find out whose it is. Proxy ARP answers for every address.",
+}
+
+
+def faults_of(kind: str) -> dict[str, list[str]]:
+    """The faults of docs/faults.md by the name of each check that reports them."""
+    found: dict[str, list[str]] = {}
+    for line in (ROOT / "docs/faults.md").read_text().splitlines():
+        cells = line.strip("| ").split(" | ")
+        for names in re.findall(rf"{kind}: ((?:`[\w-]+`(?:, )?)+)", cells[1]) if len(cells) == 3 else ():
+            for name in re.findall(r"`([\w-]+)`", names):
+                found.setdefault(name, []).append(cells[0])
+    return found
+
+
+def table(heading: list[str], rows: list[list[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def plan_table() -> str:
+    findings = importlib.import_module(f"{UTILS}._common.findings")
+    faults = faults_of("plan")
+    rows = [
+        [f"`{name}`", findings.CHECKS[name], "; ".join(faults.get(name, [])), STEPS[name]]
+        for name in sorted(findings.CHECKS)
+    ]
+    return table(["finding", "what should be", "seen in the field", "what to do"], rows)
+
+
+def proof_table() -> str:
+    catalog = importlib.import_module(f"{UTILS}._verify.catalog")
+    faults = faults_of("proof")
+    rows = [
+        [f"`{name}`", kind.title, "; ".join(faults.get(name, [])), kind.next_step]
+        for area in catalog.AREAS
+        for name, kind in catalog.CHECK_TYPES.items()
+        if kind.area == area
+    ]
+    return table(["check", "what should be", "seen in the field", "what to do"], rows)
+
+
+def main() -> int:
+    sys.path.insert(0, str(ROOT / ".cache/collections"))
+    checks = set(importlib.import_module(f"{UTILS}._common.findings").CHECKS)
+    if checks != set(STEPS):
+        names = ", ".join(sorted(checks ^ set(STEPS)))
+        print(f"error: STEPS and the findings of the plan differ: {names}\n  next: edit STEPS in {Path(__file__).name}")
+        return 1
+    old = text = PAGE.read_text()
+    for name, content in (("plan", plan_table()), ("proof", proof_table())):
+        begin, end = f"<!-- {name}: written by hack/troubleshooting.py (make docs) -->\n", f"\n<!-- end of {name} -->"
+        text = text[: text.index(begin) + len(begin)] + content + text[text.index(end) :]
+    if text == old:
+        return 0
+    if "--check" in sys.argv:
+        print(f"error: out of date: {PAGE.relative_to(ROOT)}\n  next: make docs")
+        return 1
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
