@@ -13,17 +13,19 @@ version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Shows a run in one line for each step, with hosts, changes and time, in place of a header for each task.
-  - A step is what a table of contents names. In a play that is a task that calls a role or includes tasks. Where a play lists a role under
-    C(roles), it is such a task in that role's C(tasks/main.yml), or else the role. The other tasks of a play are one step with its name.
-    Role names would hide what a role is called for, and plays are too long to wait for.
+  - A step is what a table of contents names. In a play that is a task that calls a role or includes tasks. Where a play
+    lists a role under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role. The other tasks of
+    a play are one step with its name. Role names would hide what a role is called for, and plays are too long to wait for.
   - With the strategies C(free) and C(host_pinned) a play is one step, since its hosts are at different places.
-  - Steps that only print, compare or keep facts have no line. Steps that changed something have a second line with names of tasks.
-  - On a terminal the line of the running step is rewritten. It says which task runs, how many hosts it has ended on, which try it is, and
-    after a while which hosts it waits for. In a log or a pipe there are plain lines, and one a minute while a task takes long.
-  - What P(ansible.builtin.debug#module) prints, diffs, warnings and deprecations are shown in full. A failure shows the host, what failed,
-    what was seen and what to do next. Failures that are rescued or ignored are only counted.
-  - With C(-v) and more, and in C(ansible) and C(ansible-console), the output is that of P(ansible.builtin.default#callback). AWX and
-    C(ansible-runner) set a callback of their own, so nothing changes there.
+  - Steps that only print, compare or keep facts have no line. Steps that changed something have a second line with the
+    names of tasks.
+  - On a terminal the line of the running step is rewritten. It says which task runs, how many hosts it has ended on,
+    which try it is, and after a while which hosts it waits for. In a log or a pipe there are plain lines, and one a
+    minute while a task takes long.
+  - What P(ansible.builtin.debug#module) prints, diffs, warnings and deprecations are shown in full. A failure shows the
+    host, what failed, what was seen and what to do next. Failures that are rescued or ignored are only counted.
+  - With C(-v) and more, and in C(ansible) and C(ansible-console), the output is that of
+    P(ansible.builtin.default#callback). AWX and C(ansible-runner) set a callback of their own, so nothing changes there.
 requirements:
   - To be set as C(stdout_callback) in the configuration.
 extends_documentation_fragment:
@@ -59,6 +61,7 @@ import typing as t
 
 from ansible import constants, context
 from ansible.plugins.callback.default import CallbackModule as Default
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.plugin_utils import _steps
 
 TICK = 1  # seconds
@@ -192,7 +195,7 @@ class CallbackModule(Default):
         return call
 
     def _watch(self) -> None:
-        """Time goes on while nothing happens. Ansible forks meanwhile: this imports nothing, and writes as Ansible does."""
+        """Time goes on while nothing happens. Ansible forks meanwhile: import nothing here, and write as Ansible does."""
         while self._run is not None:
             time.sleep(TICK)
             with self._lock:
@@ -276,7 +279,7 @@ class CallbackModule(Default):
         batch, everyone = found.get("ansible_play_batch", []), found.get("ansible_play_hosts_all", [])
         name = play.get_name().strip()
         if len(batch) < len(everyone):
-            name += f" ({_steps.shorten_list(batch, _steps.NAMED)})"
+            name += f" ({shorten_list(batch, _steps.NAMED)})"
         self._steps_play = _steps.Play(name, tuple(batch), _short(play.strategy) in ("free", "host_pinned"))
         if _short(play.strategy) == "debug":
             self._terminal = False  # its prompt would be overwritten
