@@ -14,8 +14,8 @@ author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Shows a run in one line for each step, with hosts, changes and time, in place of a header for each task.
   - A step is what a table of contents names. In a play that is a task that calls a role or includes tasks. Where a play
-    lists a role under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role. The other tasks of
-    a play are one step with its name. Role names would hide what a role is called for, and plays are too long to wait for.
+    lists a role under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role. The other tasks
+    of a play are one step with its name. Role names would hide what a role is called for, and whole plays are too long.
   - With the strategies C(free) and C(host_pinned) a play is one step, since its hosts are at different places.
   - Steps that only print, compare or keep facts have no line. Steps that changed something have a second line with the
     names of tasks.
@@ -25,7 +25,7 @@ description:
   - What P(ansible.builtin.debug#module) prints, diffs, warnings and deprecations are shown in full. A failure shows the
     host, what failed, what was seen and what to do next. Failures that are rescued or ignored are only counted.
   - With C(-v) and more, and in C(ansible) and C(ansible-console), the output is that of
-    P(ansible.builtin.default#callback). AWX and C(ansible-runner) set a callback of their own, so nothing changes there.
+    P(ansible.builtin.default#callback). AWX and C(ansible-runner) set their own callback, so nothing changes there.
 requirements:
   - To be set as C(stdout_callback) in the configuration.
 extends_documentation_fragment:
@@ -195,7 +195,7 @@ class CallbackModule(Default):
         return call
 
     def _watch(self) -> None:
-        """Time goes on while nothing happens. Ansible forks meanwhile: import nothing here, and write as Ansible does."""
+        """Time goes on while nothing happens. Ansible forks meanwhile, so nothing is imported here."""
         while self._run is not None:
             time.sleep(TICK)
             with self._lock:

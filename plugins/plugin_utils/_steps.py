@@ -105,6 +105,17 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 
 
+def in_order(hosts: t.Iterable[str]) -> t.List[str]:
+    """w2 before w10."""
+    return sorted(
+        hosts, key=lambda host: [part.zfill(9) if part.isdecimal() else part for part in re.split(r"(\d+)", host)]
+    )
+
+
+def named(hosts: t.Iterable[str], most: int = NAMED) -> str:
+    return shorten_list(in_order(hosts), most)
+
+
 def duration(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
@@ -153,10 +164,15 @@ PARTS = re.compile(
     r"(?P<what>.*?)(?:\s+Where: (?P<where>.*?)\.?)?(?:\s+Seen: (?P<seen>.*?)\.?)?(?:\s+Next: (?P<next>.*))?", re.DOTALL
 )
 BEFORE_MESSAGE = re.compile(r"(?:(?:Task|Module|Action) failed: )+")
+AFTER_MESSAGE = re.compile(r"\n\nThe error appears to be in .*", re.DOTALL)  # of ansible-core 2.18: its place in a file
 
 
 def _text(value: object) -> str:
     return printable(value if isinstance(value, str) else str(value)).strip()
+
+
+def _message(result: Result) -> str:
+    return AFTER_MESSAGE.sub("", BEFORE_MESSAGE.sub("", _text(result.get("msg", ""))))
 
 
 def _last_lines(*texts: object) -> str:
@@ -197,7 +213,7 @@ def describe(result: Result) -> Rows:
     if "next_step" in result:  # of a FabricError
         names = {"what": "what", "where": "where", "seen": "seen", "next_step": "next"}
         return tuple((short, _text(result[key])) for key, short in names.items() if result.get(key))
-    message = _of_message(BEFORE_MESSAGE.sub("", _text(result.get("msg", ""))) or "It failed, and did not say why.")
+    message = _of_message(_message(result) or "It failed, and did not say why.")
     if "assertion" in result and len(message) == 1:
         message += (("seen", f"{_text(result['assertion'])} is not true"),)
     if "rc" in result or "module_stderr" in result:
@@ -257,7 +273,7 @@ class Run:
     gone: t.Set[str] = dataclasses.field(default_factory=set)  # failed or unreachable
     messages: t.Dict[t.Tuple[str, ...], t.List[str]] = dataclasses.field(default_factory=dict)
     failures: t.Dict[t.Tuple[str, Rows], t.List[str]] = dataclasses.field(default_factory=dict)
-    ended: t.List[t.Tuple[float, str]] = dataclasses.field(default_factory=list)
+    ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
 
     def start(self) -> t.List[Line]:
         return [Line("Check mode: nothing is changed.", "changed")] if self.check else []
@@ -319,8 +335,7 @@ class Run:
             step.ignored += 1
             return []
         step.unreachable.add(host)
-        seen = BEFORE_MESSAGE.sub("", _text(result.get("msg", "")))
-        return self._fails("UNREACHABLE", task, host, (("seen", seen or "no answer"),))
+        return self._fails("UNREACHABLE", task, host, (("seen", _message(result) or "no answer"),))
 
     def _fails(self, how: str, task: Task, host: str, found: Rows, after: str = "") -> t.List[Line]:
         """A failure at once, and only once: other hosts that fail in the same way are named when the task ends."""
@@ -349,7 +364,7 @@ class Run:
         found = []
         one = len(self.play.hosts) == 1 or (self.task is not None and self.task.once)
         for (exact, *texts), hosts in self.messages.items():
-            who = shorten_list(hosts, NAMED)
+            who = named(hosts)
             if exact:
                 texts[0] += f", on {who}"
             elif not one and len(texts) == 1:
@@ -365,7 +380,7 @@ class Run:
         lines = self._told()
         for hosts in self.failures.values():
             if len(hosts) > 1:
-                lines += [Line(f"  The same on {shorten_list(hosts[1:], 2 * NAMED)}.", "failed", 2), Line("")]
+                lines += [Line(f"  The same on {named(hosts[1:], 2 * NAMED)}.", "failed", 2), Line("")]
         self.failures = {}
         return lines
 
@@ -374,7 +389,7 @@ class Run:
         step, self.step = self.step, None
         if step is None:
             return lines
-        self.ended.append((now - step.begun, step.name))
+        self.ended[step.name] = self.ended.get(step.name, 0) + now - step.begun
         if not step.worth_a_line and not state:
             return lines
         return [*lines, *self._line(step, now, state)]
@@ -394,7 +409,7 @@ class Run:
         text = ", ".join(filter(None, words)) or "ok"
         done = f"{len(step.hosts - step.failed - step.unreachable)}/{len(step.hosts)}"
         lines = [Line(columns(step.name, done, text, duration(now - step.begun)), tone)]
-        if changes:
+        if step.changed.keys() - {step.name}:
             lines.append(Line(f"    {'would change' if self.check else 'changed'}: {_changes(step)}", tone, 4))
         return lines
 
@@ -422,7 +437,7 @@ class Run:
         return (
             f"{len(self.answered)}/{total}",
             f"{self.task.name if self.task else ''}{self.tries}",
-            f", waits for {', '.join(sorted(due))}" if waits else "",
+            f", waits for {named(due)}" if waits else "",
         )
 
     def live(self, now: float, width: int) -> str:
@@ -430,12 +445,13 @@ class Run:
         if not self.step or not self.task:
             return ""
         hosts, task, waits = self._at(now)
-        took = duration(round(now - self.step.begun) if now - self.step.begun < 10 else now - self.step.begun)
-        took = took.replace(".0", "")
+        seconds = now - self.step.begun
+        took = f"{seconds:.0f} s" if seconds < 10 else duration(seconds)
         name = cut(self.step.name, max(width // 3, 10))
         left = f"{name}  " if self.play.whole else f"{name}  {hosts}  "
-        rest = width - 1 - cells(left) - len(took) - 2
-        return cut(pad(left + cut(task + waits, max(rest, 0)), width - 1 - len(took) - 2) + "  " + took, width - 1)
+        room = width - 1 - cells(left) - max(len(took), 5) - 2
+        middle = cut(task, max(room - cells(waits), 0)) + waits
+        return cut(pad(left + middle, cells(left) + room) + "  " + took.rjust(5), width - 1)
 
     def goes_on(self, now: float) -> t.List[Line]:
         """What a log says once a minute of a task that takes long."""
@@ -452,9 +468,10 @@ class Run:
 
     def end(self, counts: t.Mapping[str, Counts], now: float) -> t.List[Line]:
         lines = [*self._close_step(now), Line(""), *recap(counts)]
-        slow = sorted((one for one in self.ended if one[0] >= 1), reverse=True)[: self.slowest]
-        if len(self.ended) > 1 and slow:
-            lines.append(Line("Slowest: " + ", ".join(f"{name} {duration(seconds)}" for seconds, name in slow), "", 2))
+        slow = sorted(((name, took) for name, took in self.ended.items() if took >= 1), key=lambda one: -one[1])
+        if len(self.ended) > 1 and slow[: self.slowest]:
+            told = ", ".join(f"{name} {duration(took)}" for name, took in slow[: self.slowest])
+            lines.append(Line(f"Slowest: {told}", "", 2))
         return [*lines, self._verdict(counts, duration(now - self.begun))]
 
     def _verdict(self, counts: t.Mapping[str, Counts], took: str) -> Line:
@@ -479,11 +496,8 @@ def columns(name: str, hosts: str, text: str, took: str, width: int = WIDTH) -> 
 
 def _changes(step: Step) -> str:
     """Which tasks changed something, and on which hosts unless it was all of them."""
-    named = [
-        task if set(hosts) >= step.hosts else f"{task} ({shorten_list(hosts, NAMED)})"
-        for task, hosts in step.changed.items()
-    ]
-    return shorten_list(named, NAMED)
+    tasks = [task if set(hosts) >= step.hosts else f"{task} ({named(hosts)})" for task, hosts in step.changed.items()]
+    return shorten_list(tasks, NAMED)
 
 
 def recap(counts: t.Mapping[str, Counts]) -> t.List[Line]:
@@ -491,7 +505,7 @@ def recap(counts: t.Mapping[str, Counts]) -> t.List[Line]:
     if not counts:
         return []
     alike: t.Dict[t.Tuple[object, ...], t.List[str]] = {}
-    for host in sorted(counts):
+    for host in in_order(counts):
         alike.setdefault(counts[host][1:4] if len(counts) > TAIL else (host,), []).append(host)
     found = [Line(_recap_row("", "ok", "changed", "unreachable", "failed"))]
     for hosts in alike.values():
