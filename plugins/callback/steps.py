@@ -169,8 +169,9 @@ class CallbackModule(Default):
     # Writing
 
     def _start(self) -> None:
-        self._run = _steps.Run(time.monotonic(), context.CLIARGS.get("check", False), self.get_option("show_slowest"))
         self._terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        check, slowest = bool(context.CLIARGS.get("check")), self.get_option("show_slowest")
+        self._run = _steps.Run(time.monotonic(), check, slowest, self._terminal)
         if self._terminal:
             # Warnings and questions are written to the same terminal: the line makes way for them.
             for name in ("display", "prompt_until", "do_var_prompt"):
@@ -201,10 +202,9 @@ class CallbackModule(Default):
             with self._lock:
                 if self._run is None:
                     return
-                if self._terminal:
-                    self._draw()
-                else:
+                if not self._terminal or self._run.first_contact():
                     self._write(self._run.goes_on(time.monotonic()))
+                self._draw()
 
     def _width(self) -> int:
         try:

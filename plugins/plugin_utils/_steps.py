@@ -20,9 +20,10 @@ Rows = t.Tuple[t.Tuple[str, str], ...]  # of a failure: what, seen, next, each w
 
 WIDTH = 79  # of a step's line: the last column is left free, since some terminals wrap there
 NUMBERS = 47  # columns right of a step's name
-NARROW = 60  # below this a step's line has no columns
+ECHO = 3  # columns right of the live line, for the ^C that a terminal shows
 AFTER = 10  # seconds, then a task's line says which hosts it waits for
 EVERY = 60  # seconds between lines in a log that say what is waited for
+EVERY_AT_FIRST = 15  # the same on a terminal that may show a question
 NAMED = 3  # hosts, tasks or items that are named before "and 7 more"
 TAIL = 5  # last lines of what a program said
 
@@ -262,6 +263,7 @@ class Run:
     begun: float
     check: bool = False
     slowest: int = 5
+    terminal: bool = False
     play: Play = NO_PLAY
     step: t.Optional[Step] = None
     task: t.Optional[Task] = None
@@ -322,6 +324,7 @@ class Run:
     ) -> t.List[Line]:
         step = self._ends_on(task, host)
         if rescued or ignored:
+            step.worth_a_line = True
             step.rescued += bool(rescued)
             step.ignored += bool(ignored and not rescued)
             return []
@@ -332,6 +335,7 @@ class Run:
     def unreachable(self, task: Task, host: str, result: Result, ignored: bool = False) -> t.List[Line]:
         step = self._ends_on(task, host)
         if ignored:
+            step.worth_a_line = True
             step.ignored += 1
             return []
         step.unreachable.add(host)
@@ -449,13 +453,14 @@ class Run:
         took = f"{seconds:.0f} s" if seconds < 10 else duration(seconds)
         name = cut(self.step.name, max(width // 3, 10))
         left = f"{name}  " if self.play.whole else f"{name}  {hosts}  "
-        room = width - 1 - cells(left) - max(len(took), 5) - 2
+        room = width - ECHO - cells(left) - max(len(took), 5) - 2
         middle = cut(task, max(room - cells(waits), 0)) + waits
-        return cut(pad(left + middle, cells(left) + room) + "  " + took.rjust(5), width - 1)
+        return cut(pad(left + middle, cells(left) + room) + "  " + took.rjust(5), width - ECHO)
 
     def goes_on(self, now: float) -> t.List[Line]:
-        """What a log says once a minute of a task that takes long."""
-        if not self.step or not self.task or now - self.told < EVERY:
+        """What a log says once a minute of a task that takes long, and a terminal that is not drawn on."""
+        every = EVERY_AT_FIRST if self.terminal and self.first_contact() else EVERY
+        if not self.step or not self.task or now - self.told < every:
             return []
         self.told = now
         hosts, task, waits = self._at(now)
