@@ -163,6 +163,7 @@ class CallbackModule(Default):
         self._line = ""  # what the terminal's last row shows
         self._aside = 0  # others write or ask
         self._greeted = False
+        self._failed_items: t.Dict[t.Tuple[str, str], t.List[t.Dict[str, t.Any]]] = {}  # by host and task
         self._blank = True  # so was the last line that was written
         self._plain_display = self._display.display
 
@@ -275,8 +276,8 @@ class CallbackModule(Default):
             super().v2_playbook_on_play_start(play)
             return
         self._play = play  # the default's methods read it
-        found = play.get_variable_manager().get_vars(play=play)
-        batch, everyone = found.get("ansible_play_batch", []), found.get("ansible_play_hosts_all", [])
+        hosts = play.get_variable_manager()._inventory.get_hosts
+        batch, everyone = [one.get_name() for one in hosts(play.hosts)], hosts(play.hosts, ignore_restrictions=True)
         name = play.get_name().strip()
         if len(batch) < len(everyone):
             name += f" ({shorten_list(batch, _steps.NAMED)})"
@@ -394,13 +395,18 @@ class CallbackModule(Default):
             return
         host, task, found = _parts(result)
         self._handle_warnings(found)
+        items = self._failed_items.pop((host, task._uuid), [])
+        if items:  # from ansible-core 2.21 on the result itself has not got them
+            found["results"] = items
         self._write(self._run.failed(self._task(task), host, found, is_rescued(task), ignore_errors))
 
     def v2_runner_item_on_failed(self, result: t.Any) -> None:
         if self._run is None:
             super().v2_runner_item_on_failed(result)
         else:
-            self._handle_warnings(_parts(result).result)  # the failure itself is shown when the loop has ended
+            host, task, found = _parts(result)
+            self._handle_warnings(found)
+            self._failed_items.setdefault((host, task._uuid), []).append({**found, "failed": True})
 
     def v2_runner_on_unreachable(self, result: t.Any) -> None:
         if self._run is None:

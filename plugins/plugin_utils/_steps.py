@@ -494,9 +494,12 @@ class Run:
         return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing to change'}.", tone)
 
 
-def columns(name: str, hosts: str, text: str, took: str, width: int = WIDTH) -> str:
-    """The line of a step that has ended."""
-    return f"{pad(cut(name, width - NUMBERS), width - NUMBERS)}{hosts:>9}  {cut(text, 24):<24}{took:>12}"
+def columns(name: str, hosts: str, text: str, took: str) -> str:
+    """The line of a step that has ended. A long name takes the room that the other columns do not need."""
+    text = cut(text, 24)
+    room = WIDTH - NUMBERS
+    more = min(max(cells(name) + 1 - room, 0), 24 - len(text))
+    return f"{pad(cut(name, room + more), room + more)}{hosts:>9}  {text:<{24 - more}}{took:>12}"
 
 
 def _changes(step: Step) -> str:

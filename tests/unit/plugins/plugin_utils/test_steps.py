@@ -445,3 +445,11 @@ def test_hosts_in_order():
         "w2-a",
         "w10",
     ]
+
+
+def test_a_long_name_of_a_step_is_shown_where_there_is_room():
+    name = "Check which cluster the kubeconfig leads to"
+    assert columns(name, "3/3", "ok", "1.3 s") == (
+        "Check which cluster the kubeconfig leads to       3/3  ok                 1.3 s"
+    )
+    assert columns(name, "3/3", "2 failed, 14 unreachable", "1.3 s").startswith("Check which cluster the kubec...")
