@@ -35,6 +35,7 @@ class Line(t.NamedTuple):
     tone: str = ""  # ok, changed, failed, unreachable or nothing: what it is coloured by
     indent: int = 0  # of the rows after its first
     exact: bool = False  # a diff: never cut
+    aligned: bool = False  # WIDTH columns, which lose their spaces on a narrower terminal
 
 
 class Play(t.NamedTuple):
@@ -156,6 +157,8 @@ def rows(line: Line, width: int) -> t.List[str]:
     parts = line.text.splitlines() or [""]
     if line.exact or not width:
         return parts
+    if line.aligned and width < WIDTH:
+        parts = [re.sub(r"(?<=\S) {2,}", "  ", part) for part in parts]
     return [row for part in parts for row in wrap(part, width, line.indent)]
 
 
@@ -412,7 +415,7 @@ class Run:
         tone = "failed" if any(bad) or state else "changed" if changes else "ok"
         text = ", ".join(filter(None, words)) or "ok"
         done = f"{len(step.hosts - step.failed - step.unreachable)}/{len(step.hosts)}"
-        lines = [Line(columns(step.name, done, text, duration(now - step.begun)), tone)]
+        lines = [Line(columns(step.name, done, text, duration(now - step.begun)), tone, 4, aligned=True)]
         if step.changed.keys() - {step.name}:
             lines.append(Line(f"    {'would change' if self.check else 'changed'}: {_changes(step)}", tone, 4))
         return lines
@@ -434,14 +437,14 @@ class Run:
         return len(self._due() - self.known)
 
     def _at(self, now: float) -> t.Tuple[str, str, str]:
-        """Hosts, the task, and which hosts it waits for."""
+        """Hosts, the task, and what it waits for."""
         due = self._due()
         total = len(self.answered) + len(due)
         waits = now - self.task_begun >= AFTER and 0 < len(due) <= NAMED and total > 1
         return (
             f"{len(self.answered)}/{total}",
-            f"{self.task.name if self.task else ''}{self.tries}",
-            f", waits for {named(due)}" if waits else "",
+            self.task.name if self.task else "",
+            self.tries + (f", waits for {named(due)}" if waits else ""),
         )
 
     def live(self, now: float, width: int) -> str:
@@ -464,7 +467,7 @@ class Run:
             return []
         self.told = now
         hosts, task, waits = self._at(now)
-        return [Line(f"    {self.step.name}: {task}, {hosts} hosts{waits}, {duration(now - self.task_begun)} so far")]
+        return [Line(f"    {self.step.name}: {task}{waits}, {hosts} hosts, {duration(now - self.task_begun)} so far")]
 
     # The end
 
@@ -515,14 +518,14 @@ def recap(counts: t.Mapping[str, Counts]) -> t.List[Line]:
     alike: t.Dict[t.Tuple[object, ...], t.List[str]] = {}
     for host in in_order(counts):
         alike.setdefault(counts[host][1:4] if len(counts) > TAIL else (host,), []).append(host)
-    found = [Line(_recap_row("", "ok", "changed", "unreachable", "failed"))]
+    found = [Line(_recap_row("hosts", "ok", "changed", "unreachable", "failed"), aligned=True)]
     for hosts in alike.values():
         one = counts[hosts[0]]
         ok = sorted({counts[host].ok for host in hosts})
         span = str(ok[0]) if len(ok) == 1 else f"{ok[0]}-{ok[-1]}"
         tone = "unreachable" if one.unreachable else "failed" if one.failed else "changed" if one.changed else "ok"
         name = _names(hosts, WIDTH - NUMBERS)
-        found.append(Line(_recap_row(name, span, one.changed, one.unreachable, one.failed), tone))
+        found.append(Line(_recap_row(name, span, one.changed, one.unreachable, one.failed), tone, aligned=True))
     return found
 
 

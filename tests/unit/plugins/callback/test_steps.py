@@ -15,7 +15,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.terminal import seen
 HOSTS = {"machines": ["w1", "w2", "w3"]}
 CALLBACK = {"ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps", "ANSIBLE_DEPRECATION_WARNINGS": "false"}
 TIME = re.compile(r" +\d+(?:\.\d)? s\b")
-RECAP = "                                         ok    changed   unreachable     failed"
+RECAP = "hosts                                    ok    changed   unreachable     failed"
 
 
 def run(folder, tasks, *arguments, columns=0, environment=(), handlers=(), **keywords):
