@@ -94,7 +94,8 @@ def test_failures(tmp_path):
     assert "sesame" not in done.text
     assert "Traceback" not in done.text
     at = rows.index("FAILED  A play: Loop")
-    assert rows[at + 1 : at + 4] == ["  host   w1", "  item   a, b", "  what   non-zero return code"]
+    assert rows[at + 1 : at + 3] == ["  host   w1", "  item   a, b"]
+    assert "non-zero return code" in rows[at + 3]
     assert "  seen   exit code 3, one" in rows
     at = rows.index("FAILED  A play: Secret")
     assert rows[at + 1 : at + 3] == ["  host   w2", "  what   Hidden: the task has no_log, since it handles secrets."]
