@@ -245,9 +245,11 @@ class CallbackModule(Default):
 
     def _stop(self) -> None:
         """The run has ended; without a summary if it was interrupted."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             run, self._run = self._run, None
-            if run is not None and self._process == os.getpid():
+            if run is not None:
                 self._show("")
                 for line in run.interrupted(time.monotonic()):
                     for row in _steps.rows(line, self._width() if self._terminal else 0):

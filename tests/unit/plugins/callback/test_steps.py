@@ -213,6 +213,23 @@ def test_a_terminal_that_cannot_rewrite_gets_plain_lines(tmp_path):
     assert "\x1b[K" not in done.text
 
 
+def test_an_interrupted_run_says_where_it_was(tmp_path):
+    plays = [
+        {
+            "name": "A play",
+            "hosts": "w1",
+            "gather_facts": False,
+            "tasks": [command("true"), command("sleep 600", "Wait")],
+        }
+    ]
+    done = play(tmp_path, plays, HOSTS, {}, environment=CALLBACK, columns=80, interrupt_at="1  Wait ")
+    rows = [TIME.sub(" TIME", row) for row in seen(done.text, 80)]
+    assert done.code == 99
+    assert "User interrupted execution" in done.text
+    assert rows[-2] == "A play                                1/1  interrupted TIME"
+    assert not [row for row in rows if "Wait" in row]
+
+
 @pytest.mark.parametrize("columns", [80, 0])
 def test_the_plan_of_three_hosts(tmp_path, columns):
     """The real playbook, on hosts whose modules answer from a table."""
