@@ -65,7 +65,7 @@ make_uv() {
 
 make_venv() {
     local python=$1 lock=$2 dir=$3 uv index
-    say "setup: Python packages of $lock for $("$python" -V) into $dir"
+    say "setup: Python packages of $lock for $("$python" -V) into $dir: $(grep -c '==' "$lock") of them, in one to three minutes"
     uv=$(kept uv "$(key_of <("$python" -VV) hack/uv/requirements.txt)" make_uv "$python") || return
     # uv does not read pip's configuration, where a site behind a mirror has its address.
     index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}}

@@ -4,5 +4,6 @@
 
 playbook=$1
 shift
+export ANSIBLE_STDOUT_CALLBACK=${ANSIBLE_STDOUT_CALLBACK:-ipu.fabric.steps}
 inventory=$(testbed/testbed inventory)
 exec ansible-playbook -i "$inventory" "ipu.fabric.$playbook" "$@"

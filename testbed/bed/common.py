@@ -8,13 +8,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from . import progress
 
 SOURCE = Path(__file__).resolve().parents[1]
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -27,7 +28,7 @@ class ProblemError(Exception):
 
 
 def say(text: str) -> None:
-    print(f"testbed: {text}", file=sys.stderr, flush=True)
+    progress.show(f"testbed: {text}")
 
 
 @contextmanager
@@ -35,7 +36,8 @@ def step(text: str) -> Iterator[None]:
     """Say what begins now and, when it is done, how long it took."""
     say(f"{text} ...")
     start = time.monotonic()
-    yield
+    with progress.work(text):
+        yield
     say(f"{text}: {time.monotonic() - start:.1f} s")
 
 

@@ -9,9 +9,11 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 
+from . import progress
 from .common import SOURCE, ProblemError, digest, output, run, stored
 
 PROGRAMS = SOURCE / "programs"
@@ -106,7 +108,20 @@ def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
         "GOFLAGS": "-mod=readonly -buildvcs=false",
         "GOTOOLCHAIN": TOOLCHAINS.get(name, os.environ.get("GOTOOLCHAIN", "auto")),
     }
-    run("go", "build", "-trimpath", "-o", f"{target}/", *words, cwd=source, env=environment)
+    work = progress.current()
+    listed = run("go", "list", "-deps", *words, cwd=source, env=environment, check=False, stderr=subprocess.DEVNULL)
+    work.packages = len(listed.stdout.split())
+    # -v is no part of a build's key: it changes what is said, not what is built.
+    command = ["go", "build", "-v", "-trimpath", "-o", f"{target}/", *words]
+    said = []
+    with subprocess.Popen(
+        command, cwd=source, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as build:
+        for line in build.stdout or ():
+            work.read(line)
+            said.append(line)
+    if build.returncode:
+        raise ProblemError(f"`{' '.join(command)}` ended with {build.returncode}:\n{''.join(said[-25:])}")
 
 
 def group(name: str) -> Path:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import subprocess
 
@@ -14,6 +15,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 MODULES = sorted(path.stem for path in (ROOT / "plugins/modules").glob("*.py"))
 FILTERS = sorted({path.stem for path in (ROOT / "plugins/filter").glob("*.*")})
+CALLBACKS = sorted(path.stem for path in (ROOT / "plugins/callback").glob("*.py"))
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
 TABLE_OF_CONTENTS = 65  # lines that tasks/main.yml of a role may have
@@ -44,6 +46,23 @@ def test_module_documents_itself(module):
     for block in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
         assert re.search(rf"^{block} = r?\"\"\"", text, re.MULTILINE)
     assert "ipu.fabric.attributes" in text
+
+
+@pytest.mark.parametrize("callback", CALLBACKS)
+def test_callback_documents_itself(callback):
+    text = (ROOT / f"plugins/callback/{callback}.py").read_text(encoding="utf-8")
+    documentation = yaml.safe_load(re.search(r'^DOCUMENTATION = r"""(.*?)"""', text, re.MULTILINE | re.DOTALL)[1])
+    assert (documentation["name"], documentation["version_added"]) == (callback, "0.1.0")
+    assert re.search(r"^EXAMPLES = ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in (ROOT / "inventories").iterdir()))
+def test_examples_show_steps(example):
+    config = configparser.ConfigParser()
+    config.read(ROOT / f"inventories/{example}/ansible.cfg", encoding="utf-8")
+    assert config["defaults"]["stdout_callback"] in [f"ipu.fabric.{name}" for name in CALLBACKS]
+    assert (ROOT / "inventories" / example / config["defaults"]["inventory"]).is_file()
+    assert config.getboolean("ssh_connection", "pipelining")
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -119,7 +138,8 @@ def test_readme_names_playbooks_and_targets_that_exist():
     text = "\n".join((ROOT / path).read_text(encoding="utf-8") for path in ["README.md", *tracked("docs/*.md")])
     targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(re.findall(r"`make ([a-z0-9-]+)", text)) <= set(targets)
-    assert set(re.findall(r"\bipu\.fabric\.([a-z_]+)", text)) <= {"all", *PLAYBOOKS, *MODULES, *FILTERS, *ROLES}
+    known = {"all", *PLAYBOOKS, *MODULES, *FILTERS, *CALLBACKS, *ROLES}
+    assert set(re.findall(r"\bipu\.fabric\.([a-z_]+)", text)) <= known
 
 
 def test_contributing_names_files_that_exist():

@@ -19,7 +19,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, hosts, images, programs, soft_roce, trees, vm, workers
+from bed import cli, common, hosts, images, programs, progress, soft_roce, trees, vm, workers
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +45,62 @@ def test_digest_sees_content_names_and_modes(tmp_path: Path) -> None:
     seen.add(common.digest(tree, "more"))
     assert len(seen) == 5
     assert common.digest(tree) == common.digest(tree)
+
+
+# As `go build -v` says it.
+GO_BUILD = """go: downloading github.com/spf13/cobra v1.9.1
+internal/goarch
+unicode/utf8
+github.com/go-logr/logr
+k8s.io/kubernetes/vendor/gopkg.in/yaml.v3
+# runtime/cgo
+gcc: warning: unused argument
+k8s.io/kubernetes/cmd/kubeadm
+"""
+
+
+def test_go_builds_count_packages() -> None:
+    work = progress.Work("build go-cluster", begun=0)
+    assert work.says(59.6) == "build go-cluster 60 s"
+    for line in GO_BUILD.splitlines(keepends=True):
+        work.read(line)
+    assert work.says(20) == "build go-cluster 20 s, compiled 5 packages"
+    work.packages = 1903
+    other = progress.Work("build debian", begun=100)
+    assert progress.line([work, other], 250) == (
+        "testbed: build go-cluster 4 min 10 s, compiled 5 of 1903 packages; build debian 2 min 30 s"
+    )
+
+
+@pytest.mark.parametrize(("code", "list_code"), [(0, 0), (0, 1), (1, 0)])
+def test_go_build_is_followed(code: int, list_code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = tmp_path / "go"
+    go.write_text(f"""#!/bin/sh
+[ $1 = list ] && {{ echo "a b c" | tr ' ' '\\n'; exit {list_code}; }}
+echo "$@" > {tmp_path}/called
+cat <<'B'
+{GO_BUILD}B
+exit {code}
+""")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with progress.work("build"):
+        if code:
+            with pytest.raises(common.ProblemError, match=r"ended with 1:\n(.*\n)*k8s.io/kubernetes/cmd/kubeadm"):
+                programs._go_build("cni", tmp_path, tmp_path / "out", "-tags=x", "tool")
+        else:
+            programs._go_build("cni", tmp_path, tmp_path / "out", "-tags=x", "tool")
+        assert progress.current().compiled == 5
+    assert (tmp_path / "called").read_text() == f"build -v -trimpath -o {tmp_path}/out/ -tags=x tool\n"
+
+
+def test_progress_is_said_twice_a_minute_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.work("build x"):
+        assert progress._tick(progress.current().begun + 29, progress.current().begun) == progress.current().begun
+        assert capsys.readouterr().err == ""
+        told = progress._tick(progress.current().begun + 31, progress.current().begun)
+        assert told == progress.current().begun + 31
+    assert capsys.readouterr().err == "testbed: build x 31 s\n"
 
 
 def test_stored_is_made_once() -> None:

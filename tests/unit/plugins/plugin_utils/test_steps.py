@@ -1,0 +1,468 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run says of itself, from recorded events, on a terminal 80 wide and in a log."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.plugin_utils._steps import (
+    Counts,
+    Line,
+    Play,
+    Run,
+    Task,
+    cells,
+    columns,
+    cut,
+    describe,
+    duration,
+    in_order,
+    recap,
+    rows,
+    shown,
+    wrap,
+)
+
+HOSTS = ("w1", "w2", "w3")
+PLAY = Play("Build the cluster", HOSTS, whole=False)
+FABRIC_ERROR = {
+    "msg": "The package must be there. Where: w2. Seen: nothing. Next: add it.",
+    "what": "The package must be there.",
+    "where": "https://mirror/deb",
+    "seen": "nothing",
+    "next_step": "Add it to the mirror.",
+}
+
+
+def task(name="Install the packages", step="Kubernetes", **more):
+    return Task(f"{step}/{name}", step, name, **more)
+
+
+def begun(play=PLAY, first=None, **options):
+    run = Run(0, **options)
+    run.play_starts(play, 0)
+    run.task_starts(first or task(), 0)
+    return run
+
+
+def text(lines, width=0):
+    return [row for line in lines for row in rows(line, width)]
+
+
+def finished(run, now=12.0):
+    return text(run.play_starts(PLAY, now))
+
+
+def test_a_step_without_changes_is_one_line():
+    run = begun()
+    for host in HOSTS:
+        run.ok(task(), host)
+    same_step = run.task_starts(task("Start the kubelet"), 5)
+    assert same_step == []
+    for host in HOSTS:
+        run.ok(task("Start the kubelet"), host)
+    (line,) = text(run.task_starts(task(step="Networks"), 12))
+    assert line == "Kubernetes                            3/3  ok                              12 s"
+    assert len(line) == 79
+
+
+def test_changes_are_counted_and_named():
+    run = begun()
+    run.ok(task(), "w1", changed=True)
+    run.ok(task(), "w2")
+    run.ok(task(), "w3")
+    run.task_starts(task("Write config.toml"), 5)
+    for host in HOSTS:
+        run.ok(task("Write config.toml"), host, changed=True)
+    assert finished(run) == [
+        "Kubernetes                            3/3  4 changed                       12 s",
+        "    changed: Install the packages (w1), Write config.toml",
+    ]
+
+
+def test_check_mode_says_so():
+    run = Run(0, check=True)
+    assert text(run.start()) == ["Check mode: nothing is changed."]
+    run.play_starts(PLAY, 0)
+    run.task_starts(task(), 0)
+    run.ok(task(), "w1", changed=True)
+    assert text(run.end({"w1": Counts(ok=1, changed=1)}, 12)) == [
+        "Kubernetes                            1/1  would change 1                  12 s",
+        "    would change: Install the packages",
+        "",
+        "hosts                                    ok    changed   unreachable     failed",
+        "w1                                        1          1             0          0",
+        "Checked in 12 s: 1 change would be made.",
+    ]
+
+
+@pytest.mark.parametrize("skipped", [True, False])
+def test_what_only_prints_or_was_skipped_has_no_line(skipped):
+    run = begun(first=task(quiet=not skipped))
+    for host in HOSTS:
+        (run.skipped if skipped else run.ok)(task(quiet=not skipped), host)
+    assert finished(run) == []
+
+
+def test_a_quiet_step_that_changes_something_has_a_line():
+    run = begun(first=task(quiet=True))
+    run.ok(task(quiet=True), "w1", changed=True)
+    assert len(finished(run)) == 2
+
+
+def test_a_failure_is_shown_at_once_and_once():
+    run = begun()
+    assert text(run.failed(task(), "w2", FABRIC_ERROR), 80) == [
+        "",
+        "FAILED  Kubernetes: Install the packages",
+        "  host   w2",
+        "  what   The package must be there.",
+        "  where  https://mirror/deb",
+        "  seen   nothing",
+        "  next   Add it to the mirror.",
+        "",
+    ]
+    assert run.failed(task(), "w3", FABRIC_ERROR) == []
+    run.ok(task(), "w1")
+    assert finished(run) == [
+        "  The same on w3.",
+        "",
+        "Kubernetes                            1/3  2 failed                        12 s",
+    ]
+
+
+def test_another_failure_of_the_task_is_shown_too():
+    run = begun()
+    run.failed(task(), "w2", FABRIC_ERROR)
+    assert text(run.failed(task(), "w3", {"msg": "other"}))[1:4] == [
+        "FAILED  Kubernetes: Install the packages",
+        "  host   w3",
+        "  what   other",
+    ]
+
+
+@pytest.mark.parametrize(("how", "word"), [({"rescued": True}, "1 rescued"), ({"ignored": True}, "1 ignored")])
+def test_failures_that_do_not_count_are_only_counted(how, word):
+    run = begun()
+    assert run.failed(task(), "w2", FABRIC_ERROR, **how) == []
+    assert word in finished(run)[0]
+    assert run.gone == set()
+
+
+def test_unreachable_hosts():
+    run = begun()
+    run.ok(task(), "w1")
+    assert text(run.unreachable(task(), "w2", {"msg": "Task failed: no route to host"}))[1:4] == [
+        "UNREACHABLE  Kubernetes: Install the packages",
+        "  host   w2",
+        "  seen   no route to host",
+    ]
+    assert run.unreachable(task(), "w3", {"msg": "x"}, ignored=True) == []
+    assert "2/3  1 unreachable" in finished(run)[0]
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({"msg": "It broke"}, (("what", "It broke"),)),
+        ({}, (("what", "It failed, and did not say why."),)),
+        ({"msg": "Task failed: Module failed: x"}, (("what", "x"),)),
+        (
+            {"msg": "A host must be named. Where: -e. Seen: a, b. Next: name one."},
+            (("what", "A host must be named."), ("where", "-e"), ("seen", "a, b"), ("next", "name one.")),
+        ),
+        (
+            {"msg": "The cluster is old. Seen: 1.30. Next: run it again."},
+            (("what", "The cluster is old."), ("seen", "1.30"), ("next", "run it again.")),
+        ),
+        (
+            {"msg": "non-zero return code", "rc": 2, "cmd": ["ls", "a b"], "stderr": "no\nsuch\nfile\n"},
+            (("what", "non-zero return code"), ("ran", "ls 'a b'"), ("seen", "exit code 2:\nno\nsuch\nfile")),
+        ),
+        (
+            {"msg": "m", "rc": 1, "stderr": "\n".join("abcdefg")},
+            (("what", "m"), ("seen", "exit code 1:\nc\nd\ne\nf\ng")),
+        ),
+        ({"msg": "m", "rc": 1, "stdout": "out", "stderr": ""}, (("what", "m"), ("seen", "exit code 1, out"))),
+        (
+            {"msg": "Assertion failed", "assertion": "a == b", "evaluated_to": False},
+            (("what", "Assertion failed"), ("seen", "a == b is not true")),
+        ),
+        ({"msg": "red \x1b[31m!\x07"}, (("what", "red !"),)),
+        ({"msg": "undefined\n\nThe error appears to be in 'x.yml'\n\n  ^ here"}, (("what", "undefined"),)),
+        (
+            {"censored": "hidden", "msg": "secret"},
+            (("what", "Hidden: the task has no_log, since it handles secrets."),),
+        ),
+        (
+            {
+                "results": [
+                    {"item": "a", "failed": True, "msg": "bad"},
+                    {"item": "b", "failed": False, "msg": "good"},
+                    {"item": {"k": "v"}, "_ansible_item_label": "c", "failed": True, "msg": "bad"},
+                    {"item": "hush", "_ansible_no_log": True, "failed": True, "msg": "secret"},
+                ]
+            },
+            (
+                ("item", "a, c"),
+                ("what", "bad"),
+                ("item", "(hidden by no_log)"),
+                ("what", "Hidden: the task has no_log, since it handles secrets."),
+            ),
+        ),
+    ],
+)
+def test_what_a_failure_says(result, expected):
+    assert describe(result) == expected
+
+
+def test_tries_are_part_of_a_failure():
+    assert "FAILED  Kubernetes: Install the packages (after 30 tries)" in text(
+        begun().failed(task(), "w1", {"msg": "m", "attempts": 30})
+    )
+
+
+def test_what_hosts_say_alike_is_said_once():
+    run = begun()
+    for host in HOSTS:
+        assert run.says(task(), host, ["hello"]) == []
+    assert text(run.task_starts(task("next"), 1)) == ["w1, w2, w3: hello"]
+    run.says(task(), "w1", ["HOST  STATE", "w1    ok"])
+    run.says(task(), "w2", ["other"])
+    assert text(run.task_starts(task("last"), 2)) == ["", "w1:", "  HOST  STATE", "  w1    ok", "", "w2: other"]
+
+
+def test_a_table_is_printed_at_once_and_as_it_is():
+    run = begun(first=task(once=True))
+    table = ["HOST  STATE", "w1    ok"]
+    assert text(run.says(task(once=True), "w1", table), 80) == ["", *table, ""]
+
+
+def test_diffs_are_never_cut():
+    run = begun()
+    run.says(task(), "w1", ["Kubernetes: Write", "+" + "x" * 200], exact=True)
+    assert text(run.task_starts(task("next"), 1), 80) == ["", "Kubernetes: Write, on w1", "+" + "x" * 200, ""]
+
+
+def test_the_live_line_says_what_is_waited_for():
+    run = begun()
+    assert run.live(0, 80) == "Kubernetes  0/3  Install the packages                                     0 s"
+    run.ok(task(), "w1")
+    run.ok(task(), "w3")
+    assert run.live(9.6, 80) == "Kubernetes  2/3  Install the packages                                    10 s"
+    assert "Install the packages, waits for w2" in run.live(12, 80)
+    run.retries(3, 31)
+    assert run.live(130, 80) == "Kubernetes  2/3  Install the packages (try 4 of 31), waits for w2  2 min 10 s"
+
+
+@pytest.mark.parametrize("width", [80, 60, 40, 20, 200])
+def test_the_live_line_fits(width):
+    run = begun(first=task("Wait for all the nodes of the cluster, " * 4, step="A step with a name " * 3))
+    run.ok(run.task, "w1")
+    for now in (0, 30, 4000, 400_000):
+        assert len(run.live(now, width)) < width
+    run.retries(3, 31)
+    if width >= 80:
+        assert "... (try 4 of 31), waits for w2, w3" in run.live(30, width)
+
+
+def test_a_task_that_runs_once_counts_one_host():
+    run = begun(first=task(once=True))
+    assert "  0/1  " in run.live(0, 80)
+    run.ok(task(once=True), "w1")
+    assert "  1/1  " in run.live(0, 80)
+
+
+def test_hosts_that_failed_are_waited_for_no_more():
+    run = begun()
+    run.failed(task(), "w2", {"msg": "m"})
+    run.task_starts(task("next"), 1)
+    assert "  0/2  " in run.live(1, 80)
+
+
+def test_a_log_says_once_a_minute_that_it_goes_on():
+    run = begun()
+    run.ok(task(), "w1")
+    assert run.goes_on(59) == []
+    assert text(run.goes_on(61)) == ["    Kubernetes: Install the packages, waits for w2, w3, 1/3 hosts, 61 s so far"]
+    assert run.goes_on(100) == []
+    assert run.goes_on(122) != []
+
+
+def test_a_terminal_is_left_alone_while_ssh_may_ask():
+    """It asks on the terminal whether a host's key is right."""
+    run = begun(terminal=True)
+    assert run.first_contact() == 3
+    run.skipped(task(), "w1")
+    run.ok(task(), "w2")
+    assert run.first_contact() == 1
+    assert text(run.goes_on(16)) == ["    Kubernetes: Install the packages, waits for w3, 2/3 hosts, 16 s so far"]
+    run.ok(task(), "w3")
+    assert run.first_contact() == 0
+    run.task_starts(task("next"), 20)
+    assert run.first_contact() == 1  # w1 was never asked
+    run.task_starts(task("local", contacts=False), 20)
+    assert run.first_contact() == 0
+
+
+def test_a_play_of_its_own_pace_is_one_step():
+    run = begun(Play("Free", HOSTS, whole=True))
+    run.ok(task(), "w1")
+    assert run.task_starts(task("x", step="Other"), 3) == []
+    run.ok(task(), "w2")
+    assert finished(run)[0].startswith("Free     ")
+
+
+def test_a_run_that_was_interrupted_says_where():
+    run = begun()
+    run.ok(task(), "w1")
+    assert text(run.interrupted(12)) == [
+        "Kubernetes                            1/1  interrupted                     12 s"
+    ]
+    assert run.interrupted(13) == []
+
+
+def test_a_play_without_hosts():
+    run = begun()
+    assert text(run.no_hosts(1)) == ["Build the cluster: no hosts, left out."]
+
+
+def test_the_end():
+    run = begun(slowest=2)
+    for number, step in enumerate(("Kubernetes", "Networks", "Prove", "Networks")):
+        run.task_starts(task(step=step), number * 10)
+        run.ok(task(step=step), "w1")
+    counts = {"w10": Counts(ok=7, changed=2), "w9": Counts(ok=7)}
+    assert text(run.end(counts, 41))[-5:] == [
+        "hosts                                    ok    changed   unreachable     failed",
+        "w9                                        7          0             0          0",
+        "w10                                       7          2             0          0",
+        "Slowest: Networks 21 s, Kubernetes 10 s",
+        "Done in 41 s: 2 changes.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        (Counts(ok=1), "Done in 5.0 s: nothing to change."),
+        (Counts(failed=1, changed=3), "Failed after 5.0 s: 1 host failed."),
+        (Counts(unreachable=1), "Failed after 5.0 s: 1 host unreachable."),
+    ],
+)
+def test_verdicts(counts, verdict):
+    assert text(Run(0).end({"w1": counts}, 5))[-1] == verdict
+
+
+def test_many_hosts_that_are_alike_share_a_row():
+    counts = {f"w{number}": Counts(ok=40 + number % 3) for number in range(1, 201)}
+    counts["w7"] = Counts(ok=3, failed=1)
+    counts["w90"] = Counts(ok=40, changed=2)
+    assert text(recap(counts)) == [
+        "hosts                                    ok    changed   unreachable     failed",
+        "198 hosts: w1, w2 and 196 more        40-42          0             0          0",
+        "w7                                        3          0             0          1",
+        "w90                                      40          2             0          0",
+    ]
+
+
+def test_names_of_hosts_are_cut_where_they_are_too_long():
+    counts = {f"{'x' * 50}{number}": Counts() for number in range(8)}
+    assert {len(row) for row in text(recap(counts))} == {79}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("one\ntwo", ["one", "two"]),
+        ("", [""]),
+        (["HOST  STATE", "w1    ok"], ["HOST  STATE", "w1    ok"]),
+        ({"name": "text"}, ["name: text"]),
+        ({"name": {"a": [1, 2]}}, ["name:", "  a:", "  - 1", "  - 2"]),
+        ([1, {"a": None}], ["- 1", "- a: null"]),
+        (5, ["5"]),
+    ],
+)
+def test_messages(value, expected):
+    assert shown(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.04, "0.0 s"),
+        (9.9, "9.9 s"),
+        (10.2, "10 s"),
+        (119.4, "119 s"),
+        (120, "2 min 00 s"),
+        (3661, "1 h 01 min"),
+    ],
+)
+def test_durations(seconds, said):
+    assert duration(seconds) == said
+
+
+@pytest.mark.parametrize("width", [20, 40, 79])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "short",
+        "word " * 40,
+        "    indented " + "word " * 40,
+        "x" * 300,
+        "a  " + "x" * 90,
+        "日本語の名前 " * 20,
+        "  a   b   c",
+    ],
+)
+def test_rows_fit_and_lose_nothing(line, width):
+    found = wrap(line, width, 4)
+    assert all(cells(row) <= width for row in found)
+    assert "".join("".join(found).split()) == "".join(line.split())
+    if cells(line) <= width:
+        assert found == [line.rstrip()]
+
+
+def test_a_log_is_not_wrapped():
+    assert rows(Line("word " * 40), 0) == ["word " * 40]
+
+
+def test_cut():
+    assert (cut("abcdef", 6), cut("abcdefg", 6), cut("日本語", 5), cut("abc", 0)) == ("abcdef", "abc...", "日...", "")
+
+
+def test_columns_never_exceed_their_width():
+    assert len(columns("x" * 99, "1000/1000", "10 failed, 100 unreachable, 2 changed", "59 min 59 s")) == 79
+
+
+def test_hosts_in_order():
+    assert in_order(["w10", "w2", "cp1", "w2-a", "10.0.0.9", "10.0.0.10"]) == [
+        "10.0.0.9",
+        "10.0.0.10",
+        "cp1",
+        "w2",
+        "w2-a",
+        "w10",
+    ]
+
+
+def test_a_long_name_of_a_step_is_shown_where_there_is_room():
+    name = "Check which cluster the kubeconfig leads to"
+    assert columns(name, "3/3", "ok", "1.3 s") == (
+        "Check which cluster the kubeconfig leads to       3/3  ok                 1.3 s"
+    )
+    assert columns(name, "3/3", "2 failed, 14 unreachable", "1.3 s").startswith("Check which cluster the kubec...")
+
+
+def test_a_narrow_terminal_has_no_columns():
+    run = begun()
+    run.ok(task(), "w1")
+    assert text(run.end({"w1": Counts(ok=1)}, 12), 40) == [
+        "Kubernetes  1/1  ok  12 s",
+        "",
+        "hosts  ok  changed  unreachable  failed",
+        "w1  1  0  0  0",
+        "Done in 12 s: nothing to change.",
+    ]
