@@ -106,6 +106,10 @@ docs: setup ## Pages that are written from the code: README of each role, variab
 docs-site: setup ## The documentation as a site in .cache/docs-site/html, its links checked
 	@hack/docs_site.sh
 
+.PHONY: pictures
+pictures: setup ## Pictures of plan and report for the README, with Chromium
+	@hack/packages.sh chromium && PYTHONPATH=.cache/collections python -m ansible_collections.ipu.fabric.tests.browser.pictures
+
 .PHONY: changelog
 changelog: setup ## Fragments and new modules into CHANGELOG.rst
 	@antsibull-changelog lint && antsibull-changelog release --update-existing --reload-plugins --refresh-plugins allow-removal
