@@ -18,12 +18,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import 
 
 # What gives itself away by its form. The tail of a log may end within a key.
 FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
-    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL), NOT_SHOWN),
+    (
+        re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+        NOT_SHOWN,
+    ),
     (re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*"), NOT_SHOWN),  # PEM in base64, as kubeconfigs have it
     (re.compile(r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), NOT_SHOWN),  # JSON web tokens
     (re.compile(r"(?<![a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9])"), NOT_SHOWN),  # of kubeadm join
     (re.compile(r"\b(bearer|basic)(\s+)(?!\(not shown)[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{NOT_SHOWN}"),
-    (re.compile(r"://(?!\(not shown\)@)(?:[^\s/@:\"'<>]*:[^\s\"'<>]*|[^\s/@:\"'<>]+)@"), f"://{NOT_SHOWN}@"),
+    (re.compile(r"://(?!\(not shown\)@)(?:[^\s/:\"']*:[^\s\"']*|[^\s/\"']+)@(?!sha256:)"), f"://{NOT_SHOWN}@"),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bnvapi-[\w-]{20,}"), NOT_SHOWN),
 )
 END_OF_KEY = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY")
@@ -38,7 +41,8 @@ WORD = re.compile(r"(?:\(not shown\)|\S)+")
 LINE = re.compile(r"[^\n]+")
 # Environments as kubelets print them: EnvVar{Name:A,Value:b,ValueFrom:nil,}, and as JSON and YAML within a text.
 OF_ENVIRONMENT = re.compile(
-    r"\bname\\*[\"']?[:=]\s*\\*[\"']?[\w.-]+\\*[\"']?(?:[,\s]|\\+n){1,12}\\*[\"']?value\\*[\"']?[:=][ \t]*", re.IGNORECASE
+    r"\bname\\*[\"']?[:=]\s*\\*[\"']?[\w.-]+\\*[\"']?(?:[,\s]|\\+n){1,12}\\*[\"']?value\\*[\"']?[:=][ \t]*",
+    re.IGNORECASE,
 )
 TO_THE_NEXT = re.compile(r".+?(?=,?\s*ValueFrom:|$)", re.MULTILINE)
 OBJECT = re.compile(r"\{\s*\"")
@@ -149,7 +153,9 @@ def _rule_of(named: t.Match[str]) -> t.Optional[t.Pattern[str]]:
     return WORD if ":" not in named["between"] or name.endswith(ONE_WORD) else LINE
 
 
-def _hide_values(text: str, named: t.Pattern[str], rule_of: t.Callable[[t.Match[str]], t.Optional[t.Pattern[str]]]) -> str:
+def _hide_values(
+    text: str, named: t.Pattern[str], rule_of: t.Callable[[t.Match[str]], t.Optional[t.Pattern[str]]]
+) -> str:
     """The text, without what follows a match of `named` if there is a rule for it."""
     parts, place = [], 0
     while True:

@@ -35,6 +35,7 @@ TEXTS = {
     "digest": f'Authorization: Digest username="me", response="{WORD}"',
     "url": f"pull https://me:{WORD}@mirror.site/v2/ failed",
     "url, odd password": f"pull https://me:a/{WORD}@mirror.site/v2/ failed",
+    "url, name with @": f"https://me@site:{WORD}@mirror.site",
     "url, only a token": f"https://{WORD}@mirror.site",
     "flag": f"start --admin-password {WORD} --verbose",
     "flag with =": f"start --admin-password={WORD} --verbose",
@@ -44,7 +45,7 @@ TEXTS = {
     "JSON in a log": f'msg="answer {{\\"clientSecret\\":\\"{WORD}\\"}}"',
     "object in a log": f'{{"level": "info", "pod": {{"env": [{{"name": "PLAIN", "value": "{WORD}"}}]}}}}',
     "and escaped": f'msg="{{\\"env\\":[{{\\"name\\":\\"PLAIN\\",\\"value\\":\\"{WORD}\\"}}]}}"',
-    "environment in a log": f"start of &Container{{Env:[]EnvVar{{EnvVar{{Name:A,Value:b, {WORD},ValueFrom:nil,}},}},}} failed",
+    "environment in a log": f"&Container{{Env:[]EnvVar{{EnvVar{{Name:A,Value:b, {WORD},ValueFrom:nil,}},}},}} failed",
     "environment in YAML": f"- name: PLAIN\n  value: two {WORD}",
     "YAML in one line": f'config="a: b\\npassword: two {WORD}\\n"',
     "YAML": f"  password: two {WORD}",
@@ -64,7 +65,15 @@ OBJECTS: t.Dict[str, t.Any] = {
     "name of a key": {f"https://me:{WORD}@mirror.site": 1},
     "and elsewhere": [{"password": WORD}, f"the program repeats {WORD} here"],
 }
-SECRETS = (WORD, TOKEN, JWT, "4711471147", base64.b64encode(WORD.encode()).decode(), TEXTS["key in base64"], "MIIEpAIBA")
+SECRETS = (
+    WORD,
+    TOKEN,
+    JWT,
+    "4711471147",
+    base64.b64encode(WORD.encode()).decode(),
+    TEXTS["key in base64"],
+    "MIIEpAIBA",
+)
 
 
 def assert_clean(value: object) -> None:
