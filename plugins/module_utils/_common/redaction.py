@@ -31,12 +31,13 @@ FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
 )
 END_OF_KEY = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY")
 PART_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}\s*$")
-# A name, and what stands between it and its value: `=`, `:`, or a space after a flag. Quotes may be escaped.
+# A name, and what stands between it and its value: `=`, `:`, or what divides a flag from it. Quotes may be escaped.
 NAMED = re.compile(
     r"(?<![\w.-])(?P<name>(?P<flag>-)?[\w.-]+)"
-    r"(?P<between>(?:\\*[\"'])?\s*(?:=>|:=|[:=])[ \t]*|(?(flag)[ \t]+|(?!)))"
+    r"(?P<between>(?:\\*[\"'])?\s*(?:=>|:=|[:=])[ \t]*|(?(flag)(?:\\*[\"'])?[, \t]+|(?!)))"
 )
-QUOTED = re.compile(r"(?P<quote>\\*[\"'])(?:\\.|.)*?(?P<end>(?P=quote)|$)", re.MULTILINE)
+# It ends at a quote that is escaped as often as the first: one that is escaped once more is within.
+QUOTED = re.compile(r"(?P<quote>\\*[\"']).*?(?P<end>(?<!\\)(?P=quote)|$)", re.MULTILINE)
 WORD = re.compile(r"(?:\(not shown\)|\S)+")
 LINE = re.compile(r"[^\n]+")
 # Environments as kubelets print them: EnvVar{Name:A,Value:b,ValueFrom:nil,}, and as JSON and YAML within a text.
@@ -62,7 +63,7 @@ def redact(value: object) -> object:
 
 
 def known_secrets(value: object) -> t.Set[str]:
-    """Texts under the name of a secret, in data and in JSON that is a text in it."""
+    """Texts under the name of a secret, in data and in JSON within its texts."""
     if isinstance(value, dict):
         plain = {key: item for key, item in value.items() if not is_reference(str(key), item)}
         own = secrets_in({key: item for key, item in plain.items() if not isinstance(item, (dict, list))})
@@ -70,8 +71,11 @@ def known_secrets(value: object) -> t.Set[str]:
         return own.union(hidden, *map(known_secrets, plain.values())) - {NOT_SHOWN}
     if isinstance(value, (list, tuple)):
         return set().union(*map(known_secrets, value))
+    if not isinstance(value, str):
+        return set()
     inner = as_json(value)
-    return set() if inner is None else known_secrets(inner)
+    found = [each for _start, _end, each in _objects_in(value)] if inner is None else [inner]
+    return set().union(*map(known_secrets, found))
 
 
 def is_reference(key: str, item: object) -> bool:
@@ -157,7 +161,8 @@ def _hide_values(
     text: str, named: t.Pattern[str], rule_of: t.Callable[[t.Match[str]], t.Optional[t.Pattern[str]]]
 ) -> str:
     """The text, without what follows a match of `named` if there is a rule for it."""
-    parts, place = [], 0
+    parts: t.List[str] = []
+    place = 0
     while True:
         match = named.search(text, place)
         if not match:
@@ -176,17 +181,24 @@ def _hide_values(
 
 def _with_objects_redacted(text: str) -> str:
     """Programs log objects as JSON, with other text around it."""
-    parts, place, decoder = [], 0, json.JSONDecoder()
-    for start in (match.start() for match in OBJECT.finditer(text)):
-        if start < place:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
+    parts: t.List[str] = []
+    place = 0
+    for start, end, value in _objects_in(text):
         parts += [text[place:start], json.dumps(_redacted(value, None))]
         place = end
     return "".join([*parts, text[place:]])
+
+
+def _objects_in(text: str) -> t.Iterator[t.Tuple[int, int, object]]:
+    """Where they begin and end in a text, and what they are."""
+    decoder, end = json.JSONDecoder(), 0
+    for start in (match.start() for match in OBJECT.finditer(text)):
+        if start >= end:
+            try:
+                value, end = decoder.raw_decode(text, start)
+            except (ValueError, RecursionError):
+                continue
+            yield start, end, value
 
 
 def without_ends_of_keys(text: str) -> str:

@@ -28,7 +28,7 @@ def read_unit(unit: str, lines: int, size: int) -> str:
     return redact_text(printable(done.out))[-size:]
 
 
-def read_journal(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def read_journal(module: AnsibleModule) -> t.Dict[str, object]:
     params = module.params
     logs = {unit: read_unit(unit, params["lines"], params["size"]) for unit in params["units"]}
     return {"changed": False, "logs": {unit: text for unit, text in logs.items() if text}}

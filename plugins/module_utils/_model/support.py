@@ -19,7 +19,7 @@ class Gap(t.TypedDict):
 class ClusterPart(t.TypedDict):
     """What the API was asked for."""
 
-    objects: t.Dict[str, t.List[t.Dict[str, t.Any]]]  # by kind
+    objects: t.Mapping[str, t.Sequence[t.Mapping[str, object]]]  # by kind
     logs: t.Dict[str, str]  # by namespace/pod/container
     gaps: t.List[Gap]
 

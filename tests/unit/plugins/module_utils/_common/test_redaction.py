@@ -48,6 +48,9 @@ TEXTS = {
     "environment in a log": f"&Container{{Env:[]EnvVar{{EnvVar{{Name:A,Value:b, {WORD},ValueFrom:nil,}},}},}} failed",
     "environment in YAML": f"- name: PLAIN\n  value: two {WORD}",
     "YAML in one line": f'config="a: b\\npassword: two {WORD}\\n"',
+    "arguments in a log": f'args="[\\"--token\\", \\"{WORD}\\"]"',
+    "object in a log, and elsewhere": f'got {{"password": "{WORD}"}}, and {WORD} again',
+    "quotes escaped twice": f'a="DB_PASSWORD=\\"a\\\\\\"{WORD}\\""',
     "YAML": f"  password: two {WORD}",
     "kubeconfig": f"client-key-data: {WORD}",
     "registry": f'{{"auths": {{"mirror.site": {{"auth": "{WORD}"}}}}}}',
@@ -83,7 +86,7 @@ def assert_clean(value: object) -> None:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_of_a_log(text: str) -> None:
-    assert_clean(redact_text(f"first line\n{text}\nlast line"))
+    assert_clean(redact(f"first line\n{text}\nlast line"))
 
 
 @pytest.mark.parametrize("item", OBJECTS.values(), ids=OBJECTS)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 BY_MEANING = {
     "environment", "below a key", "number", "Secret", "annotation", "registries", "arguments", "and elsewhere", "key",
     "its last part in one line", "object in a log", "and escaped", "environment in a log", "environment in YAML",
-    "digest", "basic", "flag", "value of a name", "url, only a token",
+    "arguments in a log", "digest", "basic", "flag", "value of a name", "url, only a token",
 }  # fmt: skip
 ITEMS: t.Dict[str, t.Any] = {**planted.TEXTS, **planted.OBJECTS}
 
