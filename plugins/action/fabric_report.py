@@ -71,6 +71,8 @@ class ActionModule(ControllerAction):
             seconds=probe.get("seconds", 0),
             cluster=str(plan.get("cluster", {}).get("endpoint", "")),
             version=str(probe.get("version", "")),
+            expect=expect._asdict(),
+            nodes=nodes,
         )
         reports = []
         if folder and not self._task.check_mode:

@@ -21,12 +21,12 @@ def read_file(path: str) -> str:
     return ""
 
 
-def write_file(path: str, text: str) -> None:
+def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{os.path.basename(path)}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -40,7 +40,7 @@ def write_files(folder: str, texts: t.Mapping[str, str], variable: str) -> t.Lis
         os.makedirs(folder, mode=0o755, exist_ok=True)
         for name, text in texts.items():
             if read_file(paths[name]) != text:
-                write_file(paths[name], text)
+                write_file(paths[name], text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise FabricError(
             "Files could not be written.", folder, str(error), f"Set {variable} to a folder that you may write to."

@@ -31,6 +31,10 @@ OF_PLAYBOOKS = (
     "fabric_restored",
     "fabric_site",
     "fabric_site_proxy",
+    "fabric_support_bundle",
+    "fabric_support_lines",
+    "fabric_support_namespaces",
+    "fabric_support_units",
     "fabric_upgrade_plan",
 )
 

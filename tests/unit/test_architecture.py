@@ -34,6 +34,7 @@ HOST_MODULES = (
     "host_info",
     "host_proxy",
     "host_reset",
+    "journal_info",
     "kernel_settings",
     "kubeadm",
     "kubelet_config",
@@ -50,7 +51,10 @@ HOST_MODULES = (
     "vipu_info",
 )
 # As docs/architecture.md draws them: each imports only from those before it.
-LAYERS = ("_model", "_common", "_host", "_kubeadm", "_kube", "_bundle", "_ipam", "_network", "_plan", "_ipu", "_verify")
+LAYERS = (
+    *("_model", "_common", "_host", "_kubeadm", "_kube", "_bundle"),
+    *("_ipam", "_network", "_plan", "_ipu", "_verify", "_support"),
+)
 Graph = t.Dict[str, t.Set[str]]
 
 

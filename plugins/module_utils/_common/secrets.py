@@ -1,7 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What may be secret in the options of a module: it is kept out of the log of the host, of diffs and of results."""
+"""What may be secret in the options of a module: it is kept out of the log of the host, of diffs and of results.
+
+redaction.py takes secrets out of what leaves the site.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ NOT_SHOWN = "(not shown)"
 IN_INVOCATION = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
 # Names whose values are secrets, after camelCase was taken apart. secretName and tokenTTL are not among them.
 SECRET_NAME = re.compile(
-    r"(?:^|[_.-])(?:pass(?:wd|word|phrase)?|token|secret|credentials?|authorization|(?:api|access|secret|private|client)[_-]?key)$",
+    r"(?:^|[_.-])(?:pass(?:wd|word|phrase)?|token|secret|credentials?|authorization"
+    r"|(?:api|access|secret|private|client)[_-]?key(?:[_-](?:data|pem))?)$",
     re.IGNORECASE,
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -71,3 +71,5 @@ class Head(t.NamedTuple):
     seconds: float  # how long it took
     cluster: str  # host:port of the API server
     version: str  # of Kubernetes
+    expect: t.Optional[t.Dict[str, object]] = None  # the Expect that it was compared with
+    nodes: t.Sequence[str] = ()  # that were probed, if not all

@@ -224,7 +224,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     (tmp_path / "plan.json").write_text("old")
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="no space"):
-        write_file(str(tmp_path / "plan.json"), "new")
+        write_file(str(tmp_path / "plan.json"), b"new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("plan.json", "old")]
 
 

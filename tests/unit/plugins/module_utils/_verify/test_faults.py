@@ -309,7 +309,8 @@ def found_by_plan(fault: Fault) -> t.Set[str]:
     return {finding["check"] for finding in [*planned_site(fault)["findings"], *upgrade["findings"]]}
 
 
-def found_by_verify(fault: Fault) -> t.Set[str]:
+def proof_inputs(fault: Fault) -> t.Tuple[Facts, Facts]:
+    """The plan and what the probe saw."""
     planned, probe = fabrics.plan(), fabrics.probe()
     for path, value in fault.probe.items():
         fabrics.put(probe, path, value)
@@ -317,6 +318,11 @@ def found_by_verify(fault: Fault) -> t.Set[str]:
         planned["certificates"] = planned_site(fault)["certificates"]
     if "pools" in fault.probe:
         planned["networks"][0]["ipam"] = probe["networks"]["rdma-net"]["attachment"]["ipam"] = {"type": "whereabouts"}
+    return planned, probe
+
+
+def found_by_verify(fault: Fault) -> t.Set[str]:
+    planned, probe = proof_inputs(fault)
     return {
         check.check for check in verify_checks.check_fabric(planned, probe, fabrics.EXPECT) if check.status == "failed"
     }

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Redact what was collected, pack it, search it for secrets, and only then write it. Runs on the controller."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import typing as t
+from pathlib import Path
+
+import yaml
+from ansible.release import __version__ as ansible_version
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._support.archive import pack, unpack
+from ansible_collections.ipu.fabric.plugins.module_utils._support.contents import ABOUT, ARTIFACTS, Collected, contents
+from ansible_collections.ipu.fabric.plugins.module_utils._support.scan import leaks
+from ansible_collections.ipu.fabric.plugins.modules import support_archive
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_file
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
+
+COLLECTION = Path(__file__).parents[2]
+
+
+def collection_version() -> str:
+    """As installed, or of a checkout."""
+    manifest = COLLECTION / "MANIFEST.json"
+    if manifest.is_file():
+        return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
+    return str(yaml.safe_load((COLLECTION / "galaxy.yml").read_text(encoding="utf-8"))["version"])
+
+
+def versions() -> t.Dict[str, str]:
+    found = {"ipu.fabric": collection_version(), "ansible-core": ansible_version, "Python": platform.python_version()}
+    for package in ("kubernetes", "netaddr", "jmespath"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def checked(packed: bytes, path: str) -> bytes:
+    """The archive, if nothing in it looks like a secret."""
+    found = leaks(unpack(io.BytesIO(packed), path))
+    if found:
+        raise FabricError(
+            "The archive must have no secrets in it.",
+            path,
+            "; ".join(found[:10]),
+            "Nothing was written. Report this as a bug of ipu.fabric, without the secret.",
+        )
+    return packed
+
+
+class ActionModule(ControllerAction):
+    """See the module of the same name."""
+
+    spec = argument_spec(support_archive)
+
+    def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+        folder = os.path.join(self._loader.get_basedir(), os.path.expanduser(options["artifacts_dir"]))
+        now = datetime.datetime.now(datetime.timezone.utc)
+        name = f"support-{now.strftime('%Y%m%dT%H%M%SZ')}"
+        path = os.path.join(folder, f"{name}.tar.gz")
+        artifacts = {file: read_file(os.path.join(folder, file)) for file in ARTIFACTS}
+        collected = Collected(artifacts, folder, options["cluster"], options["journals"])
+        files = contents(collected, now.strftime("%Y-%m-%dT%H:%M:%SZ"), versions())
+        packed = checked(pack(name, files, int(now.timestamp())), path)
+        if not self._task.check_mode:
+            try:
+                os.makedirs(folder, mode=0o755, exist_ok=True)
+                write_file(path, packed, 0o600)
+            except OSError as error:
+                raise FabricError(
+                    "The archive could not be written.",
+                    path,
+                    str(error),
+                    "Set fabric_artifacts_dir to a folder that you may write to.",
+                ) from error
+        return {
+            "changed": True,
+            "path": path,
+            "gaps": json.loads(files[ABOUT])["gaps"],
+            "diff": {"before": "", "after": "".join(f"{file}\n" for file in files), "after_header": path},
+        }

@@ -1,0 +1,79 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: support_info
+short_description: What a maintainer has to see of a cluster
+version_added: 0.1.0
+description:
+  - Reads nodes, networks, pools and jobs of the fabric, pods with their owners, events and logs of some namespaces.
+  - Reads neither Secrets nor ConfigMaps, and takes out what looks like a secret elsewhere.
+  - A cluster that does not answer is no error; RV(cluster) says so under C(gaps).
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  namespaces:
+    description: Namespaces whose pods, owners, events and logs are read. Those that do not exist are left out.
+    type: list
+    elements: str
+    required: true
+  lines:
+    description: How many lines of each log.
+    type: int
+    default: 200
+  size:
+    description: How many characters of each log at most, counted from the end.
+    type: int
+    default: 32768
+"""
+
+EXAMPLES = r"""
+- name: Read what a maintainer has to see
+  ipu.fabric.support_info:
+    kubeconfig: artifacts/admin.conf
+    namespaces: [kube-system, nvidia-network-operator]
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+cluster:
+  description:
+    - C(objects) by kind, C(logs) by namespace, pod and container, and C(gaps), what could not be read, each with
+      C(what), C(where) and what was C(seen) instead.
+    - Logs are those of pods with trouble first, and of three other pods of each owner.
+  returned: success
+  type: dict
+  sample:
+    objects: {Node: [], Pod: []}
+    logs: {kube-system/coredns-0/coredns: "2026-11-24T23:06:46Z ready"}
+    gaps: []
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._support.cluster import read_cluster
+
+
+def main(run: Runner = run_module) -> None:
+    run(
+        arguments(
+            namespaces={"type": "list", "elements": "str", "required": True},
+            lines={"type": "int", "default": 200},
+            size={"type": "int", "default": 32768},
+        ),
+        read_cluster,
+        libraries=("jmespath",),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal of a host, by a stand-in for journalctl."""
+
+from __future__ import annotations
+
+import os
+import types
+import typing as t
+from pathlib import Path
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.journal import read_journal
+
+SCRIPT = """#!/bin/sh
+case "$1" in
+  --unit=kubelet) echo "token=hunter22 $2"; printf '%090d' 0 ;;
+  --unit=broken) echo "no such journal" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Callable[..., t.Any]:
+    (tmp_path / "journalctl").write_text(SCRIPT)
+    (tmp_path / "journalctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    module: t.Any = types.SimpleNamespace()
+
+    def call(*units: str, size: int = 200) -> t.Any:
+        module.params = {"units": list(units), "lines": 7, "size": size}
+        return read_journal(module)
+
+    return call
+
+
+def test_last_lines_without_secrets(read: t.Callable[..., t.Any]) -> None:
+    assert read("kubelet", "containerd") == {
+        "changed": False,
+        "logs": {"kubelet": f"token=(not shown) --lines=7\n{'0' * 90}"},
+    }
+    assert read("kubelet", size=5)["logs"] == {"kubelet": "00000"}
+
+
+def test_a_journal_that_can_not_be_read(read: t.Callable[..., t.Any]) -> None:
+    with pytest.raises(FabricError, match="no such journal"):
+        read("broken")
