@@ -35,6 +35,15 @@ OF_PLAYBOOKS = {
     "fabric_reset_force": ("bool", "false", "reset", "Deletes pods and jobs that are in the way."),
     "fabric_reset_name": ("str", "", "reset", "The name of the cluster to take away, as the playbook prints it."),
     "fabric_restore": ("str", "", "restore", "The name of the running cluster to give up, as the playbook prints it."),
+    "fabric_support_bundle": ("path", "", "support", "An archive to judge. No host is asked then."),
+    "fabric_support_lines": ("int", "200", "support", "Lines of each log in the archive."),
+    "fabric_support_namespaces": (
+        "list of str",
+        "",
+        "support",
+        "More namespaces whose pods and logs are in the archive.",
+    ),
+    "fabric_support_units": ("list of str", "see docs/support.md", "support", "Units whose journal is in the archive."),
 }
 VARIABLES = """\
 # Variables
