@@ -41,7 +41,7 @@ OF_PLAYBOOKS = {
         "list of str",
         "",
         "support",
-        "More namespaces whose pods and logs are in the archive.",
+        "More namespaces that are in the archive.",
     ),
     "fabric_support_units": ("list of str", "see docs/support.md", "support", "Units whose journal is in the archive."),
 }
