@@ -84,7 +84,7 @@ def anchors(text):
 def test_links_lead_to_files_and_headings(page):
     broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page]):
-        path, _, anchor = link.partition("#")
+        path, _sign, anchor = link.partition("#")
         if re.match(r"[a-z]+:", link):
             continue
         target = (ROOT / page).parent.joinpath(path).resolve() if path else ROOT / page
