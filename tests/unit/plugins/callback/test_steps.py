@@ -252,7 +252,7 @@ def test_the_plan_of_three_hosts(tmp_path, columns):
     )
     assert done.code == 0, done.text
     rows = seen(done.text, 80) if columns else done.text.splitlines()
-    assert max(map(len, rows)) <= 80
+    assert max(len(row) for row in rows if str(tmp_path) not in row) <= 80  # a path is as long as it is
     steps = [TIME.sub(" TIME", row) for row in rows if re.search(r" \d/\d  ", row)]
     assert steps == [
         "Observe the hosts                     3/3  ok TIME",
