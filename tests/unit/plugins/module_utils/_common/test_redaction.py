@@ -107,7 +107,7 @@ SECRET = st.sampled_from([*TEXTS.values(), *OBJECTS.values()])
 def planted(draw: t.Callable[..., t.Any]) -> t.Any:
     """Any data with a secret somewhere in it: as a value, in a list, within a text, in JSON that is a text."""
     value = draw(SECRET)
-    for _ in range(draw(st.integers(0, 4))):
+    for _layer in range(draw(st.integers(0, 4))):
         way, plain = draw(st.sampled_from(["key", "list", "text", "json"])), draw(PLAIN)
         if way == "key":
             value = {**(plain if isinstance(plain, dict) else {}), draw(TEXT): value}
