@@ -22,17 +22,21 @@ myst_heading_anchors = 4  # as GitHub names headings
 
 CHECKOUT = "https://github.com/ipu-fabric/ipu.fabric/blob/main/"
 ANSIBLE = "https://docs.ansible.com/ansible/latest/"
+BUILTIN = f"{ANSIBLE}collections/ansible/builtin/"
 # What pages of the reference link to in Ansible's own documentation, which is not there when the site is built.
 ELSEWHERE = {
     "action_plugins": f"{ANSIBLE}plugins/action.html",
-    "ansible_collections.ansible.builtin.config_lookup": f"{ANSIBLE}collections/ansible/builtin/config_lookup.html",
+    "callback_plugins": f"{ANSIBLE}plugins/callback.html",
+    "ansible_collections.ansible.builtin.debug_module": f"{BUILTIN}debug_module.html",
+    "ansible_collections.ansible.builtin.default_callback": f"{BUILTIN}default_callback.html",
+    "ansible_collections.ansible.builtin.config_lookup": f"{BUILTIN}config_lookup.html",
     "ansible_collections.community.okd.k8s_auth_module": f"{ANSIBLE}collections/community/okd/k8s_auth_module.html",
     "ansible_collections.kubernetes.core.k8s_module": f"{ANSIBLE}collections/kubernetes/core/k8s_module.html",
     "ansible_collections.ipu.fabric.workloads_playbook": f"{CHECKOUT}playbooks/workloads.yml",
     "common_return_values": f"{ANSIBLE}reference_appendices/common_return_values.html",
 }
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(?=[)#])")
-REFERENCE = re.compile(r":ref:`([^`<]*)<([^`>]*)>`")
+REFERENCE = re.compile(r":ref:`(?:([^`<]*)<)?([^`<>]*)>?`")
 # The theme has contents beside each page, and a hundred modules would hide all else in its list of pages.
 LISTS = re.compile(r"^\.\. (?:contents|toctree)::.*\n(?:(?: +\S.*)?\n)*", re.MULTILINE)
 SITE = Path(__file__).parent
@@ -50,7 +54,8 @@ def shown_at(page: str, link: str) -> str:
 
 
 def elsewhere(found: re.Match[str]) -> str:
-    return f"`{found[1]}<{ELSEWHERE[found[2]]}>`__" if found[2] in ELSEWHERE else found[0]
+    text = found[1] or found[2].replace("_", " ") + " "
+    return f"`{text}<{ELSEWHERE[found[2]]}>`__" if found[2] in ELSEWHERE else found[0]
 
 
 def lead_links(app: Any, page: str, source: list[str]) -> None:
