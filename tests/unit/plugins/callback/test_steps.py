@@ -39,10 +39,10 @@ def command(words, name="Run it", **more):
 
 
 def fails(name="Fail", **more):
-    return {"name": name, "ansible.builtin.fail": {"msg": "It broke. Seen: x. Next: mend it."}, **more}
+    return {"name": name, "ansible.builtin.fail": {"msg": "It broke. Seen: x. Next: fix it."}, **more}
 
 
-FAILURE = ["  what   It broke.", "  seen   x", "  next   mend it."]
+FAILURE = ["  what   It broke.", "  seen   x", "  next   fix it."]
 
 
 def test_a_log_has_plain_lines(tmp_path):
@@ -81,7 +81,7 @@ def test_a_terminal_is_left_with_whole_lines(tmp_path):
 
 def test_failures(tmp_path):
     tasks = [
-        {"name": "Try", "block": [fails("Rescued")], "rescue": [command("true", "Mend")]},
+        {"name": "Try", "block": [fails("Rescued")], "rescue": [command("true", "Heal")]},
         fails("Ignored", ignore_errors=True),
         command("sh -c 'echo one >&2; exit 3'", "Loop", loop=["a", "b"], when="inventory_hostname == 'w1'"),
         command("sh -c 'echo sesame; exit 1'", "Secret", no_log=True, when="inventory_hostname == 'w2'"),
@@ -108,7 +108,7 @@ def test_a_rescue_around_an_include(tmp_path):
     (tmp_path / "included.yml").write_text("- ansible.builtin.fail: {msg: of the include}\n")
     include = {"name": "Deep", "ansible.builtin.include_tasks": str(tmp_path / "included.yml")}
     static = {"name": "Static", "ansible.builtin.import_tasks": str(tmp_path / "included.yml")}
-    tasks = [{"block": [one], "rescue": [command("true", "Mend")]} for one in (include, static)]
+    tasks = [{"block": [one], "rescue": [command("true", "Heal")]} for one in (include, static)]
     tasks.append({"block": [fails("First")], "rescue": [include]})
     done, rows = run(tmp_path, tasks)
     assert done.code == 2
