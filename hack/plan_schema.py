@@ -7,12 +7,12 @@ import ast
 import importlib
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
+import generated
 import msgspec
+from generated import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 COLLECTIONS = ROOT / ".cache/collections"
 MODEL = "ansible_collections.ipu.fabric.plugins.module_utils._model"
 TARGET = ROOT / "docs/plan.schema.json"
@@ -52,14 +52,7 @@ def schema() -> dict[str, Any]:
 
 
 def main() -> int:
-    text = json.dumps(schema(), indent=2) + "\n"
-    if TARGET.exists() and TARGET.read_text() == text:
-        return 0
-    if "--check" in sys.argv:
-        print(f"error: out of date: {TARGET.relative_to(ROOT)}\n  next: make docs")
-        return 1
-    TARGET.write_text(text)
-    return 0
+    return generated.write({TARGET: json.dumps(schema(), indent=2) + "\n"})
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
+import generated
 import yaml
+from generated import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 Specs = dict[str, Any]  # the entry points of a role
 
 WIDEST = 70  # a longer default is not shown in the table of all variables
@@ -37,12 +37,7 @@ OF_PLAYBOOKS = {
     "fabric_restore": ("str", "", "restore", "The name of the running cluster to give up, as the playbook prints it."),
     "fabric_support_bundle": ("path", "", "support", "An archive to judge. No host is asked then."),
     "fabric_support_lines": ("int", "200", "support", "Lines of each log in the archive."),
-    "fabric_support_namespaces": (
-        "list of str",
-        "",
-        "support",
-        "More namespaces that are in the archive.",
-    ),
+    "fabric_support_namespaces": ("list of str", "", "support", "More namespaces that are in the archive."),
     "fabric_support_units": ("list of str", "see docs/support.md", "support", "Units whose journal is in the archive."),
 }
 VARIABLES = """\
@@ -75,10 +70,13 @@ def shown(option: dict[str, Any]) -> str:
     return "" if default is None else f"`{default if isinstance(default, str) and default else json.dumps(default)}`"
 
 
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
 def row(name: str, option: dict[str, Any]) -> str:
     kind = option.get("type", "str") + (f" of {option['elements']}" if "elements" in option else "")
-    cells = [f"`{name}`", kind, shown(option), " ".join(sentences(option.get("description")))]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return line(f"`{name}`", kind, shown(option), " ".join(sentences(option.get("description"))))
 
 
 def readme(role: str, specs: Specs) -> str:
@@ -98,10 +96,6 @@ def first_sentence(option: dict[str, Any]) -> str:
     text = " ".join(sentences(option.get("description")))
     end = re.search(r"[.:](?= [A-Z`])", text)
     return text[: end.start()] + "." if end else text
-
-
-def line(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def variable(name: str, option: dict[str, Any], where: str) -> str:
@@ -145,13 +139,7 @@ def main() -> int:
     roles = {path.parents[1].name: yaml.safe_load(path.read_text())["argument_specs"] for path in paths}
     pages = {ROOT / f"roles/{role}/README.md": readme(role, specs) for role, specs in roles.items()}
     pages[ROOT / "docs/variables.md"] = all_variables(roles)
-    stale = [page for page, text in pages.items() if not page.exists() or page.read_text() != text]
-    if stale and "--check" in sys.argv:
-        print(f"error: out of date: {', '.join(str(page.relative_to(ROOT)) for page in stale)}\n  next: make docs")
-        return 1
-    for page in stale:
-        page.write_text(pages[page])
-    return 0
+    return generated.write(pages)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import generated
+from generated import ROOT
+
 UTILS = "ansible_collections.ipu.fabric.plugins.module_utils"
 PAGE = ROOT / "docs/troubleshooting.md"
 # What to do about a finding of the plan, in general. The plan itself says it for the hosts and values that it has seen.
@@ -153,17 +155,11 @@ def main() -> int:
         names = ", ".join(sorted(checks ^ set(STEPS)))
         print(f"error: STEPS and the findings of the plan differ: {names}\n  next: edit STEPS in {Path(__file__).name}")
         return 1
-    old = text = PAGE.read_text()
+    text = PAGE.read_text()
     for name, content in (("plan", plan_table()), ("proof", proof_table())):
         begin, end = f"<!-- {name}: written by hack/troubleshooting.py (make docs) -->\n", f"\n<!-- end of {name} -->"
         text = text[: text.index(begin) + len(begin)] + content + text[text.index(end) :]
-    if text == old:
-        return 0
-    if "--check" in sys.argv:
-        print(f"error: out of date: {PAGE.relative_to(ROOT)}\n  next: make docs")
-        return 1
-    PAGE.write_text(text)
-    return 0
+    return generated.write({PAGE: text})
 
 
 if __name__ == "__main__":

@@ -215,6 +215,7 @@ def test_every_variable_is_on_the_page_of_variables():
 
 
 def test_the_step_for_a_new_finding_is_asked_for(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "hack")
     specification = importlib.util.spec_from_file_location("troubleshooting", ROOT / "hack/troubleshooting.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
