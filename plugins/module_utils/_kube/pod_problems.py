@@ -17,6 +17,7 @@ NEVER_STARTS = (
 # After one failed pull the next may succeed: a fault only for a wait that sees whether it stays.
 FAILING = ("ErrImagePull", *NEVER_STARTS)
 CRASHES = 3
+UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
@@ -53,8 +54,7 @@ def pod_problems(pod: Object) -> t.List[Problem]:
         problem = container_problem(container)
         if problem:
             found.append(Problem(f"pod {name}, {problem.text}", problem.fault))
-    unschedulable = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
-    for condition in query(unschedulable, pod) or []:
+    for condition in query(UNSCHEDULABLE, pod) or []:
         found.append(Problem(f"pod {name} is on no node yet: {condition.get('message', '')}"))
     return found
 

@@ -10,10 +10,9 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import UNSCHEDULABLE, Problem
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
-UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
 INTERVAL = 15  # seconds between two looks at the nodes
 
 

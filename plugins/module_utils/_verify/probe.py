@@ -135,7 +135,7 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
 def wait_for_resources(outside: Run) -> None:
     """A device plugin is ready before the kubelet counts what it offers: right after an installation, or a reboot."""
     end = time.monotonic() + outside.options.timeout * REGISTERING
-    while True:
+    while pod_data.rdma_networks(outside.plan):
         nodes = {node["metadata"]["name"]: node for node in outside.cluster.items("/api/v1/nodes")}
         if not objects.awaited_resources(outside.plan, nodes) or time.monotonic() >= end:
             return
