@@ -2,9 +2,9 @@
 """Run test suites, two at a time unless told otherwise, and end with a line `N passed, N failed, N skipped`.
 
 Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on testbeds of their
-own, when nothing else runs: a control plane without a core to itself misses its deadlines. Only the long ones that wait
-more than they compute run beside each other. Full logs and JUnit reports are kept in .cache/logs; a failing suite shows
-the end of its log.
+own: a control plane without a core to itself misses its deadlines. Only the long ones that wait more than they compute
+run beside each other, and beside any of them, suites without deadlines use the processor time that is left over. Full
+logs and JUnit reports are kept in .cache/logs; a failing suite shows the end of its log.
 """
 
 from __future__ import annotations
@@ -42,12 +42,17 @@ class Suite:
     after: str = ""  # a suite that must have passed
     minutes: int = 20
     patient: bool = False  # has a cluster, and may run beside another one that is patient
+    spare: bool = False  # has no deadlines: beside a cluster it runs when no one else wants the processor
+
+
+def spare(name: str, command: str, group: str) -> Suite:
+    return Suite(name, command, group, minutes=75, spare=True)
 
 
 PLAYS = [Path("tests/unit/playbooks"), Path("tests/unit/roles")]  # they run ansible-playbook, which takes seconds each
 MOVED = "tests/e2e/lifecycle/test_cluster_reset.py"  # so that the long suites, which run side by side, end together
 SUITES = [
-    *(Suite(f"unit-{path.name}", f"hack/pytest.sh 3.11 {{junit}} {path}", "unit", minutes=40) for path in PLAYS),
+    *(spare(f"unit-{path.name}", f"hack/pytest.sh 3.11 {{junit}} {path}", "unit") for path in PLAYS),
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
     Suite("calico", "testbed/testbed build --calico", "cluster", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
@@ -70,13 +75,13 @@ SUITES = [
         True,
     ),
     Suite("e2e-fabric", f"hack/pytest.sh 3.11 {{junit}} tests/e2e/fabric {MOVED}", "long", "3", "testbed", 150, True),
-    Suite("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
+    spare("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite(
         "unit-3.11",
         f"hack/pytest.sh 3.11 {{junit}} tests/unit {' '.join(f'--ignore {path}' for path in PLAYS)}",
         "unit",
     ),
-    Suite("ansible-lint", "ansible-lint --nocolor", "lint"),
+    spare("ansible-lint", "ansible-lint --nocolor", "lint"),
     Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "unit"),
     Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "unit"),
     Suite(
@@ -85,21 +90,21 @@ SUITES = [
         "unit",
         minutes=10,
     ),
-    Suite("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy hack testbed molecule", "lint"),
+    spare("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy hack testbed molecule", "lint"),
     # The long suites run seldom: what no longer imports is seen here.
-    Suite("collect", "hack/pytest.sh 3.11 {junit} --collect-only --quiet tests/e2e tests/integration", "lint"),
-    Suite("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
-    Suite("yamllint", "yamllint .", "lint"),
-    Suite(
+    spare("collect", "hack/pytest.sh 3.11 {junit} --collect-only --quiet tests/e2e tests/integration", "lint"),
+    spare("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
+    spare("yamllint", "yamllint .", "lint"),
+    spare(
         "docs",
         "hack/role_docs.py --check && hack/troubleshooting.py --check && hack/plan_schema.py --check"
         " && antsibull-changelog lint",
         "lint",
     ),
-    Suite("docs-site", "hack/docs_site.sh", "lint"),
-    Suite("shellcheck", "hack/shellcheck.sh", "lint"),
-    Suite("go", "hack/go_check.sh", "lint"),
-    Suite("package", "hack/package.sh", "package"),
+    spare("docs-site", "hack/docs_site.sh", "lint"),
+    spare("shellcheck", "hack/shellcheck.sh", "lint"),
+    spare("go", "hack/go_check.sh", "lint"),
+    spare("package", "hack/package.sh", "package"),
 ]
 GROUPS = {
     "fast": {"lint", "sanity", "unit"},
@@ -168,7 +173,7 @@ def reason(log: Path) -> str:
 class Run:
     """One suite on its way: the process, its log and its reports."""
 
-    def __init__(self, suite: Suite) -> None:
+    def __init__(self, suite: Suite, spare_group: Path | None = None) -> None:
         self.suite, self.started, self.code = suite, time.monotonic(), 0
         self.reports = LOGS / f"{suite.name}.junit"
         shutil.rmtree(self.reports, ignore_errors=True)
@@ -182,6 +187,8 @@ class Run:
         if suite.cluster:
             environment["TESTBED_ID"] = suite.cluster
         command = suite.command.replace("{junit}", str(self.reports / "report.xml"))
+        if suite.spare and spare_group:
+            command = f"echo $$ >{spare_group}/cgroup.procs\n{command}"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 ["bash", "-c", command],
@@ -234,18 +241,51 @@ class Run:
         return total
 
 
-class Queue:
-    """Which suite is next: what needs no cluster first, two at a time; then each suite with a cluster by itself."""
+@contextlib.contextmanager
+def spare_processor_time() -> Iterator[Path | None]:
+    """A control group whose processes run when no other wants the processor; None where it can't be made.
 
-    def __init__(self, suites: list[Suite]) -> None:
-        self.waiting, self.running = sorted(suites, key=lambda suite: bool(suite.cluster)), dict[str, Run]()
+    A nice value would not do: the kernel weighs sessions and containers against each other, not their processes.
+    """
+    hierarchies = [Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")]  # of version 1, which may be there beside 2
+    parent = next((path for path in hierarchies if (path / "cgroup.procs").exists()), None)
+    group = parent / "ipu-fabric-spare" if parent else None
+    if group:
+        try:
+            group.mkdir(exist_ok=True)
+            (group / "cpu.idle").write_text("1")
+        except OSError:
+            group = None
+    yield group
+    if group:
+        with contextlib.suppress(OSError):  # another run uses it
+            group.rmdir()
+
+
+class Queue:
+    """Which suite is next: what needs no cluster first, two at a time; then suites with a cluster, each by itself.
+
+    With a group for spare processor time, suites without deadlines run beside all others.
+    """
+
+    def __init__(self, suites: list[Suite], spare_group: Path | None = None) -> None:
+        self.spare_group = spare_group if any(suite.cluster for suite in suites) else None
+        self.waiting = sorted(suites, key=lambda suite: (self.yields(suite), bool(suite.cluster)))
+        self.running = dict[str, Run]()
         self.total, self.failed = Count(), set[str]()
         self.changed = threading.Condition()
 
+    def yields(self, suite: Suite) -> bool:
+        return suite.spare and self.spare_group is not None
+
+    def together(self, one: Suite, other: Suite) -> bool:
+        if self.yields(one) or self.yields(other):
+            return True
+        return (one.patient and other.patient) or not (one.cluster or other.cluster)
+
     def next(self) -> Suite | None:
-        first, others = self.waiting[0], [run.suite for run in self.running.values()]
-        together = all(suite.patient for suite in (first, *others)) or not any(s.cluster for s in (first, *others))
-        return first if together or not others else None
+        others = [run.suite for run in self.running.values()]
+        return next((suite for suite in self.waiting if all(self.together(suite, other) for other in others)), None)
 
     def take(self) -> Run | None:
         with self.changed:
@@ -260,7 +300,7 @@ class Queue:
                     self.total.failed += 1
                     continue
                 say(f"start  {suite.name}")
-                self.running[suite.name] = Run(suite)
+                self.running[suite.name] = Run(suite, self.spare_group)
                 return self.running[suite.name]
             return None
 
@@ -308,8 +348,8 @@ def main() -> int:
     # Now, because two suites that install packages side by side would meet at apt's lock.
     if not shutil.which("shellcheck"):
         subprocess.run([ROOT / "hack/packages.sh", "shellcheck"], check=True)
-    started, queue = time.monotonic(), Queue(chosen(arguments.names))
-    with ended_with_us(queue):
+    started, suites = time.monotonic(), chosen(arguments.names)
+    with spare_processor_time() as spare_group, ended_with_us(queue := Queue(suites, spare_group)):
         workers = [threading.Thread(target=queue.work) for _ in range(arguments.jobs)]
         for worker in workers:
             worker.start()

@@ -145,13 +145,41 @@ def test_packages_that_could_not_be_installed_are_installed_the_next_time(tmp_pa
         (["e2e-fabric"], "e2e-rdma", False),
     ],
 )
-def test_what_runs_beside_what(run_tests, monkeypatch, running, waiting, starts):
+def test_what_runs_beside_what(run_tests, running, waiting, starts):
     """A suite with a cluster has the machine for itself, unless both are among those that can wait."""
     suites = {suite.name: suite for suite in run_tests.SUITES}
-    monkeypatch.setattr(run_tests, "Run", lambda suite: argparse.Namespace(suite=suite))
     queue = run_tests.Queue([suites[waiting]])
-    queue.running = {name: run_tests.Run(suites[name]) for name in running}
+    queue.running = {name: argparse.Namespace(suite=suites[name]) for name in running}
     assert (queue.next() is not None) == starts
+
+
+def test_suites_without_deadlines_run_beside_a_cluster_in_spare_time(run_tests, tmp_path):
+    suites = {suite.name: suite for suite in run_tests.SUITES}
+    chosen = [suites[name] for name in ("sanity", "e2e", "unit-3.12", "integration")]
+    queue = run_tests.Queue(chosen, tmp_path)
+    order = []
+    while len(order) < 3:  # integration waits for the end of e2e
+        suite = queue.next()
+        queue.waiting.remove(suite)
+        order.append(suite.name)
+        if suite.name != "unit-3.12":  # that one has ended
+            queue.running[suite.name] = argparse.Namespace(suite=suite)
+    assert order == ["unit-3.12", "e2e", "sanity"]
+    assert queue.next() is None
+    # Without a cluster in the run, or where no such group can be made, nothing has to make room.
+    assert run_tests.Queue([suites["sanity"]], tmp_path).spare_group is None
+    queue = run_tests.Queue(chosen)
+    queue.running = {"e2e": argparse.Namespace(suite=suites["e2e"])}
+    assert queue.next() is None
+
+
+def test_a_suite_in_spare_time_joins_its_group(run_tests, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_tests, "LOGS", tmp_path)
+    (tmp_path / "group").mkdir()
+    for spare in (True, False):
+        suite = run_tests.Suite(f"s-{spare}", "echo $$", "lint", spare=spare)
+        run_tests.Run(suite, tmp_path / "group").process.wait(timeout=60)
+    assert (tmp_path / "group/cgroup.procs").read_text() == (tmp_path / "s-True.log").read_text()
 
 
 def test_testbeds_that_run_together_are_not_the_same(run_tests):
