@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.support import check_support, support_of
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import check_approved
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.bundle import check_bundle, host_platform
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
     check_certificates,
@@ -141,7 +142,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     networks = plan_networks(chosen, rules, findings)
     resources = plan_resources(networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
-    return {
+    plan: Plan = {
         "schema": SCHEMA,
         "releases": releases,
         "support": support,
@@ -157,8 +158,10 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "certificates": describe_certificates(hosts, settings.renew_days),
         "sources": sources,
         "image_digests": images,
-        "findings": findings.as_list(),
+        "findings": [],
     }
+    check_approved(settings.plan_file, plan, findings)
+    return {**plan, "findings": findings.as_list()}
 
 
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:
