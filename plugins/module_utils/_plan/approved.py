@@ -50,6 +50,8 @@ def decisions(plan: Content) -> t.Dict[str, t.Any]:
     for key, seen in (("hardening", "due"), ("cluster", "running")):
         if key in found:
             found[key] = without(found[key], seen)
+    if isinstance(found.get("hosts"), dict):
+        found["hosts"] = {name: without(host, "gpus") for name, host in found["hosts"].items()}
     return found
 
 

@@ -27,6 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import check_cni_files
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
@@ -223,15 +224,15 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
 
 
 def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str, PlannedHost]:
-    return {
-        name: {
+    planned: t.Dict[str, PlannedHost] = {}
+    for name, host in hosts.items():
+        mine = {one.network.name: (one.links[name], one.master) for one in chosen if name in one.links}
+        planned[name] = {
             "node": host.node,
             "platform": host_platform(host),
             "address": host.address,
             "roles": host.roles,
-            "links": {
-                one.network.name: planned_link(one.links[name], one.master) for one in chosen if name in one.links
-            },
+            "links": {network: planned_link(link, master) for network, (link, master) in mine.items()},
+            "gpus": plan_gpus(host, {network: link.nic for network, (link, _master) in mine.items()}),
         }
-        for name, host in hosts.items()
-    }
+    return planned

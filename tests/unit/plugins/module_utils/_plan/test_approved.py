@@ -113,8 +113,10 @@ def test_what_was_seen_when_the_plan_was_made_is_no_decision():
     hosts = sites.finished()
     hosts["cp1"]["host"]["certificates"] = [sites.certificate(29)]
     hosts["w1"]["host"].update(memory_mb=900, disk_mb={"/var/lib": 60000}, swap=["/dev/sdb"])
+    hosts["w1"]["rdma"]["gpus"] = [{"pci": "0000:82:00.0", "path": "", "numa_node": 0}]
     later = sites.plan(hosts, today="2027-11-23", plan_file=PlanFile("plan.json", "", PLAN))
     assert later["findings"]
+    assert later["hosts"]["w1"]["gpus"]
     assert {each["check"] for each in later["findings"]}.isdisjoint({"plan-moved", "plan-file"})
 
 
