@@ -75,6 +75,8 @@ STEPS = {
     "on-master": "Move V-IPU or the gateway off the cluster's hosts, or take that host off the network (`hosts`).",
     "other-cluster": "Move the kubeconfig away, or set `fabric_kubeconfig` to this cluster's.",
     "pcie-link": "Reseat the NIC, or move it to a wider or faster slot; `lspci -vv` shows `LnkSta`.",
+    "plan-file": "Give the plan.json of this inventory, or [approve a plan](guides/day-2.md#approve-a-plan) again.",
+    "plan-moved": "Look at the new plan, and [approve it](guides/day-2.md#approve-a-plan), or undo the change.",
     "policy-routes": "Give the rail a `gateway` in `fabric_networks`.",
     "ports": "Stop the service that listens there, or move it.",
     "pvrdma": "Give hosts with PVRDMA a network of their own: [PVRDMA](networks.md#pvrdma).",

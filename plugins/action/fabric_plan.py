@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings, SiteProxy
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import sources
@@ -27,6 +28,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_
 from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import see_bundle
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
 from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
+from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_file import see_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import site_variables
 
@@ -48,34 +50,35 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
     return addresses
 
 
-def decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
-    """A plan without findings and what is there, which come and go; None if the text is no plan."""
+def read_decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
+    """What the text of a plan decides; None if it is no plan."""
     try:
-        plan = {
-            key: value for key, value in json.loads(text).items() if key not in ("certificates", "findings", "support")
-        }
+        return decisions(json.loads(text))
     except (AttributeError, ValueError):
         return None
-    if plan.get("hardening"):
-        plan["hardening"] = {key: value for key, value in plan["hardening"].items() if key != "due"}
-    if "cluster" in plan:
-        plan["cluster"] = {key: value for key, value in plan["cluster"].items() if key != "running"}
-    return plan
 
 
-def keep_plan(folder: str, plan: Plan, cache: observation_cache.Cache, check_mode: bool) -> t.Dict[str, t.Any]:
-    """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run."""
+def keep_plan(
+    folder: str, plan: Plan, cache: observation_cache.Cache, check_mode: bool, approved: str = ""
+) -> t.Dict[str, t.Any]:
+    """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run.
+
+    approved: the path of a plan that stays as it is, there or not.
+    """
     texts = {
         PLAN: json.dumps(plan, indent=2) + "\n",
         "plan.html": plan_page(plan),
         OBSERVATIONS: json.dumps(cache) + "\n",
     }
-    before = decisions(read_file(os.path.join(folder, PLAN)))
+    path = os.path.join(folder, PLAN)
+    before, after = read_decisions(read_file(path)), read_decisions(texts[PLAN])
+    if approved and os.path.realpath(approved) == os.path.realpath(path):
+        del texts[PLAN]
     if not check_mode:
         write_files(folder, texts, "fabric_artifacts_dir")
     elif before is None:
         return {"changed": False}  # whether anything would be decided in another way is not known here
-    return outcome(before, decisions(texts[PLAN]))
+    return outcome(before, after)
 
 
 def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str, t.Any]:
@@ -89,10 +92,13 @@ def make_plan(settings: Settings, observations: Observations, check_mode: bool) 
     cache = observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     plan = build.build_plan(settings, observation_cache.recall_hosts(observations, cache), now[:10])
+    reported = {finding["check"] for finding in plan["findings"]}
+    approved = settings.plan_file.path if settings.plan_file else ""
     kept: t.Dict[str, t.Any] = {"changed": False}
-    if folder and not any(finding["check"] == "artifacts-dir" for finding in plan["findings"]):
-        kept = keep_plan(folder, plan, observation_cache.update_cache(observations, cache, now), check_mode)
-    return {**kept, "plan": plan, "text": as_text(plan)}
+    if folder and "artifacts-dir" not in reported:
+        kept = keep_plan(folder, plan, observation_cache.update_cache(observations, cache, now), check_mode, approved)
+    title = f"Plan, the one in {approved}" if approved and not reported & {"plan-file", "plan-moved"} else "Plan"
+    return {**kept, "plan": plan, "text": as_text(plan, title)}
 
 
 def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
@@ -119,7 +125,7 @@ class ActionModule(ControllerAction):
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
         own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
-        options.update(bundle=bundle, proxy=own)
+        options.update(bundle=bundle, proxy=own, plan_file=see_plan(options["plan_file"]))
         settings = Settings(
             **options,
             resolved=resolve_vipu(options["vipu_hosts"]),

@@ -60,6 +60,15 @@ options:
       - Empty writes nothing.
     type: path
     default: ""
+  plan_file:
+    description:
+      - A plan.json that somebody has approved. If this plan decides anything in another way, each difference is an
+        error (C(plan-moved)). So is a file that is no plan of these hosts (C(plan-file)).
+      - Findings, the support of releases, certificates, and what is said of the cluster that is there are not compared.
+      - The file itself is never written, also where it is the plan.json in O(artifacts_dir).
+      - Empty compares nothing.
+    type: path
+    default: ""
   inventory_sources:
     description: Inventory files and folders of this run. Files of the plan must not lie in one of these folders.
     type: list

@@ -167,11 +167,13 @@ rdma:
           sample:
             - {address: 10.5.0.11, prefix: 24}
     gpus:
-      description: NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as those of links.
+      description:
+        - NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as those of links.
+        - C(model) is vendor and device of its PCI function; empty where they are not known.
       type: list
       elements: dict
       sample:
-        - {pci: "0000:82:00.0", path: "pci0000:80/0000:80:03.0/0000:82:00.0", numa_node: 1}
+        - {pci: "0000:82:00.0", path: "pci0000:80/0000:80:03.0/0000:82:00.0", numa_node: 1, model: "10de:2330"}
     netns_mode:
       description: V(shared) or V(exclusive); empty when the kernel has no RDMA.
       type: str

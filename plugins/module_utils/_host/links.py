@@ -17,7 +17,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_model import firmware, model
+from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_model import firmware, model, pci_model
 from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_speed import is_guest, pcie_link, port_rate
 from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
     driver_name,
@@ -113,7 +113,14 @@ def read_gpus(sysfs: str) -> t.List[Gpu]:
         base = os.path.join(sysfs, "bus/pci/devices", address)
         is_gpu = read_attribute(base, "vendor") == NVIDIA and read_attribute(base, "class")[:6] in GPU_CLASSES
         if is_gpu and not os.path.exists(os.path.join(base, "physfn")):
-            found.append({"pci": address, "numa_node": numa_node(sysfs, address), "path": pci_path(base)})
+            found.append(
+                {
+                    "pci": address,
+                    "model": pci_model(base),
+                    "numa_node": numa_node(sysfs, address),
+                    "path": pci_path(base),
+                }
+            )
     return sorted(found, key=lambda gpu: [int(part, 16) for part in re.split("[:.]", gpu["pci"])])
 
 

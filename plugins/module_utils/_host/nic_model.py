@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a NIC is: its model and its firmware, as far as sysfs has them."""
+"""What a NIC or a GPU is: its model and its firmware, as far as sysfs has them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ def model(sysfs: str, device: str, netdev: str) -> str:
     A virtual function counts as the model that it says it is: it has the board of its physical one.
     """
     board = read_attribute(sysfs, "class/infiniband", device, "board_id") if device else ""
-    function = os.path.join(sysfs, "class/net", netdev, "device")
+    return board or pci_model(os.path.join(sysfs, "class/net", netdev, "device"))
+
+
+def pci_model(function: str) -> str:
+    """Vendor and device of a PCI function, such as 10de:2330; empty where one of them is missing."""
     numbers = [read_attribute(function, name).partition("x")[2] for name in ("vendor", "device")]
-    return board or (":".join(numbers) if all(numbers) else "")
+    return ":".join(numbers) if all(numbers) else ""

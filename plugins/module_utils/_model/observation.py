@@ -55,7 +55,11 @@ class Link(_LinkOptional):
     addresses: t.List[Address]  # lasting global ones
 
 
-class Gpu(t.TypedDict):
+class _GpuOptional(t.TypedDict, total=False):
+    model: str  # PCI vendor:device; empty: not known; observations of earlier releases lack it
+
+
+class Gpu(_GpuOptional):
     """An NVIDIA GPU, in PCI order, placed like a Link."""
 
     pci: str

@@ -131,6 +131,14 @@ class PlannedLink(Address):
     addresses: t.List[Address]  # one of each family of the network
 
 
+class PlannedGpu(t.TypedDict):
+    """A GPU of a host. Nothing is done to it: it is in the plan to show its place."""
+
+    pci: str  # 0000:82:00.0
+    model: str  # PCI vendor:device, such as 10de:2330; empty: not known
+    networks: t.List[str]  # whose NIC is nearest to it in the PCI tree, else on its NUMA node; empty: none is near
+
+
 class PlannedHost(t.TypedDict):
     """One host, by its inventory name."""
 
@@ -139,6 +147,7 @@ class PlannedHost(t.TypedDict):
     address: str  # of its node in the cluster; empty: unknown
     roles: t.List[Role]
     links: t.Dict[str, PlannedLink]  # by network
+    gpus: t.List[PlannedGpu]  # in PCI order, in which nvidia-smi counts them
 
 
 class Controller(t.TypedDict):

@@ -26,6 +26,14 @@ class SiteProxy(t.NamedTuple):
     mirrors: t.Sequence[str]  # URLs and host:port of its own sources
 
 
+class PlanFile(t.NamedTuple):
+    """A plan in a file, with which this one is compared."""
+
+    path: str
+    fault: str  # why it can't be read; empty: it is a plan of some schema
+    content: t.Optional[t.Mapping[str, t.Any]]  # None: it can't be read
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of a site. The entries of `networks` and `vipu_hosts` are as it wrote them: the plan checks them."""
@@ -71,4 +79,5 @@ class Settings:
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them
     bundle: t.Optional[SeenBundle] = None  # None: none is used
+    plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none

@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.support import check_support, support_of
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import check_approved
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.bundle import check_bundle, host_platform
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
     check_certificates,
@@ -26,6 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates impo
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import check_cni_files
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
@@ -141,7 +143,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     networks = plan_networks(chosen, rules, findings)
     resources = plan_resources(networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
-    return {
+    plan: Plan = {
         "schema": SCHEMA,
         "releases": releases,
         "support": support,
@@ -157,8 +159,10 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "certificates": describe_certificates(hosts, settings.renew_days),
         "sources": sources,
         "image_digests": images,
-        "findings": findings.as_list(),
+        "findings": [],
     }
+    check_approved(settings.plan_file, plan, findings)
+    return {**plan, "findings": findings.as_list()}
 
 
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:
@@ -220,15 +224,15 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
 
 
 def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str, PlannedHost]:
-    return {
-        name: {
+    planned: t.Dict[str, PlannedHost] = {}
+    for name, host in hosts.items():
+        mine = {one.network.name: (one.links[name], one.master) for one in chosen if name in one.links}
+        planned[name] = {
             "node": host.node,
             "platform": host_platform(host),
             "address": host.address,
             "roles": host.roles,
-            "links": {
-                one.network.name: planned_link(one.links[name], one.master) for one in chosen if name in one.links
-            },
+            "links": {network: planned_link(link, master) for network, (link, master) in mine.items()},
+            "gpus": plan_gpus(host, {network: link.nic for network, (link, _master) in mine.items()}),
         }
-        for name, host in hosts.items()
-    }
+    return planned

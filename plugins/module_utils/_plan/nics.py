@@ -133,7 +133,7 @@ def _find_gpu(number: int, gpus: t.Sequence[Gpu]) -> Gpu:
     )
 
 
-def _nearest(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.List[Link]:
+def nearest(gpu: Gpu, candidates: t.Sequence[Link], links: t.Sequence[Link]) -> t.List[Link]:
     """Those with the longest common PCI path with a GPU; where several have it, or none, those of its NUMA node."""
     by_name = {link["netdev"]: link for link in links}
 
@@ -149,14 +149,19 @@ def _nearest(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.L
 
     scores = [nearness(link) for link in candidates]
     best = max(scores, default=(0, False))
-    if best == (0, False):
+    return [link for link, score in zip(candidates, scores) if score == best != (0, False)]
+
+
+def _nearest_or_raise(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.List[Link]:
+    found = nearest(gpu, candidates, links)
+    if not found:
         raise FabricError(
             "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
             f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
             _describe_all(candidates),
             "Name the NIC in `select` by pci or name.",
         )
-    return [link for link, score in zip(candidates, scores) if score == best]
+    return found
 
 
 def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_rdma: bool = True) -> Link:
@@ -173,7 +178,7 @@ def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_
         lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
     )
     if select.gpu is not None:  # first: a NIC that has an address but is far from the GPU is no replacement
-        candidates = _nearest(_find_gpu(select.gpu, rdma["gpus"]), candidates, links)
+        candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links)
     candidates = _narrow(
         candidates,
         lambda link: link["link_layer"] != "InfiniBand",

@@ -23,10 +23,12 @@ ALONE = 20  # hosts; with more of them, those that are alike share a row
 ROWS = 24  # of hosts; the table below the drawing has all of them
 CONTROLLERS = 8
 NAMED = 8  # networks, in the sentence that stands for the drawing
+GPUS = 4  # near one NIC, with a line each
 COLOURS = 8  # of networks, in style.css
 
 # Pixels. A monospaced font at 11 px needs 6.6 of them for a character.
 CHARACTER, LINE, PADDING, GAP, SECTION = 6.7, 15, 8, 8, 24
+BELOW = 4  # between a NIC and its GPUs
 NARROWEST, WIDEST = 84, 230
 
 
@@ -51,6 +53,7 @@ class Row(t.NamedTuple):
     kind: str  # host or vipu
     label: Cell
     cells: t.Dict[str, Cell]  # by column
+    gpus: t.Mapping[str, Cell] = {}  # below the cell of this column, whose NIC is nearest to them
 
 
 class Column(t.NamedTuple):
@@ -155,7 +158,8 @@ def alike(plan: Plan) -> t.List[Group]:
     few = len(plan["hosts"]) <= ALONE
     for name, host in plan["hosts"].items():
         nics = [(key, link["netdev"], link["device"], link["rate_gbps"]) for key, link in sorted(host["links"].items())]
-        key = (name,) if few else (*host["roles"], host["platform"], _state(plan, name), *nics)
+        gpus = [(gpu["pci"], gpu["model"], *gpu["networks"]) for gpu in host["gpus"]]
+        key = (name,) if few else (*host["roles"], host["platform"], _state(plan, name), *nics, *gpus)
         groups.setdefault(key, []).append((name, host))
     return sorted(groups.values(), key=lambda group: "control_plane" not in group[0][1]["roles"])
 
@@ -174,6 +178,9 @@ def _host_row(plan: Plan, group: Group) -> Row:
     if len(group) > 1:
         lines.append(Line(f"{shown[0]} to {shown[-1]}"))
     lines.append(Line(", ".join(role.replace("_", " ") for role in first["roles"]), "soft"))
+    far = [gpu for gpu in first["gpus"] if not gpu["networks"]]
+    if far:
+        lines.append(Line(f"{count(len(far), 'GPU')} near no fabric NIC", "soft"))
     if state:
         lines.append(Line(f"has {state}s", state))
     section = "Control planes" if "control_plane" in first["roles"] else "Nodes"
@@ -182,6 +189,7 @@ def _host_row(plan: Plan, group: Group) -> Row:
         "host",
         Cell(lines, shorten_list(names, ROWS)),
         _host_cells(group),
+        _gpu_cells(first),
     )
 
 
@@ -202,6 +210,20 @@ def _host_cells(group: Group) -> t.Dict[str, Cell]:
         nic = " ".join(filter(None, [links[0]["netdev"], links[0]["device"]]))
         addresses = [Line(text, "soft") for text in span([link["address"] for link in links if link["address"]])]
         cells[network] = Cell([Line(nic), *addresses], _nic(links[0]))
+    return cells
+
+
+def _gpu_cells(host: PlannedHost) -> t.Dict[str, Cell]:
+    """The GPUs that are nearest to each NIC, as nvidia-smi counts them. One may be as near to several NICs."""
+    cells = {}
+    for network in host["links"]:
+        near = [(number, gpu) for number, gpu in enumerate(host["gpus"]) if network in gpu["networks"]]
+        lines = [Line(f"GPU {number} {gpu['pci'].removeprefix('0000:')}") for number, gpu in near]
+        if len(near) > GPUS:
+            lines = [Line(f"{len(near)} GPUs, {near[0][0]} to {near[-1][0]}")]
+        if near:
+            told = [" ".join(filter(None, [f"GPU {number}", gpu["pci"], gpu["model"]])) for number, gpu in near]
+            cells[network] = Cell(lines, ", ".join(told))
     return cells
 
 
@@ -248,7 +270,8 @@ def describe(plan: Plan) -> str:
     hosts = "One host" if cluster["single_node"] else planes
     fabric = f"{count(len(networks), 'fabric network')} ({shorten_list(networks, NAMED)})"
     controllers = plan["vipu"]["controllers"]
-    return f"{hosts} on {fabric}{', ' + count(len(controllers), 'V-IPU controller') if controllers else ''}."
+    parts = [(sum(len(host["gpus"]) for host in plan["hosts"].values()), "GPU"), (len(controllers), "V-IPU controller")]
+    return f"{hosts} on {', '.join([fabric, *(count(number, word) for number, word in parts if number)])}."
 
 
 # Where it is drawn
@@ -280,7 +303,8 @@ def draw(columns: t.Sequence[Column], rows: t.Sequence[Row], alternative: str) -
     left = width_of(row.label for row in rows)
     places, x = {}, left + GAP
     for column in columns:
-        width = width_of([column.head, *(row.cells[column.key] for row in rows if column.key in row.cells)])
+        below = [part[column.key] for row in rows for part in (row.cells, row.gpus) if column.key in part]
+        width = width_of([column.head, *below])
         places[column.key] = (x, width)
         x += width + GAP
     top = _height(column.head for column in columns)
@@ -291,10 +315,14 @@ def draw(columns: t.Sequence[Column], rows: t.Sequence[Row], alternative: str) -
             section = row.section
             headings.append(Heading(y + SECTION - GAP, section))
             y += SECTION
-        height = _height([row.label, *row.cells.values()])
+        under = {key: _height([cell]) + BELOW for key, cell in row.gpus.items()}
+        height = max([_height([row.label]), *(_height([cell]) + under.get(key, 0) for key, cell in row.cells.items())])
         boxes.append(_box(0, y, left, height, row.kind, row.label))
         for key, cell in row.cells.items():
-            boxes.append(_box(*_at(places[key], y, height), f"nic {row.kind}", cell))
+            own = height - under.get(key, 0)
+            boxes.append(_box(*_at(places[key], y, own), f"nic {row.kind}", cell))
+            if key in row.gpus:
+                boxes.append(_box(*_at(places[key], y + own + BELOW, height - own - BELOW), "gpu", row.gpus[key]))
             ends[key] = y
         y += height + GAP
     rails = [

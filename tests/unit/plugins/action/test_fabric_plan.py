@@ -123,7 +123,14 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved", "site_variables"}
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
     own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "inventory_groups", "kubeconfig"}
-    own |= {"networks", "sources", "bundle", "proxy", "pod_network"}  # what the role makes of its variables
+    own |= {
+        "plan_file",
+        "networks",
+        "sources",
+        "bundle",
+        "proxy",
+        "pod_network",
+    }  # what the role makes of its variables
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
     }
@@ -174,6 +181,80 @@ def test_a_cluster_that_was_built_meanwhile_is_no_other_plan(tmp_path):
     assert again["plan"]["cluster"]["running"]["host"] == "cp1"
     assert (again["changed"], again["errors"]) == (False, 0)
     assert json.loads((tmp_path / "plan.json").read_text()) == again["plan"]
+
+
+@pytest.fixture
+def approved(tmp_path):
+    """A folder with a plan."""
+    run(hosts=site(), artifacts_dir=str(tmp_path), networks=[{"name": "rdma-net"}])
+    return tmp_path / "plan.json"
+
+
+def moved():
+    hosts = site()
+    hosts["w1"]["rdma"]["links"][1].update(netdev="ens2f0", rdma_netdevs=["ens2f0"])
+    return hosts
+
+
+def test_the_approved_plan_is_applied_where_nothing_has_moved(approved):
+    """Its file stays as it is, though there is something else to find now."""
+    text, hosts = approved.read_text(), finished()
+    hosts["w1"]["host"]["swap"] = ["/dev/sdb"]
+    options = {"artifacts_dir": str(approved.parent), "networks": [{"name": "rdma-net"}]}
+    result = run(hosts=hosts, plan_file=str(approved), **options)
+    assert (result["changed"], result["errors"]) == (False, 0)
+    assert " ".join(result["text"].split()).startswith(f"Plan, the one in {approved}: 3 hosts")
+    assert approved.read_text() == text
+    assert "swap" in (approved.parent / "plan.html").read_text()
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+@pytest.mark.parametrize("name", ["plan.json", "link.json"])
+def test_a_refused_plan_does_not_replace_the_approved_one(approved, name, check_mode):
+    (approved.parent / "link.json").symlink_to("plan.json")
+    text, page = approved.read_text(), (approved.parent / "plan.html").read_text()
+    options = {"artifacts_dir": str(approved.parent), "networks": [{"name": "rdma-net"}]}
+    result = run(check_mode, hosts=moved(), plan_file=str(approved.parent / name), **options)
+    assert {each["check"] for each in result["plan"]["findings"]} == {"plan-moved"}
+    assert result["errors"] == len(result["plan"]["findings"])
+    assert result["text"].startswith("Plan: 3 hosts")
+    assert approved.read_text() == text
+    assert ((approved.parent / "plan.html").read_text() == page) == check_mode
+
+
+def test_a_plan_elsewhere_is_compared_and_the_new_one_written(approved, tmp_path):
+    kept = tmp_path / "approved.json"
+    approved.rename(kept)
+    result = run(hosts=moved(), artifacts_dir=str(tmp_path), plan_file=str(kept), networks=[{"name": "rdma-net"}])
+    assert result["errors"]
+    assert json.loads(approved.read_text()) == result["plan"]
+    assert json.loads(kept.read_text()) != result["plan"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        (None, "No such file or directory"),
+        ("", "it is no JSON: "),
+        ("{", "it is no JSON: "),
+        ("\udcff", "it is no JSON: "),
+        ("[]", "it is JSON, but no plan"),
+        ('{"hosts": []}', "it is JSON, but no plan"),
+        ('{"hosts": {}}', "its schema is None"),
+    ],
+)
+def test_what_is_no_plan_is_refused_and_stays_as_it_is(tmp_path, text, seen):
+    """Also where it is the plan.json that a run without it would write: the next run would find it then."""
+    path = tmp_path / "plan.json"
+    if text is not None:
+        path.write_text(text, errors="surrogateescape")
+    before = path.read_bytes() if text is not None else None
+    result = run(hosts=site(), artifacts_dir=str(tmp_path), plan_file=str(path), networks=[{"name": "a"}])
+    (finding,) = result["plan"]["findings"]
+    assert (finding["level"], finding["check"]) == ("error", "plan-file")
+    assert str(path) in finding["what"]
+    assert finding["seen"].startswith(seen)
+    assert (path.read_bytes() if path.exists() else None) == before
 
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n%s\n-----END CERTIFICATE-----\n"

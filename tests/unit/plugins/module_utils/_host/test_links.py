@@ -208,10 +208,16 @@ def test_gpus_in_pci_order(tree):
     vf = tree.pci("0000:1b:00.4", "nvidia", parent="0000:1b:00.0")
     tree.write(f"{vf}/vendor", "0x10de")
     tree.write(f"{vf}/class", "0x030200")
+    (tree.sys / "bus/pci/devices/0000:03:00.0/device").unlink()
     assert host_links.read_gpus(str(tree.sys)) == [
-        {"pci": "0000:03:00.0", "numa_node": -1, "path": "pci0000:00/0000:03:00.0"},
-        {"pci": "0000:1b:00.0", "numa_node": 0, "path": "pci0000:16/0000:16:02.0/0000:1b:00.0"},
-        {"pci": "10000:01:00.0", "numa_node": 1, "path": "pci10000:00/10000:01:00.0"},
+        {"pci": "0000:03:00.0", "model": "", "numa_node": -1, "path": "pci0000:00/0000:03:00.0"},
+        {
+            "pci": "0000:1b:00.0",
+            "model": "10de:2330",
+            "numa_node": 0,
+            "path": "pci0000:16/0000:16:02.0/0000:1b:00.0",
+        },
+        {"pci": "10000:01:00.0", "model": "10de:2330", "numa_node": 1, "path": "pci10000:00/10000:01:00.0"},
     ]
 
 

@@ -342,6 +342,9 @@ def test_eight_rails_beside_eight_gpus(tmp_path, hosts):
     settings = {name[len("fabric_") :]: value for name, value in variables.items()}
     hosts = {"cp1": hosts["cp1"], **{f"gpu{number}": gpu_host(tmp_path / str(number), number) for number in (21, 22)}}
     planned = plan(hosts, **settings)
+    for number in (21, 22):
+        near = [gpu["networks"] for gpu in planned["hosts"][f"gpu{number}"]["gpus"]]
+        assert near == [[network["name"]] for network in planned["networks"]]
     assert errors(planned) == {}
     for rail, network in enumerate(planned["networks"]):
         names = [f"enp{7 * rail % 8}s0", f"ens{10 + rail}np0"]

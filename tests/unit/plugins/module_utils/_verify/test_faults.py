@@ -12,7 +12,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig, PlanFile
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests
@@ -103,6 +103,9 @@ IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02
 PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem": "no host is the node x"}
+
+APPROVED = PlanFile("plan.json", "", sites.plan(sites.site()))
+STRANGERS = {**sites.plan(sites.site()), "hosts": {"x1": {}}}
 
 FAULTS: t.Dict[str, Fault] = {
     "multus has no pod on a control-plane node": Fault(
@@ -243,6 +246,10 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"cp1/host/cluster": sites.running(), "cp1/host/kubelet/cluster": "ab"},
         settings={"kubeconfig": Kubeconfig("admin.conf", "https://other:6443", "cd")},
     ),
+    "a NIC has got another name since the plan was approved": Fault(
+        hosts={f"{LINK}/netdev": "ens2f0", f"{LINK}/rdma_netdevs": ["ens2f0"]}, settings={"plan_file": APPROVED}
+    ),
+    "the approved plan is another site's": Fault(settings={"plan_file": APPROVED._replace(content=STRANGERS)}),
     "the API server of the cluster that is there is down": Fault(
         hosts={"cp1/host/cluster": sites.running(answered=False, error="connection refused")}
     ),

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.topology import (
     ALONE,
     CHARACTER,
+    GPUS,
     LINE,
     PADDING,
     ROWS,
@@ -36,8 +37,15 @@ cells = st.builds(Cell, st.lists(st.builds(Line, texts), min_size=1, max_size=6)
 keys = ["", "a", "b", "c"]
 grids = st.tuples(
     st.lists(cells, min_size=1, max_size=4).map(lambda heads: [Column(*each) for each in zip(keys, heads)]),
-    st.lists(st.tuples(st.sampled_from(["x", "y"]), cells, st.lists(cells, max_size=1)), min_size=1, max_size=6).map(
-        lambda found: [Row(section, "host", label, dict(zip(keys, mine))) for section, label, mine in found]
+    st.lists(
+        st.tuples(st.sampled_from(["x", "y"]), cells, st.lists(cells, max_size=1), st.booleans()),
+        min_size=1,
+        max_size=6,
+    ).map(
+        lambda found: [
+            Row(section, "host", label, dict(zip(keys, mine)), dict(zip(keys, mine if gpus else ())))
+            for section, label, mine, gpus in found
+        ]
     ),
 )
 
@@ -79,9 +87,9 @@ def test_each_host_is_in_one_row(size):
 
 def test_few_hosts_have_a_row_each_and_many_share_one():
     assert [len(group) for group in alike(PLANS["16 hosts"])] == [1] * 16
-    assert [len(group) for group in alike(PLANS["200 hosts"])] == [3, 196, 1]
-    odd = alike(PLANS["200 hosts"])[-1]
-    assert [name for name, _host in odd] == ["h0042"]
+    groups = alike(PLANS["200 hosts"])
+    assert [len(group) for group in groups] == [3, 195, 1, 1]
+    assert [group[0][0] for group in groups[2:]] == ["h0005", "h0042"]  # more GPUs, and a slower port
 
 
 def test_hosts_that_all_differ_do_not_make_an_endless_drawing():
@@ -99,6 +107,35 @@ def test_controllers_stand_on_the_network_of_their_address():
     assert controller.section == "V-IPU controllers"
     assert {key: cell.lines[0].text for key, cell in controller.cells.items()} == {"rail0": "10.16.9.9:8090"}
     assert controller.label.lines[1].text == "serves 13 hosts"
+
+
+def test_gpus_stand_below_the_nic_that_is_nearest():
+    drawing = topology(PLANS["16 hosts"])
+    nics = [box for box in drawing.boxes if box.kind == "nic host" and "mlx5_3" in box.lines[0].text]
+    gpus = [box for box in drawing.boxes if box.kind == "gpu" and box.lines[0].text == "GPU 3 4b:00.0"]
+    assert len(nics) == len(gpus) == 13
+    for nic, gpu in zip(nics, gpus):
+        assert (gpu.x, gpu.width) == (nic.x, nic.width)
+        assert 0 < gpu.y - nic.y - nic.height < LINE
+        assert gpu.title == "GPU 3 0000:4b:00.0 10de:2330"
+    labels = {row.label.lines[0].text: [line.text for line in row.label.lines] for row in rows(PLANS["16 hosts"])}
+    assert "2 GPUs near no fabric NIC" in labels["h0005"]
+    assert "106 GPUs" in drawing.alternative
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(2, ["GPU 0 10:00.0", "GPU 1 11:00.0"]), (GPUS + 1, [f"{GPUS + 1} GPUs, 0 to {GPUS}"])],
+)
+def test_many_gpus_at_one_nic_are_counted(number, shown):
+    """Also on a host with another NIC that is as near to all of them."""
+    seen = site.host(11, ["kube_control_plane", "kube_node"])
+    seen["rdma"]["gpus"] = [
+        {"pci": f"0000:1{each}:00.0", "path": "pci0000:80/gpu", "numa_node": 0} for each in range(number)
+    ]
+    networks = [{"name": name, "select": {"name": "ens1f0"}} for name in ("a", "b")]
+    found = [box for box in topology(site.plan({"w1": seen}, networks=networks)).boxes if box.kind == "gpu"]
+    assert [[line.text for line in box.lines] for box in found] == [shown] * 2
 
 
 def test_a_host_with_errors_says_so():
