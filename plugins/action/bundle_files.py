@@ -10,7 +10,8 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import LIST
-from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import BundleAction, Result, read_bundle
+from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import BundleAction, read_bundle
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result
 
 
 class ActionModule(BundleAction):
@@ -29,6 +30,7 @@ class ActionModule(BundleAction):
                 f"{os.path.join(bundle, LIST)}, {part}",
                 f"there is {there}",
                 "Make a bundle for these hosts too: bundle_platforms of ipu.fabric.bundle.",
+                code="not-found",
             )
         asked = {"directory": options["directory"], "files": files}
         seen = self.ask(asked, task_vars)

@@ -9,7 +9,8 @@ import os
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import BundleAction, Result, read_bundle
+from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import BundleAction, read_bundle
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result
 
 
 class ActionModule(BundleAction):

@@ -16,14 +16,15 @@ import typing as t
 from multiprocessing.connection import Connection
 
 from ansible import constants, context
+from ansible.errors import AnsibleActionFail
 from ansible.executor.task_executor import TaskExecutor
 from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.modules import delegated_module
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import argument_spec
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import argument_spec, plain_result
 
 Result = t.Dict[str, t.Any]
 Results = t.Dict[str, Result]
-NO_ANSWER = {"failed": True, "msg": "The process that asked this host ended without an answer."}
+NO_ANSWER = plain_result("The process that asked this host ended without an answer.", "failed")
 
 
 def plain(result: Result) -> Result:
@@ -66,7 +67,10 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: Result = super().run(tmp, task_vars)
-        self.validate_argument_spec(argument_spec=argument_spec(delegated_module))
+        try:
+            self.validate_argument_spec(argument_spec=argument_spec(delegated_module))
+        except AnsibleActionFail as error:
+            return {**result, **plain_result(str(error), "invalid-input")}
         hosts, forks = list(self._task.args["hosts"]), int(context.CLIARGS.get("forks") or constants.DEFAULT_FORKS)
         fork = multiprocessing.get_context("fork")  # as Ansible's own workers
         shares: t.List[Connection] = []

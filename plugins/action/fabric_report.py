@@ -40,6 +40,7 @@ def read_probe(path: t.Optional[str]) -> Probe:
             f"option probe_file, {path}" if path else "options probe and probe_file",
             str(error) if path else "neither is given",
             "Give what ipu.fabric.fabric_probe has returned.",
+            code="unusable-file" if path else "invalid-input",
         ) from error
 
 
@@ -58,6 +59,7 @@ class ActionModule(ControllerAction):
                 "option allow_unproven (verify_allow_unproven)",
                 f"no check named {', '.join(unknown)}",
                 f"Name some of these: {', '.join(CHECK_TYPES)}.",
+                code="invalid-input",
             )
         for name in ("rdma_bandwidth", "rdma_latency"):
             read_limit(name, options[name])

@@ -54,6 +54,7 @@ def checked(packed: bytes, path: str) -> bytes:
             path,
             "; ".join(found[:10]),
             "Nothing was written. Report this as a bug of ipu.fabric, without the secret.",
+            code="unsafe",
         )
     return packed
 
@@ -82,6 +83,7 @@ class ActionModule(ControllerAction):
                     path,
                     str(error),
                     "Set fabric_artifacts_dir to a folder that you may write to.",
+                    code="unusable-file",
                 ) from error
         return {
             "changed": True,

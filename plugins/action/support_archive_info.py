@@ -30,9 +30,11 @@ class ActionModule(ControllerAction):
             with open(path, "rb") as packed:
                 files = unpack(packed, path)
         except OSError as error:
-            raise FabricError("An archive is needed.", path, str(error), NEXT_STEP) from error
+            raise FabricError("An archive is needed.", path, str(error), NEXT_STEP, code="unusable-file") from error
         if ABOUT not in files:
-            raise FabricError("The archive must say what it is.", path, f"it has no {ABOUT}", NEXT_STEP)
+            raise FabricError(
+                "The archive must say what it is.", path, f"it has no {ABOUT}", NEXT_STEP, code="unusable-file"
+            )
         problems = judge(files)
         return {
             "changed": False,

@@ -9,6 +9,9 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options: {}
+notes:
+  - A failure has the part C(error) for machines, with C(code), C(what), C(where), C(seen), C(next_step) and
+    C(transient). U(https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/errors.md) lists the codes.
 attributes:
   check_mode:
     description: Can run in check mode and say what it would do, without doing it.

@@ -30,7 +30,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure, lacking, plain
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
+    Result,
+    failure,
+    lacking,
+    plain,
+    plain_result,
+)
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as core_client
 
 Body = t.Callable[[AnsibleModule], Result]
@@ -68,7 +74,7 @@ class ControllerModule(AnsibleModule):
         """Nowhere: the log of a host is for what is done to it."""
 
     def fail_json(self, msg: str, *_args: t.Any, **more: t.Any) -> t.NoReturn:
-        raise ModuleError({**more, "failed": True, "msg": msg})
+        raise ModuleError({**plain_result(msg, "failed"), **more})
 
 
 @contextlib.contextmanager
@@ -134,7 +140,7 @@ class ApiAction(ActionBase):
             return lack
         valid = ArgumentSpecValidator(conceal(spec, hidden), **rules).validate(plain(self.options()))
         if valid.error_messages:
-            return {"failed": True, "msg": "; ".join(valid.error_messages)}
+            return plain_result("; ".join(valid.error_messages), "invalid-input")
         module = ControllerModule(valid.validated_parameters, bool(self._task.check_mode), valid._no_log_values)
         uncensor(module, hidden)
         try:

@@ -43,6 +43,10 @@ def write_files(folder: str, texts: t.Mapping[str, str], variable: str) -> t.Lis
                 write_file(paths[name], text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise FabricError(
-            "Files could not be written.", folder, str(error), f"Set {variable} to a folder that you may write to."
+            "Files could not be written.",
+            folder,
+            str(error),
+            f"Set {variable} to a folder that you may write to.",
+            code="unusable-file",
         ) from error
     return list(paths.values())

@@ -19,8 +19,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
     BundleFile,
     SeenBundle,
 )
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure
 
-Result = t.Dict[str, t.Any]
 KEPT_HERE = ("charts/", "helm/", "manifests/")  # parts that no host takes: they are compared before anything is changed
 UNFINISHED = "Make it with ipu.fabric.bundle, which goes on where it stopped."
 
@@ -35,7 +35,9 @@ def read_bundle(path: str) -> Bundle:
             raise ValueError(f"its schema is {content['schema']}, this release of the collection reads {SCHEMA}")
         return content
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FabricError("The list of the bundle can't be read.", place, str(error), UNFINISHED) from error
+        raise FabricError(
+            "The list of the bundle can't be read.", place, str(error), UNFINISHED, code="unusable-file"
+        ) from error
 
 
 def see_bundle(path: str) -> t.Optional[SeenBundle]:
@@ -71,7 +73,7 @@ class BundleAction(ActionBase):
 
     def send(self, path: str, name: str, remote: str) -> None:
         if not os.path.isfile(path):
-            raise FabricError("A file of the bundle is missing.", path, "no such file", UNFINISHED)
+            raise FabricError("A file of the bundle is missing.", path, "no such file", UNFINISHED, code="not-found")
         self._transfer_file(path, remote)
 
     def explain(self, result: Result, path: str, wanted: BundleFile) -> Result:
@@ -79,8 +81,10 @@ class BundleAction(ActionBase):
         fault = fault_of(path, wanted)
         if not fault:
             return result
-        error = FabricError("A file of the bundle is damaged.", path, fault, f"Remove the file. {UNFINISHED}")
-        return {**result, "failed": True, "msg": str(error), **error.as_dict()}
+        error = FabricError(
+            "A file of the bundle is damaged.", path, fault, f"Remove the file. {UNFINISHED}", code="wrong-content"
+        )
+        return {**result, **failure(error)}
 
     def work(self, options: t.Dict[str, t.Any], task_vars: t.Dict[str, t.Any]) -> Result:
         raise NotImplementedError
@@ -90,7 +94,7 @@ class BundleAction(ActionBase):
         try:
             return {**result, **self.work(self._task.args, task_vars or {})}
         except FabricError as error:
-            return {**result, "failed": True, "msg": str(error), **error.as_dict()}
+            return {**result, **failure(error)}
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
 

@@ -12,9 +12,11 @@ import types
 import typing as t
 
 import yaml
+from ansible.errors import AnsibleActionFail
 from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, plain_failure
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 
 OPTION_KEYS = ("type", "elements", "required", "choices", "default")
 
@@ -41,16 +43,21 @@ def missing_packages(names: t.Iterable[str]) -> t.List[str]:
 def lacking(libraries: t.Sequence[str]) -> t.Optional[Result]:
     """The failure for the first Python package that this controller lacks; None if it has them all."""
     missing = missing_packages(libraries)
-    return {"failed": True, "msg": missing_required_lib(missing[0])} if missing else None
+    return plain_result(missing_required_lib(missing[0]), "missing-requirement") if missing else None
 
 
 def failure(error: FabricError) -> Result:
     """The result that says what a person has to act on."""
-    return {"failed": True, "msg": str(error), **error.as_dict()}
+    return {"failed": True, **error.result()}
+
+
+def plain_result(message: str, code: Code) -> Result:
+    """The result of a failure whose message is all that is known."""
+    return {"failed": True, "msg": message, "error": plain_failure(message, "this controller", code)}
 
 
 class ControllerAction(ActionBase):
-    """Validates the options, and ends with what `act` returns or with the parts of its FabricError."""
+    """Validates the options, and ends with what `act` returns or with its FabricError."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -63,11 +70,10 @@ class ControllerAction(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
-        _valid, arguments = self.validate_argument_spec(argument_spec=self.spec)
-        lack = lacking(self.libraries)
-        if lack:
-            return {**result, **lack}
         try:
-            return {**result, **self.act(plain(arguments))}
+            _valid, arguments = self.validate_argument_spec(argument_spec=self.spec)
+            return {**result, **(lacking(self.libraries) or self.act(plain(arguments)))}
+        except AnsibleActionFail as error:
+            return {**result, **plain_result(str(error), "invalid-input")}
         except FabricError as error:
             return {**result, **failure(error)}

@@ -52,12 +52,13 @@ def add_result(observation: Collected, part: str, result: Result) -> None:
     elif part != "vipu" and part in result:
         observation[part] = result[part]
     elif "msg" in result and not result.get("skipped"):
+        said = result.get("error", {})
         error = {
             "source": "vipu" if part == "vipu" and not result.get("unreachable") else "host",
-            "what": result.get("what", "The host could not be observed."),
-            "where": result.get("where", MODULES[part]),
-            "seen": result.get("seen", result["msg"]),
-            "next_step": result.get("next_step", NEXT_STEP),
+            "what": said.get("what", "The host could not be observed."),
+            "where": said.get("where", MODULES[part]),
+            "seen": said.get("seen", result["msg"]),
+            "next_step": said.get("next_step", NEXT_STEP),
         }
         observation["errors"].append(error)
 

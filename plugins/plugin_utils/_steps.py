@@ -214,9 +214,10 @@ def describe(result: Result) -> Rows:
     items = _failed_items(result)
     if items:
         return _of_items(items)
-    if "next_step" in result:  # of a FabricError
+    error = result.get("error")
+    if isinstance(error, dict) and error.get("seen"):  # of a FabricError
         names = {"what": "what", "where": "where", "seen": "seen", "next_step": "next"}
-        return tuple((short, _text(result[key])) for key, short in names.items() if result.get(key))
+        return tuple((short, _text(error[key])) for key, short in names.items() if error.get(key))
     message = _of_message(_message(result) or "It failed, and did not say why.")
     if "assertion" in result and len(message) == 1:
         message += (("seen", f"{_text(result['assertion'])} is not true"),)

@@ -206,8 +206,9 @@ def test_a_failure_says_why_now_and_at_the_next_run_until_it_is_recreated(jobs: 
         with pytest.raises(ModuleFailedError) as error:
             jobs("ipujob", **options)
         result = error.value.result
-        assert "fails-worker-0, container main: exit code 3 Error" in result["seen"]
-        assert "ValueError: no IPU | last words, 3" in result["seen"]
+        seen = result["error"]["seen"]
+        assert "fails-worker-0, container main: exit code 3 Error" in seen
+        assert "ValueError: no IPU | last words, 3" in seen
         assert result["job"]["state"] == "Failed"
         assert result["logs"][0]["tail"][0] == "Traceback"
         assert result["progress"]
@@ -243,7 +244,7 @@ def test_an_image_that_cannot_be_pulled_stops_the_wait(jobs: Modules, operator: 
     with pytest.raises(ModuleFailedError, match="ImagePullBackOff Back-off pulling image") as error:
         jobs("ipujob", name="image", **JOB)
     assert time.monotonic() - start < 30
-    assert "was stopped early" in error.value.result["what"]
+    assert "was stopped early" in error.value.result["error"]["what"]
 
 
 def test_what_is_awaited_at_the_end_of_the_time(jobs: Modules, operator: Operator, cluster: Cluster) -> None:
@@ -265,10 +266,10 @@ def test_what_is_awaited_at_the_end_of_the_time(jobs: Modules, operator: Operato
     operator.scripts["waits"] = [pending("partition not ready yet!"), unschedulable]
     with pytest.raises(ModuleFailedError) as error:
         jobs("ipujob", name="waits", **{**JOB, "wait_timeout": 5})
-    seen = error.value.result["seen"]
+    seen = error.value.result["error"]["seen"]
     for words in ("partition not ready yet!", "Insufficient x.", "FailedCreatePodSandBox: no such network"):
         assert words in seen
-    assert "The job goes on" in error.value.result["next_step"]
+    assert "The job goes on" in error.value.result["error"]["next_step"]
 
 
 def test_what_cannot_be_changed(jobs: Modules, operator: Operator) -> None:
@@ -311,7 +312,7 @@ def test_removal_without_the_operator(jobs: Modules, operator: Operator, cluster
     with gone(operator):
         with pytest.raises(ModuleFailedError, match="the IPU operator is not there") as error:
             jobs("ipujob", **absent)
-        assert "force: true" in error.value.result["next_step"]
+        assert "force: true" in error.value.result["error"]["next_step"]
         assert cluster.items(JOBS)
         result = jobs("ipujob", force=True, **absent)
         assert result["partitions_left"] == ["p-stuck-jobs-0"]

@@ -50,7 +50,7 @@ def test_what_somebody_else_has_made_is_not_taken_over(run: Modules, api: ApiSer
     for check in (True, False):
         with pytest.raises(ModuleFailedError, match="somebody else's objects") as failure:
             run("kube_apply", check=check, objects=objects, adopt=False)
-        assert failure.value.result["where"] == "ConfigMap default/theirs"
+        assert failure.value.result["error"]["where"] == "ConfigMap default/theirs"
     assert api.kubectl("get", "configmap", "ours", check=False).returncode
     assert run("kube_apply", objects=objects[:1], adopt=False)["changed"]
     assert run("kube_apply", objects=[settings("ours", a="d")], adopt=False)["updated"]
@@ -66,7 +66,7 @@ def test_check_mode_before_the_namespace_exists(run: Modules) -> None:
 def test_an_unknown_field_is_an_error(run: Modules) -> None:
     with pytest.raises(ModuleFailedError, match="datum: field not declared") as failure:
         run("kube_apply", objects=[{**settings("typo"), "datum": {}}])
-    assert failure.value.result["where"] == "ConfigMap default/typo"
+    assert failure.value.result["error"]["where"] == "ConfigMap default/typo"
 
 
 def test_an_unknown_kind(run: Modules) -> None:

@@ -113,7 +113,7 @@ def test_a_job_that_failed(run: Modules, api: ApiServer) -> None:
     end(api, "bad", "FailureTarget", "Failed", failed=1)
     with pytest.raises(ModuleFailedError, match="Test: said so") as error:
         run("kube_wait", job={"name": "bad"}, timeout=5)
-    assert error.value.result["where"] == "Job default/bad"
+    assert error.value.result["error"]["where"] == "Job default/bad"
 
 
 def test_a_job_that_goes_on(run: Modules, api: ApiServer) -> None:

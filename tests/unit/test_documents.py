@@ -15,6 +15,7 @@ import subprocess
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import KINDS as CODES
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
 from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import OF_PLAYBOOKS, site_variables
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -197,6 +198,14 @@ def test_every_finding_and_check_is_in_troubleshooting():
     page = "docs/troubleshooting.md"
     assert rows_of(page, "Findings of the plan") == sorted({**ALLOWABLE, **REQUIRED})
     assert sorted(rows_of(page, "Checks of the proof")) == sorted(CHECK_TYPES)
+
+
+def test_every_code_of_an_error_is_on_its_page():
+    table = PAGES["docs/errors.md"].partition("\n## Codes\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    assert rows == [[f"`{code}`", "yes" if kind.transient else "no", kind.meaning] for code, kind in CODES.items()]
+    # A finding's name is a code too.
+    assert set(CODES) & {*ALLOWABLE, *REQUIRED, *CHECK_TYPES} == {"other-cluster"}
 
 
 def test_every_variable_is_on_the_page_of_variables():

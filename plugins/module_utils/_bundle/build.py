@@ -211,6 +211,7 @@ def _apt_root(request: Request, store: Store, platform: packages.Platform, timeo
             "bundle_distributions",
             f"nothing for {platform.distribution}",
             "Name where its packages are.",
+            code="invalid-input",
         )
     every = packages.repositories(platform, request.minor, request.repositories, sources)
     for name, (repository, keyring) in every.items():
@@ -370,7 +371,11 @@ def locked(path: str) -> t.Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise FabricError(
-                "Another run writes this bundle.", path, str(error), "Wait for it, or end it. Then run again."
+                "Another run writes this bundle.",
+                path,
+                str(error),
+                "Wait for it, or end it. Then run again.",
+                code="busy",
             ) from error
         yield
 

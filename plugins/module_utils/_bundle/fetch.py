@@ -53,7 +53,7 @@ def _read(url: str, timeout: int) -> t.Any:
     try:
         return open_url(url, timeout=timeout, follow_redirects="safe")
     except Exception as error:  # open_url raises whatever its transport does
-        raise FabricError("A file could not be fetched.", url, str(error), AGAIN) from error
+        raise FabricError("A file could not be fetched.", url, str(error), AGAIN, code="download-failed") from error
 
 
 def digest_in(text: str, name: str) -> str:
@@ -70,7 +70,9 @@ def expected_digest(source: Source, timeout: int) -> str:
         return rest.lower()
     digest = digest_in(_read(rest, timeout).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
     if not digest:
-        raise FabricError("A list of digests has none for a file.", rest, source["url"], "Give its digest instead.")
+        raise FabricError(
+            "A list of digests has none for a file.", rest, source["url"], "Give its digest instead.", code="not-found"
+        )
     return digest
 
 
@@ -83,7 +85,13 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
     if expected not in ("", digest):
         os.remove(part)
         seen = f"sha256 {digest} instead of {expected}"
-        raise FabricError("A file is not the one that was expected.", source["url"], seen, "Find out why it changed.")
+        raise FabricError(
+            "A file is not the one that was expected.",
+            source["url"],
+            seen,
+            "Find out why it changed.",
+            code="wrong-content",
+        )
     os.replace(part, path)
 
 
@@ -99,9 +107,21 @@ class Tool:
             return done.out
         if done.rc in (126, 127):
             step = f"Install it ({self.package}), then run again."
-            raise FabricError(f"The program {self.program} is needed.", "this machine", done.err.strip(), step)
+            raise FabricError(
+                f"The program {self.program} is needed.",
+                "this machine",
+                done.err.strip(),
+                step,
+                code="missing-requirement",
+            )
         said = (done.err.strip() or done.out.strip())[-2000:]
-        raise FabricError(what, where, said if done.rc is not None else f"no end within {self.timeout} s", AGAIN)
+        raise FabricError(
+            what,
+            where,
+            said if done.rc is not None else f"no end within {self.timeout} s",
+            AGAIN,
+            code="timeout" if done.rc is None else "download-failed",
+        )
 
 
 def pull_chart(helm: Tool, chart: Chart, path: str) -> None:

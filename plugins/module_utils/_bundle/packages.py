@@ -47,6 +47,7 @@ def parse_platform(text: str) -> Platform:
             "platforms",
             text,
             "Write it like debian-bookworm-amd64 or ubuntu-noble-arm64.",
+            code="invalid-input",
         )
     return Platform(*parts)
 
@@ -113,6 +114,7 @@ class AptRoot:
             "\n".join(said) if done.rc is not None else f"no end within {self.timeout} s",
             "A keyring that is missing comes with the packages debian-archive-keyring and ubuntu-keyring. Fix what apt"
             " reports, then run again: it goes on where it stopped.",
+            code=done.code,
         )
 
     def add(self, name: str, repository: Repository, keyring: str) -> None:
@@ -179,7 +181,13 @@ def index(directory: str, names: t.Sequence[str]) -> t.Dict[str, str]:
         path = os.path.join(directory, name)
         done = run_program(["dpkg-deb", "--field", path], 60)
         if done.rc != 0:
-            raise FabricError("A package can't be read.", path, done.err.strip(), "Remove the file, and run again.")
+            raise FabricError(
+                "A package can't be read.",
+                path,
+                done.err.strip(),
+                "Remove the file, and run again.",
+                code="unusable-file",
+            )
         entries.append(index_entry(done.out, name, os.stat(path).st_size, sha256_of(path)))
     packages = "\n".join(entries)
     digest = hashlib.sha256(packages.encode()).hexdigest()

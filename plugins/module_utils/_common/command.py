@@ -14,6 +14,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 
 # Where system programs live that a user's PATH may lack.
 SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -26,6 +27,11 @@ class Done(t.NamedTuple):
     rc: t.Optional[int]
     out: str = ""
     err: str = ""
+
+    @property
+    def code(self) -> Code:
+        """Of the failure, where it is one."""
+        return "timeout" if self.rc is None else "missing-requirement" if self.rc == 127 else "command-failed"
 
 
 def find_program(name: str) -> str:

@@ -24,7 +24,11 @@ def require_digest(text: str, where: str) -> str:
     digits = plain_digest(text)
     if text.strip() and not digits:
         raise FabricError(
-            "A digest is not valid.", where, f"'{text}'", "Write the 64 digits of a SHA-256, or leave it empty."
+            "A digest is not valid.",
+            where,
+            f"'{text}'",
+            "Write the 64 digits of a SHA-256, or leave it empty.",
+            code="invalid-input",
         )
     return digits
 

@@ -11,21 +11,73 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.ipu.fabric.plugins.module_utils._common import secrets
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import KINDS, Code, Failure
+
+# What to do about a failure that only has a message.
+STEPS: t.Dict[Code, str] = {
+    "invalid-input": "Correct the options that the message names.",
+    "missing-requirement": "Install it for the Python that the message names.",
+}
 
 
 class FabricError(Exception):
     """Something that a person has to act on.
 
     what: what was looked for or tried; where: host, file, URL or object; seen: what was found instead;
-    next_step: what to do now.
+    next_step: what to do now; code: its kind; transient: where this one differs from its kind;
+    facts: what else the result has.
     """
 
-    def __init__(self, what: str, where: str, seen: str, next_step: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        where: str,
+        seen: str,
+        next_step: str,
+        *,
+        code: Code = "failed",
+        transient: t.Optional[bool] = None,
+        facts: t.Optional[t.Mapping[str, t.Any]] = None,
+    ) -> None:
         self.what, self.where, self.seen, self.next_step = map(printable, (what, where, seen, next_step))
+        self.code, self.facts = code, dict(facts or {})
+        self.transient = KINDS[code].transient if transient is None else transient
         super().__init__(f"{self.what} Where: {self.where}. Seen: {self.seen}. Next: {self.next_step}")
 
-    def as_dict(self) -> t.Dict[str, str]:
-        return {"what": self.what, "where": self.where, "seen": self.seen, "next_step": self.next_step}
+    def as_failure(self) -> Failure:
+        return {
+            "code": self.code,
+            "what": self.what,
+            "where": self.where,
+            "seen": self.seen,
+            "next_step": self.next_step,
+            "transient": self.transient,
+        }
+
+    def result(self) -> t.Dict[str, t.Any]:
+        """What a module returns that ends with it."""
+        return {**self.facts, "msg": str(self), "error": self.as_failure()}
+
+
+def plain_failure(message: str, where: str, code: Code) -> Failure:
+    """The part `error` of a result whose message is all that is known."""
+    step = STEPS.get(code, "Run it again with -vvv, which shows more.")
+    return {"code": code, "what": message, "where": where, "seen": "", "next_step": step, "transient": False}
+
+
+class Module(AnsibleModule):
+    """Whatever it fails with, Ansible's own checks included, the result has the part `error`."""
+
+    code: Code = "invalid-input"  # of a failure that does not say it: first, options are checked
+
+    def fail_json(self, msg: str, **more: t.Any) -> None:
+        super().fail_json(msg, **{"error": plain_failure(str(msg), f"the module {self._name}", self.code), **more})
+
+
+def fail_without(module: AnsibleModule, library: str) -> None:
+    """Fail because a Python package is missing."""
+    message = missing_required_lib(library)
+    module.fail_json(msg=message, error=plain_failure(message, "Python packages", "missing-requirement"))
 
 
 class Runner(t.Protocol):
@@ -53,23 +105,24 @@ def run_module(
     hidden: t.Sequence[str] = (),
     **options: t.Any,
 ) -> None:
-    """Build the AnsibleModule, end with what `body` returns, and fail with the parts of a FabricError.
+    """Build the AnsibleModule, end with what `body` returns, and fail with a FabricError's message and parts.
 
     libraries: Python packages that `body` needs and that the host may lack.
     hidden: options that may have secrets in them. Neither the host's log nor the result has them.
     """
-    module = AnsibleModule(argument_spec=conceal(argument_spec, hidden), supports_check_mode=True, **options)
+    module = Module(argument_spec=conceal(argument_spec, hidden), supports_check_mode=True, **options)
+    module.code = "failed"
     uncensor(module, hidden)
     for library in libraries:
         try:
             importlib.import_module(library)
         except ImportError:
-            module.fail_json(msg=missing_required_lib(library))
+            fail_without(module, library)
     shown = invocation(module, hidden) if hidden else {}  # else Ansible says all of them
     try:
         module.exit_json(**body(module), **shown)
     except FabricError as error:
-        module.fail_json(msg=str(error), **error.as_dict(), **shown)
+        module.fail_json(**error.result(), **shown)
 
 
 def conceal(argument_spec: t.Dict[str, t.Any], hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:

@@ -175,6 +175,7 @@ def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict
                 "apt-cache madison",
                 "on offer: " + (", ".join(offers.get(name, [])) or "nothing of that name"),
                 "Ask for a version that is on offer, or correct the repository's address and suite.",
+                code="not-found",
             )
         chosen[name] = matching[0]
     return chosen
@@ -224,6 +225,7 @@ class Apt:
             "Another program holds the lock: wait for it, or end it."
             if is_busy(done.err)
             else "Fix what apt reports, then run again.",
+            code="busy" if is_busy(done.err) else done.code,
         )
 
     def get(self, *arguments: str, what: str) -> str:
@@ -276,6 +278,7 @@ class Apt:
                 " ".join([*APT, *command]),
                 f"apt would remove {', '.join(strangers)}",
                 "Remove them yourself if nothing needs them, then run again.",
+                code="unsafe",
             )
         return new_packages(simulated), gone
 
@@ -335,12 +338,20 @@ def fetch_key(url: str, sha256: str, fingerprint: str = "") -> t.Tuple[bytes, st
         key: bytes = open_url(url, timeout=30).read()
     except Exception as error:  # open_url raises whatever its transport does
         raise FabricError(
-            "Could not fetch a repository key.", url, str(error), "Make the URL reachable, or set another."
+            "Could not fetch a repository key.",
+            url,
+            str(error),
+            "Make the URL reachable, or set another.",
+            code="download-failed",
         ) from error
     digest = hashlib.sha256(key).hexdigest()
     if sha256 and digest != sha256.lower():
         raise FabricError(
-            "A repository key is not the expected one.", url, f"sha256 {digest}", f"Expected {sha256}: find out why."
+            "A repository key is not the expected one.",
+            url,
+            f"sha256 {digest}",
+            f"Expected {sha256}: find out why.",
+            code="wrong-content",
         )
     strange = "" if sha256 or not looks_like_key(key) else why_not(key, fingerprint)
     if strange:
@@ -350,9 +361,16 @@ def fetch_key(url: str, sha256: str, fingerprint: str = "") -> t.Tuple[bytes, st
             strange,
             f"Expected {fingerprint}: find out why. A mirror that signs with a key of its own needs key_fingerprint or"
             " key_sha256.",
+            code="wrong-content",
         )
     if not looks_like_key(key):
-        raise FabricError("What was served is no OpenPGP key.", url, repr(key[:60]), "Correct the URL of the key.")
+        raise FabricError(
+            "What was served is no OpenPGP key.",
+            url,
+            repr(key[:60]),
+            "Correct the URL of the key.",
+            code="wrong-content",
+        )
     return key, digest
 
 
@@ -375,6 +393,7 @@ def as_repository(name: str, given: object) -> Repository:
             "repositories",
             "unknown: " + ", ".join(wrong) if wrong else "no uri",
             "Give it uri and, as needed, " + ", ".join(list(defaults)[1:]) + ".",
+            code="invalid-input",
         )
     repository: Repository = {
         "uri": values["uri"],

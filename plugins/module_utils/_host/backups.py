@@ -62,7 +62,11 @@ def faults(said: t.Mapping[str, str], found: t.Mapping[str, str]) -> t.List[str]
 
 def not_whole(path: str, seen: str) -> FabricError:
     return FabricError(
-        "The backup is not whole.", path, seen, "Take another backup: each is a directory with the time as its name."
+        "The backup is not whole.",
+        path,
+        seen,
+        "Take another backup: each is a directory with the time as its name.",
+        code="wrong-content",
     )
 
 
@@ -110,7 +114,13 @@ def run(module: AnsibleModule) -> t.Dict[str, object]:
         return {"changed": False, "path": path, **verify(path)}
     directory, name = os.path.split(path)
     if not NAME.fullmatch(name):
-        raise FabricError("A backup has the time as its name.", path, name, "Name it as in 20261123T004500Z, in UTC.")
+        raise FabricError(
+            "A backup has the time as its name.",
+            path,
+            name,
+            "Name it as in 20261123T004500Z, in UTC.",
+            code="invalid-input",
+        )
     there = os.listdir(directory) if os.path.isdir(directory) else []
     pruned = to_prune(there, name, params["keep"])
     if not module.check_mode:

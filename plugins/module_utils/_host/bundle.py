@@ -66,7 +66,12 @@ def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> Non
     fault = fault_of(source, wanted)
     if fault:
         raise FabricError(
-            "A file of the bundle did not arrive as it is.", f"{name} on this host", fault, "Run it again."
+            "A file of the bundle did not arrive as it is.",
+            f"{name} on this host",
+            fault,
+            "Run it again.",
+            code="wrong-content",
+            transient=True,
         )
     path = os.path.join(directory, name)
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
@@ -119,7 +124,9 @@ def _ctr(what: str, where: str, timeout: int, *words: str) -> str:
     done = run_program([*CTR, *words], timeout)
     if done.rc != 0:
         seen = done.err.strip() if done.rc is not None else f"no end within {timeout} s"
-        raise FabricError(what, where, seen or f"rc {done.rc}", "See journalctl -u containerd, then run again.")
+        raise FabricError(
+            what, where, seen or f"rc {done.rc}", "See journalctl -u containerd, then run again.", code=done.code
+        )
     return done.out
 
 
@@ -131,14 +138,25 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
     if not module.get_bin_path("ctr"):
         if not module.check_mode:
             raise FabricError(
-                "containerd is needed for the images of a bundle.", "ctr", "no such program", "Install containerd.io."
+                "containerd is needed for the images of a bundle.",
+                "ctr",
+                "no such program",
+                "Install containerd.io.",
+                code="missing-requirement",
             )
         return {"changed": True, "missing": sorted(by_name), "pinned": []}
     imported = module.params["name"]
     if archive and not module.check_mode:
         fault = fault_of(archive, module.params["file"])
         if fault:
-            raise FabricError("An image of the bundle did not arrive as it is.", imported, fault, "Run it again.")
+            raise FabricError(
+                "An image of the bundle did not arrive as it is.",
+                imported,
+                fault,
+                "Run it again.",
+                code="wrong-content",
+                transient=True,
+            )
         _ctr("An image could not be imported.", imported, timeout, "import", archive)
     listed = _ctr("Could not list images.", "containerd", timeout, "list")
     absent, loose = images_due(images, parse_images(listed))
@@ -149,6 +167,7 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
             f"{parse_images(listed).get(imported, HeldImage('no such image', False)).digest},"
             f" instead of {by_name[imported]['digest']}",
             "Make the bundle again with ipu.fabric.bundle; its archive is not what the list says.",
+            code="wrong-content",
         )
     if not module.check_mode:
         for name in loose:

@@ -136,10 +136,15 @@ def parse_daemon(text: str, path: str) -> DaemonSettings:
             path,
             str(error),
             "Correct the file (often a comma too many), then run again.",
+            code="unusable-file",
         ) from error
     if not isinstance(settings, dict):
         raise FabricError(
-            "Docker's configuration is not a JSON object.", path, text[:60], "Correct the file, then run again."
+            "Docker's configuration is not a JSON object.",
+            path,
+            text[:60],
+            "Correct the file, then run again.",
+            code="unusable-file",
         )
     return settings
 
@@ -157,6 +162,7 @@ def check_flags(settings: t.Mapping[str, object], flags: t.Sequence[Flag], path:
             f"{path} and ExecStart of {UNIT}",
             ", ".join(both),
             f"Remove it from one of them, then run again. {otherwise}",
+            code="wrong-state",
         )
 
 
@@ -173,6 +179,7 @@ def flag_has_limit(flags: t.Sequence[Flag], value: int) -> bool:
             f"ExecStart of {UNIT}",
             " ".join(f"--default-ulimit {text}" for text in ulimits),
             f"Give it the flag {shown_ulimit(value)}, or move all default ulimits from its flags to {DAEMON}.",
+            code="wrong-state",
         )
     return True
 

@@ -70,7 +70,7 @@ def of_distribution(rendered: str) -> str:
 
 
 def foreign(path: str, seen: str, next_step: str) -> FabricError:
-    return FabricError("A file that somebody else wrote is left as it is.", path, seen, next_step)
+    return FabricError("A file that somebody else wrote is left as it is.", path, seen, next_step, code="not-ours")
 
 
 def wanted_registries(path: str, there: t.Optional[File], mirror: str) -> t.Optional[File]:
@@ -91,7 +91,13 @@ def check_tables(tables: str, rendered: str, config: str) -> None:
     """Refuse what a template can't carry: containerd, and with it the node, would not start."""
     if "{{" in tables:
         next_step = "Write them without braces: k3s and RKE2 would read these as commands of a template."
-        raise FabricError("Settings of containerd can't be written.", "embedded_containerd_config", "'{{'", next_step)
+        raise FabricError(
+            "Settings of containerd can't be written.",
+            "embedded_containerd_config",
+            "'{{'",
+            next_step,
+            code="invalid-input",
+        )
     twice = sorted(table_names(tables) & table_names(of_distribution(rendered)))
     if twice:
         raise FabricError(
@@ -99,6 +105,7 @@ def check_tables(tables: str, rendered: str, config: str) -> None:
             "embedded_containerd_config",
             f"{config} has {', '.join(twice)} already",
             "Leave these tables out, or upgrade to a release of k3s or RKE2 that imports drop-ins (2026).",
+            code="invalid-input",
         )
 
 
@@ -152,6 +159,7 @@ def set_embedded_containerd(module: AnsibleModule) -> t.Dict[str, object]:
             os.uname().nodename,
             f"the node was made by {found.distribution.name}" if found else "the host is no node",
             "Leave this host out of the role embedded_containerd.",
+            code="wrong-state",
         )
     before, after = wanted_files(found, Wanted(params["registry_mirror"], params["config"]))
     changed = [path for path in after if before[path] != after[path]]

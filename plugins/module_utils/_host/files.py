@@ -67,7 +67,7 @@ def read_file(path: str) -> t.Optional[File]:
         return None
     except OSError as error:
         raise FabricError(
-            "Could not read a file.", path, str(error), "Make it a readable file, or remove it."
+            "Could not read a file.", path, str(error), "Make it a readable file, or remove it.", code="unusable-file"
         ) from error
 
 
@@ -100,6 +100,7 @@ def open_private(path: str) -> t.IO[str]:
             directory,
             f"{kind} of user {seen.st_uid}, mode {stat.S_IMODE(seen.st_mode):04o}",
             "Find out who made it, and remove it. Then run again.",
+            code="unsafe",
         )
     return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+", encoding="utf-8")
 

@@ -24,6 +24,7 @@ def read_unit(unit: str, lines: int, size: int) -> str:
             " ".join(argv),
             done.err.strip() or ("no answer in 60 s" if done.rc is None else f"exit code {done.rc}"),
             "Look at the log of the service on the host.",
+            code=done.code,
         )
     return redact_text(printable(done.out))[-size:]
 

@@ -110,6 +110,7 @@ def load_module(module: AnsibleModule, name: str) -> None:
         f"modprobe {name}",
         seen,
         "Install the kernel's modules package and reboot into that kernel, or leave the module out of the list.",
+        code="missing-requirement",
     )
 
 
@@ -131,6 +132,7 @@ def set_sysctl(key: str, value: str) -> None:
             sysctl_path(key),
             str(error),
             "Load the kernel module that brings this key, or allow the host to write it.",
+            code="command-failed",
         ) from error
 
 
@@ -146,6 +148,7 @@ def turn_off(device: str) -> None:
             f"swapoff {device}",
             done.err.strip() or f"no end within {SWAPOFF_SECONDS} s",
             "Stop what needs so much memory, or add some. Then run again.",
+            code=done.code,
         )
 
 

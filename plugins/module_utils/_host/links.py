@@ -401,6 +401,7 @@ def _ip_addr(run: Runner) -> str:
             "ip -j addr",
             (done.err or done.out).strip()[:200] or f"rc {done.rc} and no output",
             "Install iproute2 4.14 or later on this host.",
+            code=done.code,
         )
     return done.out
 
@@ -410,7 +411,11 @@ def _route(run: Runner, address: str) -> Route:
         version = ipaddress.ip_address(address).version
     except ValueError as error:
         raise FabricError(
-            "A route is looked up for an IP address only.", "routes_to", f"{address!r}", "Resolve host names first."
+            "A route is looked up for an IP address only.",
+            "routes_to",
+            f"{address!r}",
+            "Resolve host names first.",
+            code="invalid-input",
         ) from error
     done = run(["ip", "-j", f"-{version}", "route", "get", address])
     return parse_route(done.out if done.rc == 0 else "")

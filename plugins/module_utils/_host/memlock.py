@@ -56,6 +56,7 @@ def limit_bytes(limit: str) -> t.Optional[int]:
             "memlock_limit",
             limit,
             "Set infinity, or bytes such as 67108864 or 64M.",
+            code="invalid-input",
         ) from error
     return None if size == math.inf else int(size)
 

@@ -43,6 +43,7 @@ def parse_record(text: str) -> PackageRecord:
             PATH,
             str(error),
             "Remove the file: the packages then count as installed by somebody else, and stay.",
+            code="unusable-file",
         ) from error
 
 

@@ -50,6 +50,7 @@ def wanted_files(http: str, https: str, no_proxy: t.Sequence[str]) -> Files:
                 "kubernetes_proxy (fabric_proxy)",
                 "a value that does not begin with http:// or https://, or has a space, a quote or a backslash in it",
                 "Write http://proxy.site:3128, with special characters of a password as %XX.",
+                code="invalid-input",
             )
     if not (http or https):
         return {APT: None, CONTAINERD: None}

@@ -59,6 +59,7 @@ def execute(*argv: str) -> Done:
             " ".join(argv),
             (done.err or done.out).strip()[:300] or f"rc {done.rc}",
             "Fix what it reports, or leave this setting out, then run again: it goes on from here.",
+            code=done.code,
         )
     return done
 
@@ -156,6 +157,7 @@ def access_roce_mode(port: Port, mode: str = "") -> t.Dict[str, str]:
             place,
             str(error),
             "See whether its firmware has RoCE v2.",
+            code="command-failed",
         ) from error
     finally:
         if mine and os.path.isdir(place):

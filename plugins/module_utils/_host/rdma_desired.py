@@ -227,6 +227,7 @@ def check_names(wanted: t.Mapping[str, str], owners: t.Mapping[str, str]) -> Non
                 netdev,
                 f"{owner} has it",
                 f"ip link property del dev {owner} altname {name}, or choose another name.",
+                code="not-ours",
             )
 
 
@@ -239,6 +240,7 @@ def check_present(names: t.Sequence[str], owners: t.Mapping[str, str]) -> None:
             ", ".join(missing),
             f"the host has {', '.join(present) or 'no NIC'}",
             "Run the plan again, so that it sees the NICs of today.",
+            code="not-found",
         )
 
 

@@ -112,6 +112,7 @@ def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
                 os.uname().nodename,
                 "not ready: " + ", ".join(sorted(missing)),
                 "See why with kubectl describe pod.",
+                code="timeout",
             )
         time.sleep(2)
 
@@ -135,6 +136,7 @@ def restart_service(unit: str, seconds: int) -> None:
         f"{service} on {os.uname().nodename}",
         "\n".join(filter(None, [done.err.strip(), journal.strip()])) or f"rc {done.rc}",
         "Fix what its journal reports. Then run again: what has not been restarted yet is restarted then.",
+        code="timeout" if done.rc is None else "not-ready",
     )
 
 
@@ -155,6 +157,7 @@ def wait_for_api(module: AnsibleModule) -> None:
                 os.uname().nodename,
                 done.err.strip() or f"rc {done.rc}",
                 f"See journalctl -u {found.units[0]} on this host. No other server was restarted after it.",
+                code="timeout",
             )
         time.sleep(2)
 

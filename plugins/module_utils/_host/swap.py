@@ -54,6 +54,7 @@ def _systemctl(*words: str) -> None:
             " ".join(words[1:]) or "systemd",
             done.err.strip() or f"no end within {SECONDS} s",
             "See why with systemctl status and journalctl. Swap stays off after the next boot. Then run again.",
+            code=done.code,
         )
 
 

@@ -139,6 +139,7 @@ def systemctl(module: AnsibleModule, verb: str, *units: str) -> None:
         " ".join(units) or "systemd",
         "\n".join(filter(None, [err.strip() or out.strip()] + [text.strip() for text in journal])),
         "Fix what the journal reports, then run again.",
+        code="command-failed",
     )
 
 
@@ -166,6 +167,7 @@ def validate(module: AnsibleModule, item: FileOption) -> None:
                 item["path"],
                 (err.strip() or out.strip() or f"rc {code}").replace(draft.name, item["path"]),
                 "Correct the settings that the message names, then run again.",
+                code="invalid-input",
             )
 
 

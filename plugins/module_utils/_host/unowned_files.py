@@ -34,6 +34,7 @@ def check_paths(paths: t.Sequence[str]) -> None:
                 "paths",
                 repr(path),
                 "Write it in full, as in /etc/cni/net.d/multus.d.",
+                code="invalid-input",
             )
 
 
@@ -63,6 +64,7 @@ def find_owners(paths: t.Sequence[str]) -> t.Dict[str, str]:
             "dpkg-query --search",
             said or "no end",
             "Nothing was removed. Repair dpkg, or on a host without it remove by hand: " + ", ".join(paths),
+            code="command-failed",
         )
     found = {path: owners.get(path) or owners.get(real_path(path)) for path in paths}
     return {path: packages for path, packages in found.items() if packages}

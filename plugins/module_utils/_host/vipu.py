@@ -126,13 +126,20 @@ def _command(executable: str, api_host: str, api_port: t.Optional[int], config: 
 
 def _check_input(executable: str, config: str, timeout: float) -> None:
     if timeout <= 0:
-        raise FabricError("The time-out in seconds must be positive.", "timeout", str(timeout), "Set a number above 0.")
+        raise FabricError(
+            "The time-out in seconds must be positive.",
+            "timeout",
+            str(timeout),
+            "Set a number above 0.",
+            code="invalid-input",
+        )
     if not find_program(executable):
         raise FabricError(
             "The vipu command tells where the V-IPU controller is.",
             f"{executable} on the search path of {os.environ.get('USER', 'this user')}",
             "no such program",
             "Install the V-IPU command line tools on this host, set `executable`, or name the controllers yourself.",
+            code="missing-requirement",
         )
     if config and not os.access(config, os.R_OK):
         raise FabricError(
@@ -140,6 +147,7 @@ def _check_input(executable: str, config: str, timeout: float) -> None:
             config,
             "it cannot be read",
             "Correct `config`, or leave it out for /etc/vipu/vipu-cli.hcl.",
+            code="unusable-file",
         )
 
 
@@ -166,6 +174,7 @@ def _query(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> An
         quote(done, secrets),
         "Run the command on this host. Is the controller up, and right in `api_host`, VIPU_CLI_API_HOST"
         f" or {SITE_CONFIG}?",
+        code=done.code,
     )
 
 
@@ -179,6 +188,7 @@ def _resolve(host: str, port: int, where: str) -> str:
             where,
             f"{host}: {error}",
             "Fix DNS or /etc/hosts, or set `api_host` to the controller's address.",
+            code="not-found",
         ) from error
     address = reachable(found)
     if not address:
@@ -187,6 +197,7 @@ def _resolve(host: str, port: int, where: str) -> str:
             where,
             f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which is each host itself",
             "Set `api_host`, or api-host in the vipu configuration, to the controller's address on the network.",
+            code="invalid-input",
         )
     return address
 
@@ -202,6 +213,7 @@ def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence
             where,
             f"host {answer.endpoint} ({error})",
             "Correct api-host in the vipu configuration, or set `api_host`.",
+            code="invalid-input",
         ) from error
     return {
         "host": host,
@@ -228,4 +240,5 @@ def find_controller(
         return _locate(command, api_port or DEFAULT_PORT, timeout, secrets)
     except FabricError as error:
         # Whatever vipu said, and without the errors that led here: they may quote it too.
-        raise FabricError(**{part: redact(text, secrets) for part, text in error.as_dict().items()}) from None
+        parts = (redact(text, secrets) for text in (error.what, error.where, error.seen, error.next_step))
+        raise FabricError(*parts, code=error.code, transient=error.transient) from None

@@ -40,6 +40,7 @@ def parse_release(text: str) -> t.Tuple[int, int]:
             "ipam_release",
             f"{text!r}",
             "Write it like 26.7.1.",
+            code="invalid-input",
         )
     return int(match.group(1)), int(match.group(2))
 
@@ -167,6 +168,7 @@ def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t
         f"fabric subnet {demand.network}, nv-ipam of network operator {release}",
         f"{total} addresses for pods, but no block size gives every node {need}",
         (" or ".join(advice) + ".").capitalize() if advice else demand.more_room(),
+        code="invalid-input",
     )
 
 
@@ -177,6 +179,7 @@ def _unsized_blocks(network: Network, allowed: netaddr.IPSet, release: str) -> B
             f"nv-ipam of network operator {release}",
             "its IPPool has no exclusions",
             "Use network operator 24.7 or later, or whereabouts.",
+            code="invalid-input",
         )
     countable = window(network)
     last = countable[-2] if network.version == 4 else countable[-1]

@@ -152,6 +152,7 @@ class Departure:
                     ", ".join(pool["metadata"]["name"] for pool in busy),
                     "the pool was changed meanwhile, each time",
                     "Run again when fewer pods come and go.",
+                    code="conflict",
                 )
         reservations = self.cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations")
         for item in reservations_of(reservations, pools, leaked):

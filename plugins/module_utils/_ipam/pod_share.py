@@ -38,6 +38,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
             "share",
             f"{share!r}",
             "Write upper_half, all, a CIDR or a range a-b.",
+            code="invalid-input",
         )
     chosen = parse_range(share, "share")
     if chosen not in whole(network):
@@ -46,6 +47,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
             "share",
             f"{share} is not inside {network}",
             "Choose a part of the subnet, upper_half or all.",
+            code="invalid-input",
         )
     if chosen not in countable:
         raise FabricError(
@@ -53,6 +55,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
             "share",
             f"{share} goes beyond {countable[-1]}, the 2^53rd address of {network}",
             f"Choose a share up to {countable[-1]}.",
+            code="invalid-input",
         )
     return chosen
 

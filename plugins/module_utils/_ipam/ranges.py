@@ -58,6 +58,7 @@ def parse_range(text: str, where: str) -> netaddr.IPRange:
             where,
             f"{text!r} ({error})",
             "Write it like 10.5.0.20, 10.5.0.64/26 or 10.5.0.10-10.5.0.20.",
+            code="invalid-input",
         ) from error
 
 
@@ -75,7 +76,9 @@ def parse_address(text: str, where: str) -> Address:
     try:
         return ipaddress.ip_address(text.strip())
     except ValueError as error:
-        raise FabricError("An IP address was expected.", where, f"{text!r}", "Write it like 10.5.0.1.") from error
+        raise FabricError(
+            "An IP address was expected.", where, f"{text!r}", "Write it like 10.5.0.1.", code="invalid-input"
+        ) from error
 
 
 def union(sets: t.Iterable[netaddr.IPSet]) -> netaddr.IPSet:

@@ -69,6 +69,7 @@ def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
             "nodes",
             "no node",
             "Give at least one node with its address.",
+            code="invalid-input",
         )
     for node in nodes:
         name, text = node.name, f"{node.address}/{node.prefix}"
@@ -80,6 +81,7 @@ def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
                 f"node {name}",
                 f"{text!r} ({error})",
                 "Write it like 10.5.0.11 and 24.",
+                code="invalid-input",
             ) from error
         if interface.ip.is_link_local or interface.ip.is_loopback or interface.ip.is_multicast:
             raise FabricError(
@@ -87,6 +89,7 @@ def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
                 f"node {name}",
                 f"{interface}",
                 "Give the fabric NIC a routable address, or select another NIC.",
+                code="invalid-input",
             )
         found[name] = interface
     return found
@@ -108,6 +111,7 @@ def _network(interfaces: Interfaces) -> Network:
                 for network, names in sorted(groups.items(), key=lambda item: str(item[0]))
             ),
             "Correct the prefix of the nodes that differ, or plan one network for each subnet.",
+            code="invalid-input",
         )
     for address, names in holders.items():
         if len(names) > 1:
@@ -116,6 +120,7 @@ def _network(interfaces: Interfaces) -> Network:
                 shorten_list(sorted(names), SHOWN),
                 f"both have {address}",
                 "Give one of them another address.",
+                code="invalid-input",
             )
     network = next(iter(groups))
     if network.max_prefixlen - network.prefixlen < 2:
@@ -124,6 +129,7 @@ def _network(interfaces: Interfaces) -> Network:
             "nodes",
             f"{network} has no usable address besides the nodes'",
             f"Use a subnet of /{network.max_prefixlen - 2} or shorter on the fabric NICs; a /24 is usual.",
+            code="invalid-input",
         )
     return network
 
@@ -136,6 +142,7 @@ def _refuse_overlap(network: Network, avoid: t.Iterable[str]) -> None:
                 f"avoid {text}",
                 f"the fabric subnet is {network}",
                 "Choose another pod or service CIDR: the fabric's addresses are given by the hosts.",
+                code="invalid-input",
             )
 
 
@@ -149,6 +156,7 @@ def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[
             "gateway",
             f"{gateway} is not one of {network}",
             "Correct it, or leave it empty.",
+            code="invalid-input",
         )
     for name, interface in interfaces.items():
         if interface.ip == gateway:
@@ -157,6 +165,7 @@ def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[
                 f"node {name}",
                 f"it has the gateway's address {gateway}",
                 "Move the gateway to a machine that runs no pods, or leave it empty.",
+                code="invalid-input",
             )
     return gateway
 
@@ -201,10 +210,12 @@ def _ipam(ipam: str, cidr: str, ends: netaddr.IPRange, exclude: t.List[str], poo
 def plan_subnet(request: SubnetRequest) -> SubnetPlan:
     """Plan which addresses of the nodes' subnet pods get."""
     if request.ipam not in ("whereabouts", "nv-ipam"):
-        raise FabricError("An IPAM was expected.", "ipam", f"{request.ipam!r}", "Choose whereabouts or nv-ipam.")
+        raise FabricError(
+            "An IPAM was expected.", "ipam", f"{request.ipam!r}", "Choose whereabouts or nv-ipam.", code="invalid-input"
+        )
     pods = request.pods
     if pods < 0:
-        raise FabricError("A number of pods was expected.", "pods", str(pods), "Give 0 or more.")
+        raise FabricError("A number of pods was expected.", "pods", str(pods), "Give 0 or more.", code="invalid-input")
     interfaces = _interfaces(request.nodes)
     network = _network(interfaces)
     _refuse_overlap(network, request.avoid)
@@ -219,6 +230,7 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
             f"fabric subnet {network}, share {request.share}",
             f"{capacity} are left without the nodes', the gateway's and the reserved ones",
             demand.more_room(),
+            code="invalid-input",
         )
     mtu, warnings = _mtu(request.nodes)
     pool: t.Optional[PoolSpec] = None

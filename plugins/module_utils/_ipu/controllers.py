@@ -59,6 +59,7 @@ def controllers_value(controllers: t.Sequence[VipuController]) -> str:
                 "ipu_operator_vipu_controllers",
                 f"{entry} is {wrong}",
                 "Give each controller once: a host that pods reach, its port, and a label as key=value.",
+                code="invalid-input",
             )
         entries[endpoint] = entry
     return ",".join(entries.values())
@@ -100,6 +101,7 @@ def ipu_node_labels(
                     f"node {name} in ipu_operator_vipu_controllers",
                     f"{key}={labels[key]} and {key}={value}",
                     "Remove the node from one of the two.",
+                    code="invalid-input",
                 )
     unmanaged = {label_pair(controller["label"]) for controller in controllers if controller.get("nodes") is None}
     managed = {label_pair(controller["label"]) for controller in [*controllers, *former]} - unmanaged

@@ -71,6 +71,8 @@ class JobReconciler:
                 self.request.where,
                 f"{reason}: {error.seen}",
                 "Look at the Deployment ipu-operator-controller-manager and at the webhook's certificate.",
+                code=error.code,
+                transient=error.transient,
             ) from error
 
     def wanted(self, before: t.Optional[Object]) -> Object:
@@ -84,7 +86,7 @@ class JobReconciler:
             if self.dry_run:
                 return job
             where, next_step = self.request.where, "Create the namespace first."
-            raise FabricError("A job was to be created.", where, "no such namespace", next_step)
+            raise FabricError("A job was to be created.", where, "no such namespace", next_step, code="not-found")
         return self.apply(job, dry_run=True)
 
     def ensure_present(self) -> t.Tuple[t.Optional[Object], Object]:
@@ -121,7 +123,9 @@ class JobReconciler:
 
     def check_recreate(self, seen: str, next_step: str) -> None:
         if not self.request.recreate:
-            raise FabricError("A job was to be changed.", self.request.where, f"it {seen}", next_step)
+            raise FabricError(
+                "A job was to be changed.", self.request.where, f"it {seen}", next_step, code="wrong-state"
+            )
 
     def scale(self, instances: int) -> None:
         """By the scale subresource, as everybody else does."""
@@ -143,13 +147,13 @@ class JobReconciler:
             }
         if before is None:
             step = "Create it with state: present, or correct name and namespace."
-            raise FabricError("A job was to be scaled.", self.request.where, "no such job", step)
+            raise FabricError("A job was to be scaled.", self.request.where, "no such job", step, code="not-found")
         if query(INSTANCES, before) == instances:
             return before, before
         phase = job_phase(before, self.pods(before))
         if phase in ("Completed", "Failed", "Deleting"):
             step = "Scale a job only before it has ended; to run it again, create it again with another number."
-            raise FabricError("A job was to be scaled.", self.request.where, f"it is {phase}", step)
+            raise FabricError("A job was to be scaled.", self.request.where, f"it is {phase}", step, code="wrong-state")
         if self.dry_run:
             return before, {**before, "spec": {**before["spec"], "jobInstances": instances}}
         self.scale(t.cast(int, instances))
@@ -198,6 +202,7 @@ def prepare_log_directory(path: str) -> None:
             path,
             str(error),
             "Give logs.path a directory that this module may write to, on the host where it runs.",
+            code="unusable-file",
         ) from error
 
 

@@ -122,6 +122,7 @@ def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) ->
                 f"{fault}, and the finalizer {FINALIZER} is still there",
                 "Start the operator: it completes the deletion. Or set force: true to remove the finalizer; partitions "
                 "may then stay behind in V-IPU.",
+                code="wrong-state",
             )
         if late:
             names = ", ".join(finalizers(current)) or "none"
@@ -130,6 +131,7 @@ def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) ->
                 f"{request.where}, after {waited:.0f} s",
                 f"it is still there, finalizers: {names}" + (f"; {fault}" if fault else ""),
                 "Read the log of the IPU operator's controller and of its V-IPU proxy.",
+                code="timeout",
             )
         time.sleep(0.5)
 
@@ -148,6 +150,7 @@ def check_removal(jobs: t.Sequence[Object], request: JobRequest, operator_availa
             f"{len(jobs)}: {shown}",
             "Wait until they have ended and delete them, or have all of them deleted: delete_all: true "
             "(ipu_operator_delete_jobs: true).",
+            code="unsafe",
         )
     if any(map(has_finalizer, jobs)) and not operator_available and not request.force:
         raise FabricError(
@@ -155,6 +158,7 @@ def check_removal(jobs: t.Sequence[Object], request: JobRequest, operator_availa
             f"{len(jobs)} IPUJobs: {shown}",
             "no controller of an IPU operator is available",
             OPERATOR_GONE,
+            code="wrong-state",
         )
 
 

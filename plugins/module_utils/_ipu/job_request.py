@@ -288,6 +288,7 @@ def check_request(request: JobRequest) -> None:
             request.where,
             "; ".join(found),
             "Correct every option that is named and run again.",
+            code="invalid-input",
         )
 
 

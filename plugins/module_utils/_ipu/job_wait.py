@@ -29,6 +29,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import op
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
     ContainerExit,
     JobEvidence,
@@ -45,13 +46,6 @@ ASK_OPERATOR = 15  # seconds between two checks of the operator
 
 class JobError(FabricError):
     """A FabricError with what is known of the job."""
-
-    def __init__(self, what: str, where: str, seen: str, next_step: str, **facts: t.Any) -> None:
-        super().__init__(what, where, seen, next_step)
-        self.facts = facts
-
-    def as_dict(self) -> t.Dict[str, t.Any]:
-        return {**super().as_dict(), **self.facts}
 
 
 class Sustained:
@@ -116,7 +110,8 @@ class JobWait:
             return None
         self.answered = self.clock()
         if self.missing.lasts(job is None, PATIENCE):
-            raise self.error("was deleted while it was waited for", "no such object", "Find out who deleted it.")
+            step = "Find out who deleted it."
+            raise self.error("was deleted while it was waited for", "no such object", step, "not-found")
         if job is None:
             return None
         self.job, self.pods = job, own_pods(job, pods)
@@ -163,6 +158,7 @@ class JobWait:
                 f"{wanted} within wait_timeout",
                 f"state {seen.phase}; " + ("; ".join(dict.fromkeys(awaited)) or "it is at work"),
                 "The job goes on: run again to keep waiting, raise wait_timeout, or fix what it waits for.",
+                "timeout",
             )
         return False
 
@@ -198,10 +194,11 @@ class JobWait:
             "Fix what its log names, then run again with recreate: true.",
         )
 
-    def error(self, how: str, seen: str, next_step: str) -> JobError:
+    def error(self, how: str, seen: str, next_step: str, code: Code = "not-ready") -> JobError:
         self.written = self.logs.close()
         what = f"The job {self.request.name} {how}."
-        return JobError(what, self.where, seen, next_step, **self.result(), evidence=self.evidence())
+        facts = {**self.result(), "evidence": self.evidence()}
+        return JobError(what, self.where, seen, next_step, code=code, facts=facts)
 
     def evidence(self) -> JobEvidence:
         """What explains the failure besides the job's own logs. Nothing that goes wrong here hides the failure."""

@@ -11,8 +11,15 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import PARTITION_SIZES
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, message_of
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    is_transient,
+    message_of,
+    refusal_code,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuCount, IpuUsage, PartitionRoom
 
 Answer = t.TypeVar("Answer")
@@ -57,6 +64,7 @@ def check_sizes(sizes: t.Sequence[int]) -> None:
             "partition_sizes",
             "; ".join(f"{size} is not one of {allowed}" for size in wrong),
             f"A partition has a power of two of IPUs, up to {PARTITION_SIZES[-1]}.",
+            code="invalid-input",
         )
 
 
@@ -70,9 +78,12 @@ class VipuProxy:
 
     def ask(self, verb: str, path: str, read: t.Callable[[Object], Answer], body: t.Any = None) -> Answer:
         """The answer as `read` understands it. FabricError when there is none, or one of another form."""
+        code: Code = "failed"
+        transient = False
         try:
             return read(self.cluster.request(verb, f"{self.path}{path}", body=body))
         except ApiError as error:
+            code, transient = refusal_code(error), is_transient(error)
             seen, cause = f"{error.status}: {message_of(error)}", error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             seen, cause = f"an answer that can't be read ({type(error).__name__}: {error})", error
@@ -82,6 +93,8 @@ class VipuProxy:
             seen,
             "Check namespace, service and port, and that the Deployment ipu-operator-vipu-proxy is ready. Its user "
             "needs the right to get and create services/proxy.",
+            code=code,
+            transient=transient,
         ) from cause
 
     def usage(self, sizes: t.Sequence[int]) -> IpuUsage:

@@ -38,6 +38,7 @@ def check_objects(objects: t.Sequence[Object]) -> None:
                 f"object {number} of {len(objects)}",
                 f"no {', '.join(missing)}",
                 "Complete the object.",
+                code="invalid-input",
             )
 
 
@@ -85,6 +86,7 @@ def check_owner(cluster: Cluster, objects: t.Sequence[Object]) -> None:
             ", ".join(foreign),
             "somebody else's objects",
             "Use theirs as they are, or choose other names.",
+            code="not-ours",
         )
 
 

@@ -13,10 +13,11 @@ import json
 import time
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, fail_without
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED, fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
@@ -258,6 +259,7 @@ def persist(
                     where,
                     first_line(error),
                     RENEW if expired else "Check the API server on its host with crictl ps, and the load of that host.",
+                    code="expired" if expired else "api-unreachable",
                 ) from error
         time.sleep(pause)
 
@@ -277,7 +279,7 @@ class NoCluster(Cluster):
 def connect(module: AnsibleModule) -> Cluster:
     """The cluster that the options lead to; in check mode a cluster that is not there yet is an empty one."""
     if not HAS_KUBERNETES:
-        module.fail_json(msg=missing_required_lib("kubernetes"))
+        fail_without(module, "kubernetes")
     auth = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
     where = str(auth.get("host") or auth.get("kubeconfig") or "the default kubeconfig")
     if isinstance(auth.get("kubeconfig"), dict):
@@ -301,6 +303,8 @@ def connect(module: AnsibleModule) -> Cluster:
             where,
             first_line(error),
             "Check that the kubeconfig exists on the host where this module runs, and that its server can be reached.",
+            code="api-denied" if getattr(error, "status", 0) in (401, 403) else "api-unreachable",
+            transient=isinstance(error, TransportError) or (isinstance(error, ApiError) and is_transient(error)),
         ) from error
 
 
@@ -316,6 +320,12 @@ def message_of(error: t.Any) -> str:
         return first_line(error)
 
 
+def refusal_code(error: t.Any) -> Code:
+    """The kind of a refusal, by its HTTP status."""
+    kinds: t.Dict[int, Code] = {401: "api-denied", 403: "api-denied", 404: "not-found", 409: "conflict"}
+    return kinds.get(error.status, "api-refused")
+
+
 def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     """The API server's refusal as an error with a next step."""
     steps = {
@@ -324,7 +334,9 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
         409: "Something else changes the same object: wait for it to end and run again.",
     }
     step = steps.get(error.status, "Correct the value that the message names and run again.")
-    return FabricError(f"The API server refused to {verb} an object.", where, message_of(error), step)
+    what, code = f"The API server refused to {verb} an object.", refusal_code(error)
+    transient = code == "conflict" or is_transient(error)
+    return FabricError(what, where, message_of(error), step, code=code, transient=transient)
 
 
 def unknown_kind(obj: Object) -> FabricError:
@@ -333,6 +345,7 @@ def unknown_kind(obj: Object) -> FabricError:
         obj["apiVersion"],
         "no such kind",
         "Install the operator that brings it, or wait until its CustomResourceDefinition is Established.",
+        code="not-found",
     )
 
 
@@ -347,5 +360,5 @@ def wait_until(
         if not missing:
             return round(waited, 1)
         if waited + sleep > timeout:
-            raise FabricError(what, f"after {waited:.0f} s", "; ".join(missing), next_step)
+            raise FabricError(what, f"after {waited:.0f} s", "; ".join(missing), next_step, code="timeout")
         time.sleep(sleep)

@@ -117,6 +117,7 @@ class Drain:
                     f"node {self.name}, after {waited:.0f} s",
                     "; ".join(f"pod {name}: {why or 'it was evicted just now'}" for name, why in held.items()),
                     "End these pods, give them more replicas or more disruptions, or allow more time. Then run again.",
+                    code="timeout",
                 )
             time.sleep(PAUSE)
 
@@ -160,6 +161,7 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
             f"node {name}" if name else "option name (drain_node)",
             "the cluster has no such node" if name else "no name",
             "Give the name that kubectl get nodes shows, and check which cluster the kubeconfig leads to.",
+            code="not-found" if name else "invalid-input",
         )
     drain = Drain(cluster, name, params["wait"], module.check_mode)
     pods = drain.pods()
@@ -171,6 +173,7 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
             "; ".join(f"pod {pod}: {why}" for pod, why in lost.items()),
             "End these pods, or have them deleted too: drain_force, for ipu.fabric.upgrade upgrade_drain_force,"
             " for reboots rdma_host_drain_force. The node was left as it was.",
+            code="unsafe",
         )
     foreign = is_cordoned(node) and not mark_of(node)
     before = view(node, [pod_name(pod) for pod in pods])

@@ -134,6 +134,7 @@ def check_chart(path: str, expected: str, source: str) -> None:
             path,
             "a directory",
             "Pack it, or leave chart_sha256 empty.",
+            code="invalid-input",
         )
     with open(path, "rb") as file:
         seen = hashlib.sha256(file.read()).hexdigest()
@@ -143,6 +144,7 @@ def check_chart(path: str, expected: str, source: str) -> None:
             source,
             f"SHA-256 {seen}, expected {wanted}",
             "Find out why. If your site has a chart of its own, set fabric_mirror.chart_sha256 to its digest.",
+            code="wrong-content",
         )
 
 
@@ -201,10 +203,16 @@ class Helm:
         said = (done.err or done.out).strip()
         if done.rc in (126, 127):
             raise FabricError(
-                "The program helm is needed.", command[0], said, "Install it; the role ipu.fabric.helm does."
+                "The program helm is needed.",
+                command[0],
+                said,
+                "Install it; the role ipu.fabric.helm does.",
+                code="missing-requirement",
             )
         seen = said if done.rc is not None else f"no end within {limit} s: {said or 'no output'}"
-        raise FabricError(what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}")
+        raise FabricError(
+            what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}", code=done.code
+        )
 
     def pull(self) -> str:
         """The chart as a local file or directory, if it is the expected one."""
@@ -224,6 +232,7 @@ class Helm:
                     path,
                     "no such file",
                     "Give a path, a URL, or chart_repo_url beside the name.",
+                    code="not-found",
                 )
             return path
         target = os.path.join(self.scratch, "chart")
@@ -276,6 +285,7 @@ def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object])
             f"Secret {namespace}/{renew['secret']}",
             f"no certificate under its keys {', '.join(sorted(secret.get('data') or {})) or '(none)'}",
             "Delete the Secret and run this again, so that the chart makes a new one, or name another Secret.",
+            code="not-found",
         )
     return end
 
@@ -386,6 +396,7 @@ def ensure_absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[
             f"release {last.name} in namespace {last.namespace}",
             f"revision {last.revision} of {last.name} was not installed by this collection",
             f"Leave it to those who did, or uninstall it by hand: helm uninstall -n {last.namespace} {last.name}",
+            code="not-ours",
         )
     before = {r.secret: f"{r.chart} {r.version} {r.status}" for r in there}
     if before and not module.check_mode:
@@ -425,6 +436,7 @@ def settled_releases(module: AnsibleModule, cluster: Cluster) -> t.List[Release]
                 f"namespace {namespace}",
                 ", ".join(f"revision {r.revision} is {r.status} since {r.stored}" for r in busy.values()),
                 "Find out who runs it, and wait for that. Then run again.",
+                code="busy",
             )
         time.sleep(POLL)
 

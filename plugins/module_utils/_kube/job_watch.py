@@ -162,4 +162,5 @@ class JobWatch:
             self.what,
             "\n".join([message or "it failed", *logs[:2]]),
             "Read the end of the log above, fix the cause, remove the job and run again.",
+            code="not-ready",
         )

@@ -43,4 +43,5 @@ def unreadable(seen: str) -> FabricError:
         "/var/lib/kubelet/config.yaml, or the ConfigMap kube-system/kubelet-config",
         seen,
         "Correct it by hand, then run again. Nothing of it was changed.",
+        code="unusable-file",
     )

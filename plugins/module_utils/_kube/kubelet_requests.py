@@ -241,7 +241,12 @@ def manage_requests(module: AnsibleModule) -> t.Dict[str, object]:
             )
         except FabricError as error:
             raise FabricError(
-                error.what, error.where, shorten_list(error.seen.split("; "), 5, "; "), NEXT_STEP
+                error.what,
+                error.where,
+                shorten_list(error.seen.split("; "), 5, "; "),
+                NEXT_STEP,
+                code=error.code,
+                transient=error.transient,
             ) from error
     else:
         approval.approve()

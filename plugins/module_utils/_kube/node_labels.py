@@ -122,6 +122,7 @@ def current_nodes(cluster: Cluster, names: t.Iterable[str], simulated: bool) -> 
             "the cluster's nodes",
             f"no node {', '.join(missing)}; the cluster has {', '.join(sorted(known)) or 'none'}",
             "Give the names that kubectl get nodes shows, or join the hosts first.",
+            code="not-found",
         )
     return {name: known.get(name, {"metadata": {"name": name}}) for name in names}
 

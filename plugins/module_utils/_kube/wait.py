@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import not_
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch, ReadyOptions
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 
 
 class Watch(t.Protocol):
@@ -89,17 +90,19 @@ class Wait:
         if self.ready_since is not None and now - self.ready_since >= self.limits.settle:
             return True
         if self.faulty_since is not None and now - self.faulty_since >= self.limits.patience:
-            raise self.error("was stopped early: this can't become ready by waiting", faults)
+            raise self.error("was stopped early: this can't become ready by waiting", faults, "not-ready")
         if self.elapsed() >= self.limits.timeout:
-            raise self.error("took too long", [problem.text for problem in problems] or ["not ready for long enough"])
+            texts = [problem.text for problem in problems] or ["not ready for long enough"]
+            raise self.error("took too long", texts, "timeout")
         return False
 
-    def error(self, how: str, texts: t.Sequence[str]) -> FabricError:
+    def error(self, how: str, texts: t.Sequence[str], code: Code) -> FabricError:
         return FabricError(
             f"Waiting for {self.limits.what} {how}.",
             f"after {self.elapsed():.0f} s",
             "; ".join(dict.fromkeys(texts)),
             self.limits.next_step,
+            code=code,
         )
 
 

@@ -55,6 +55,7 @@ def find_files() -> t.List[str]:
             host_name(),
             f"no {', '.join(missing)}",
             "Back up from a control plane that kubeadm made, with its CA's keys on it. Nothing was written.",
+            code="wrong-state",
         )
     return sorted({*(path for path in found if os.path.isfile(path)), *([keys] if keys else [])})
 

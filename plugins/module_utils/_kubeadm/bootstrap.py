@@ -98,6 +98,7 @@ class Bootstrap(abc.ABC):
                 f"{paths.MARKER} says {interrupted}",
                 "Put kube_control_plane back into the order that it had, and run again: that command is then finished."
                 " If its cluster is not wanted, docs/kubernetes.md says how to take the host out of it.",
+                code="wrong-state",
             )
 
     def read_state(self) -> HostState:
@@ -105,7 +106,11 @@ class Bootstrap(abc.ABC):
         state = inspect_host(self.module, self.node_name, self.control_plane, os.path.exists(paths.MARKER))
         if state["membership"] == "expired":
             raise FabricError(
-                "Certificates of the cluster have expired.", host_name(), state["seen"], state["next_step"]
+                "Certificates of the cluster have expired.",
+                host_name(),
+                state["seen"],
+                state["next_step"],
+                code="expired",
             )
         if state["membership"] == "broken":
             raise FabricError(
@@ -113,6 +118,7 @@ class Bootstrap(abc.ABC):
                 host_name(),
                 state["seen"],
                 state["next_step"],
+                code="wrong-state",
             )
         complete = state["registered"] and (state["is_control_plane"] or not self.control_plane)
         return {**state, "complete": complete, "may_be_member": self.may_be_member()}
@@ -134,6 +140,7 @@ class Bootstrap(abc.ABC):
                 host_name(),
                 f"{paths.RESTORING} names the backup {read_text(paths.RESTORING).strip()}",
                 "Run ipu.fabric.restore again with that backup.",
+                code="wrong-state",
             )
         if action == "refuse":
             raise FabricError(
@@ -142,6 +149,7 @@ class Bootstrap(abc.ABC):
                 f"no API server says whether it is one (asked with {paths.KUBELET} and {paths.ADMIN})",
                 "See why with journalctl -u kubelet and crictl ps, and run again when the API answers. A member is"
                 " never reset. Only if its cluster is gone for good, docs/kubernetes.md says how to take the host out.",
+                code="api-unreachable",
             )
         return state, action
 

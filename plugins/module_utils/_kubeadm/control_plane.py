@@ -77,7 +77,9 @@ def cluster_document(documents: t.Sequence[Document]) -> ClusterConfiguration:
     for document in documents:
         if document.get("kind") == "ClusterConfiguration":
             return t.cast("ClusterConfiguration", document)
-    raise FabricError("There is no ClusterConfiguration to apply.", "documents", "none", "Give one.")
+    raise FabricError(
+        "There is no ClusterConfiguration to apply.", "documents", "none", "Give one.", code="invalid-input"
+    )
 
 
 def lost_lines(before: str, after: str, own: t.Iterable[str]) -> t.List[str]:
@@ -108,6 +110,7 @@ def read_config_map(module: AnsibleModule) -> ConfigMap:
             f"{host_name()}: ConfigMap kube-system/kubeadm-config",
             done.err.strip() or f"no end within {SECONDS} s",
             "Start the API server, or put the ConfigMap back: kubeadm init phase upload-config kubeadm.",
+            code=done.code,
         )
     found: ConfigMap = json.loads(done.out)
     return found
@@ -157,6 +160,7 @@ class ControlPlane:
                     f"{host_name()}: ConfigMap kube-system/kubeadm-config",
                     done.err.strip() or f"no end within {SECONDS} s",
                     "Run again: the control planes have their settings already.",
+                    code=done.code,
                 )
         return outcome({"ClusterConfiguration": before}, {"ClusterConfiguration": text})
 
@@ -250,6 +254,7 @@ class ControlPlane:
                     "; ".join(lost[:10]) or "kubeadm has rendered none",
                     "Put it into the ConfigMap kube-system/kubeadm-config (extraArgs, extraVolumes, extraEnvs), as an"
                     " upgrade would lose it too, or set fabric_hardening to none. Nothing was changed.",
+                    code="wrong-state",
                 )
             files[manifest(pod)] = {"content": text, "mode": format(self.mode_of(manifest(pod)), "04o")}
         return files
@@ -266,6 +271,7 @@ class ControlPlane:
                 "kubectl auth can-i '*' '*' does not say yes",
                 "Give the group kubeadm:cluster-admins its ClusterRoleBinding back, with"
                 f" kubectl --kubeconfig {SUPER_ADMIN}. Then run again.",
+                code="wrong-state",
             )
         os.remove(SUPER_ADMIN)
 

@@ -138,6 +138,7 @@ def check_same(planes: t.Mapping[str, t.Mapping[str, str]]) -> None:
                 f"{paths.ENCRYPTION} on {', '.join(sorted(found.values()))}",
                 f"two keys {name}",
                 "Find out which one etcd has been written with, and copy that file to the others. Nothing was changed.",
+                code="wrong-state",
             )
 
 
@@ -219,6 +220,7 @@ class Encryption:
                         f"{host_name()}: {paths.ENCRYPTION}",
                         f"no {name}, and none was given",
                         "Run again with all control planes.",
+                        code="invalid-input",
                     )
                 keys[name] = generate()
         return keys
@@ -251,6 +253,7 @@ class Encryption:
                 f"{after} of them after {TRIES} times",
                 "See why with kubectl get secrets --all-namespaces; a webhook may refuse to update them. Then run"
                 " again: all keys are still there.",
+                code="command-failed",
             )
         return outcome({"not_written_with_it": before}, {"not_written_with_it": 0})
 
@@ -280,6 +283,7 @@ class Encryption:
                 host_name(),
                 (done.err.strip().splitlines() or ["no end in time"])[-1],
                 "Start the API server, then run again: all keys are still there.",
+                code=done.code,
             )
         return done.out
 

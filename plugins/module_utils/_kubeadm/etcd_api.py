@@ -70,6 +70,7 @@ def failed(seen: str) -> FabricError:
         seen,
         "See why with crictl ps -a and journalctl -u kubelet on the host, or ask another control plane. Nothing was"
         " changed.",
+        code="not-ready",
     )
 
 
@@ -83,6 +84,7 @@ def tls_context() -> ssl.SSLContext:
             f"{PKI} on {host_name()}",
             f"no {', '.join(missing)}",
             "Name a control plane of the cluster. An etcd outside of it is saved with its own tools.",
+            code="wrong-state",
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(os.path.join(PKI, "ca.crt"))

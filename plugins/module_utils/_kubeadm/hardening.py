@@ -377,6 +377,7 @@ def harden(configuration: ClusterConfiguration, wanted: Wanted) -> Hardened:
             f"apiVersion {version or '(none)'}",
             "Run kubeadm config migrate on it, or upgrade the cluster: kubeadm 1.31 and later write it so. Or set"
             " fabric_hardening to none.",
+            code="wrong-state",
         )
     result: ClusterConfiguration = {**configuration}
     applied: t.List[Setting] = []

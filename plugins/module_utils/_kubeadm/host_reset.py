@@ -260,13 +260,15 @@ def clear(path: str) -> None:
     mounted = mounted_below(read_text(MOUNTS), path)
     if mounted:
         next_step = "End what uses them, unmount them, then run again."
-        raise FabricError(what, path, f"still mounted: {shorten_list(mounted, 4)}", next_step)
+        raise FabricError(what, path, f"still mounted: {shorten_list(mounted, 4)}", next_step, code="busy")
     try:
         for name in os.listdir(path):
             remove_path(os.path.join(path, name))
     except OSError as error:
         next_step = "See what holds it with fuser, end that, then run again."
-        raise FabricError(what, str(error.filename or path), str(error.strerror or error), next_step) from error
+        raise FabricError(
+            what, str(error.filename or path), str(error.strerror or error), next_step, code="unusable-file"
+        ) from error
 
 
 def remove_containers() -> None:
@@ -342,6 +344,7 @@ class HostReset:
                 host_name(),
                 f"the host has {', '.join(others)}",
                 "Remove that with its own uninstaller, or take the host out of the inventory. Nothing was changed.",
+                code="not-ours",
             )
         wanted = self.module.params["ca"]
         if wanted and self.mark["ca"] and wanted != self.mark["ca"]:
@@ -350,6 +353,7 @@ class HostReset:
                 host_name(),
                 f"it trusts the CA {self.mark['ca']} of {self.mark['server'] or 'another cluster'}, not {wanted}",
                 "Correct the address of this host in the inventory. Nothing was changed on it.",
+                code="other-cluster",
             )
 
     def leave(self, lock: t.IO[str]) -> None:
@@ -362,6 +366,7 @@ class HostReset:
                 host_name(),
                 f"no kubeadm, and {', '.join(self.found['kubernetes'])}",
                 "Install the package kubeadm of this cluster's version, then run again.",
+                code="missing-requirement",
             )
         path, units = (DOCKER_SOCKET, ("docker", "cri-docker")) if uses_docker() else (SOCKET, ("containerd",))
         if not os.path.exists(path):

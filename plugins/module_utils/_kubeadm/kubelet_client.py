@@ -65,6 +65,7 @@ def client_pem(kubeconfig: str) -> str:
             host_name(),
             "what kubeadm kubeconfig user has printed has not both",
             "Use a release of kubeadm that this collection knows.",
+            code="command-failed",
         )
     return "".join(parts)
 

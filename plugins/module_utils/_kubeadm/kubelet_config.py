@@ -173,6 +173,7 @@ class KubeletConfig:
             f"{host_name()}: {self.path}",
             f"{error.seen}\n{journal}\n{end}",
             "Correct the settings that the journal names (kubernetes_kubelet_config). Then run again.",
+            code="not-ready",
         ) from error
 
     def read_ready(self) -> NodeCondition:
@@ -185,6 +186,7 @@ class KubeletConfig:
                 host_name(),
                 lookup.error or f"the cluster has no node {self.node} that has reported",
                 "Start the API server, see crictl ps on its host. Then run again. Nothing was changed here.",
+                code="api-unreachable" if lookup.error else "not-found",
             )
         return ready
 
@@ -194,7 +196,9 @@ class KubeletConfig:
         done = run_program(["systemctl", "restart", "kubelet"], RESTART_SECONDS)
         if done.rc != 0:
             seen = done.err.strip() if done.rc is not None else f"no end within {RESTART_SECONDS} s"
-            raise FabricError("The kubelet could not be restarted.", host_name(), seen, "See journalctl -u kubelet.")
+            raise FabricError(
+                "The kubelet could not be restarted.", host_name(), seen, "See journalctl -u kubelet.", code=done.code
+            )
         give_up = time.monotonic() + self.module.params["ready_timeout"]
         pid, started = "", time.monotonic()
         while True:
@@ -205,7 +209,13 @@ class KubeletConfig:
             if not problem:
                 return
             if time.monotonic() > give_up:
-                raise FabricError("The kubelet does not come up.", host_name(), problem, "See journalctl -u kubelet.")
+                raise FabricError(
+                    "The kubelet does not come up.",
+                    host_name(),
+                    problem,
+                    "See journalctl -u kubelet.",
+                    code="not-ready",
+                )
             time.sleep(PAUSE)
 
     def problem(self, pid: str, lasted: float, since: int, ready: bool) -> str:

@@ -192,6 +192,7 @@ class LiveChange:
             host_name(),
             f"{seen}. {back}",
             "See crictl ps --all, and /var/log/pods/kube-system_*; correct what it names, then run again.",
+            code="not-ready",
         )
 
     def restore(self) -> None:

@@ -33,6 +33,7 @@ def hold_lock(timeout: int) -> t.Iterator[t.IO[str]]:
                         host_name(),
                         f"{paths.LOCK} is held",
                         "Wait for it or end it, then run again.",
+                        code="busy",
                     ) from None
                 time.sleep(1)
         yield lock

@@ -58,6 +58,7 @@ def printed(*argv: str) -> str:
         " ".join(argv),
         done.err.strip()[-300:] or f"no end within {SECONDS} s",
         "Try the command on the host. Then run again: nothing is lost.",
+        code=done.code,
     )
 
 
@@ -86,6 +87,7 @@ def execute(*argv: str, data: str = "") -> Done:
         f"{' '.join(argv)} on {host_name()}",
         (done.err or done.out).strip()[-300:] or f"no end within {SECONDS} s",
         "Fix what it reports, then run again: it goes on from here.",
+        code=done.code,
     )
 
 

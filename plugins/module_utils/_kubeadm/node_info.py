@@ -61,6 +61,7 @@ def installed_version(program: str) -> str:
             " ".join(command),
             f"no end within {SECONDS} s" if done.rc is None else done.err.strip() or f"rc {done.rc}",
             "Try the command on the host; if the host is only slow, run again.",
+            code=done.code,
         )
     return program_version(done.out)
 

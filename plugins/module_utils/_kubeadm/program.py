@@ -100,7 +100,9 @@ class Kubeadm:
             return done.out
         name = " ".join(["kubeadm", *[argument for argument in arguments if not argument.startswith("--")][:2]])
         end = "failed" if done.rc is not None else f"did not end within {self.timeout} s"
-        raise FabricError(f"{name} {end}.", host_name(), error_lines(f"{done.out}\n{done.err}"), next_step)
+        raise FabricError(
+            f"{name} {end}.", host_name(), error_lines(f"{done.out}\n{done.err}"), next_step, code=done.code
+        )
 
     def validate(self, config: str) -> None:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")

@@ -36,6 +36,7 @@ def kubectl(*arguments: str) -> str:
         f"kubectl {' '.join(arguments[:2])} on {host_name()}",
         (done.err or done.out).strip()[-500:] or f"no answer within {SECONDS} s",
         "See that the API server of this control plane answers, and run again. No host has joined.",
+        code=done.code,
     )
 
 
@@ -72,6 +73,7 @@ def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, 
                 "; ".join(f"node {name} ({addresses_of(node)})" for name, node in sorted(ready.items())),
                 f"Ready for {timeout:g} s, and the host of this name in the inventory has nothing of Kubernetes",
                 "Another host has this name: give one of them another. No host has joined.",
+                code="not-ours",
             )
         time.sleep(PAUSE)
 

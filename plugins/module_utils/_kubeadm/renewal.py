@@ -139,6 +139,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
                 describe_end(authority) if authority else "no such file",
                 "A new CA is work by hand: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/."
                 " Nothing was changed.",
+                code="expired" if authority else "not-found",
             )
         if not os.path.exists(key_path(name)):
             raise FabricError(
@@ -146,6 +147,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
                 host_name(),
                 f"there is no {key_path(name)}",
                 "With a CA of your own, have these signed there (kubeadm certs generate-csr). Nothing was changed.",
+                code="not-found",
             )
 
 
@@ -246,6 +248,7 @@ class Renewal:
                 host_name(),
                 ", ".join(map(describe_end, left)),
                 "See what kubeadm certs renew all prints on this host.",
+                code="command-failed",
             )
         return after
 
@@ -277,6 +280,7 @@ class Renewal:
                 host_name(),
                 f"the certificate has ended or is about to, and there is no {key_path('ca')} here",
                 "Have ipu.fabric.kubeadm sign one there (command: client), and give it as the option client.",
+                code="expired",
             )
         return client_pem(sign_client(kubeadm, self.node))
 
@@ -290,7 +294,7 @@ class Renewal:
         done = run_program(["systemctl", "restart", "kubelet"], RESTART_SECONDS)
         if done.rc != 0:
             seen = done.err.strip() if done.rc is not None else f"no end within {RESTART_SECONDS} s"
-            raise FabricError("The kubelet could not be restarted.", host_name(), seen, AGAIN)
+            raise FabricError("The kubelet could not be restarted.", host_name(), seen, AGAIN, code=done.code)
 
     def until(self, what: str, seen: t.Callable[[], str]) -> None:
         """Wait until there is nothing to be seen any more that speaks against it."""
@@ -299,7 +303,7 @@ class Renewal:
             if not problem:
                 return
             if time.monotonic() > self.give_up:
-                raise FabricError(what, host_name(), problem, AGAIN)
+                raise FabricError(what, host_name(), problem, AGAIN, code="not-ready")
             time.sleep(PAUSE)
 
     def restart_pods(self, names: t.Sequence[str]) -> None:

@@ -52,6 +52,7 @@ def run(where: str, *argv: str) -> str:
         f"{' '.join(argv[:6])} on {host_name()}",
         (done.err or done.out).strip()[-800:] or f"no end within {SECONDS} s",
         "Fix that, then run ipu.fabric.restore again with the same backup: it starts over on this host.",
+        code=done.code,
     )
 
 
@@ -72,6 +73,7 @@ def check_runtime() -> None:
             host_name(),
             "its kubelet speaks to cri-dockerd",
             "Reset the hosts (ipu.fabric.reset), leave fabric_runtime out, then run ipu.fabric.restore again.",
+            code="wrong-state",
         )
 
 
@@ -94,6 +96,7 @@ def stop_control_plane() -> None:
                 host_name(),
                 f"still listening: {', '.join(f'{name} on port {STATIC_PODS[name]}' for name in busy)}",
                 "Stop that. Then run ipu.fabric.restore again.",
+                code="wrong-state",
             )
         time.sleep(1)
 
@@ -131,6 +134,7 @@ def check_names(members: t.Sequence[tarfile.TarInfo]) -> None:
             f"{STAGING} on {host_name()}",
             f"no {', '.join(missing)}" if missing else f"it has {', '.join(strange)}",
             "Restore a directory that ipu.fabric.backup has written. Nothing was changed.",
+            code="wrong-content",
         )
 
 
@@ -197,6 +201,8 @@ def put_back(module: AnsibleModule) -> str:
             f"{path} on {host_name()}",
             f"its SHA-256 is {digest}, the backup says {params['sha256']}",
             "Run again: it is copied again. Nothing was changed.",
+            code="wrong-content",
+            transient=True,
         )
     data = os.path.join(STAGING, backup.SNAPSHOT)
     with tarfile.open(path) as archive:

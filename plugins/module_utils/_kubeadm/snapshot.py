@@ -63,6 +63,7 @@ def broken(path: str, seen: str) -> FabricError:
         f"{path} on {host_name()}",
         seen,
         "Take another one, from another control plane if it happens again; to restore, take another backup.",
+        code="wrong-content",
     )
 
 
@@ -107,6 +108,7 @@ def check_destination(path: str, size: int) -> None:
             f"{path} on {host_name()}",
             seen,
             "Name another path. Nothing was written.",
+            code="unusable-file",
         )
 
 

@@ -47,6 +47,7 @@ def parse_join_command(text: str, certificate_key: str = "") -> Discovery:
             "kubeadm token create",
             "output in an unknown form",
             "Use a release of kubeadm that this collection knows.",
+            code="command-failed",
         )
     return {
         "endpoint": endpoint.group(1),
@@ -80,6 +81,7 @@ def create_token(module: AnsibleModule) -> t.Dict[str, object]:
                 host_name(),
                 f"no API server that answers with {paths.ADMIN}",
                 "Set up the first control plane first: run without --limit, or with this host in it.",
+                code="api-unreachable",
             )
         kubeadm = Kubeadm(module, lock)
         output = kubeadm.run("token", "create", f"--ttl={params['ttl']}", "--print-join-command", next_step=NEXT_STEP)

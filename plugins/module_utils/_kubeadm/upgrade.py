@@ -49,6 +49,7 @@ def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> 
             host_name(),
             lookup.error or "the cluster knows no such node",
             "Run ipu.fabric.site to have it join, or start its API server.",
+            code="api-unreachable" if lookup.error else "not-found",
         )
     kubelet = lookup.node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", "")
     components = {}
@@ -76,6 +77,7 @@ def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
             host_name(),
             "its kubelet speaks to cri-dockerd",
             "Upgrade it with kubeadm, as its guide says. Nothing was changed.",
+            code="wrong-state",
         )
     if module.check_mode:
         return outcome(*compare(module))

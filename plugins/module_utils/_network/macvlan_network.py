@@ -45,6 +45,7 @@ class Networks:
                     f"namespace {namespace}",
                     "no such namespace",
                     "Create the namespace first.",
+                    code="not-found",
                 )
 
     def unready(self, network: Attachment) -> t.List[str]:
@@ -122,6 +123,7 @@ def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
                     f"network {network['name']}",
                     "no master",
                     "Name the RDMA NIC; without one the operator would take the NIC of the default route.",
+                    code="invalid-input",
                 )
     ensure = ensure_present if params["state"] == "present" else ensure_absent
     before, after = ensure(networks, wanted, params["timeout"])

@@ -66,6 +66,7 @@ def release_features(release: str) -> t.Dict[str, bool]:
             "network_operator_version",
             release,
             "Write all of it, as in 26.7.1.",
+            code="invalid-input",
         )
     return features(version[:2])
 
@@ -75,7 +76,11 @@ def device_plugin_config(resources: t.Sequence[RdmaResource]) -> str:
     text = json.dumps({"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}, sort_keys=True)
     if "'" in text:
         raise FabricError(
-            "The RDMA resources can't hold a single quote.", "rdma resources", text, "Name interfaces without quotes."
+            "The RDMA resources can't hold a single quote.",
+            "rdma resources",
+            text,
+            "Name interfaces without quotes.",
+            code="invalid-input",
         )
     return text
 
@@ -94,6 +99,7 @@ def ofed_driver(release: str, wanted: t.Mapping[str, t.Any], pull_secrets: t.Seq
             "network_operator_ofed_driver",
             f"only {', '.join(sorted(wanted))}",
             "Add the version that the vendor names for this release, or leave all of it empty for the host's driver.",
+            code="invalid-input",
         )
     image = "doca-driver" if parse(release)[:2] >= (24, 1) else "mofed"
     base = component({"repository": "nvcr.io/nvidia/mellanox", "image": image}, pull_secrets, **OFED_DEFAULTS)

@@ -152,6 +152,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
             "pods of the cluster",
             f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
             "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
+            code="unsafe",
         )
     objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
     names = [describe(obj) for obj in objects]

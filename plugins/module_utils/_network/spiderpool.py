@@ -68,7 +68,13 @@ def pool_of(network: PlannedNetwork) -> Pool:
     """The pool of a planned network, no wider than Spiderpool can count."""
     where, subnet = f"network {network['name']}", network.get("subnet")
     if not subnet:
-        raise FabricError("A Spiderpool network needs its subnet.", where, "no subnet", "Take the network of a plan.")
+        raise FabricError(
+            "A Spiderpool network needs its subnet.",
+            where,
+            "no subnet",
+            "Take the network of a plan.",
+            code="invalid-input",
+        )
     bounds = parse_range(f"{subnet['range_start']}-{subnet['range_end']}", where)
     span = netaddr.IPRange(bounds[0], bounds[min(bounds.size, POOL_MAX) - 1])
     excluded = parse_ranges(subnet.get("exclude") or [], where) & netaddr.IPSet(span)
@@ -89,6 +95,7 @@ def pool_object(network: PlannedNetwork) -> Object:
             f"network {network['name']}",
             f"all of the first {POOL_MAX} of its range are excluded",
             "Plan another share of the subnet.",
+            code="invalid-input",
         )
     spec = {
         "ipVersion": pool.version,
@@ -147,7 +154,9 @@ def networks(
     """The objects of the networks in the order in which they are applied, and the attachments that come of them."""
     for network in planned:
         for seen, step in network_problems(network):
-            raise FabricError("Spiderpool can't create a network.", f"network {network['name']}", seen, step)
+            raise FabricError(
+                "Spiderpool can't create a network.", f"network {network['name']}", seen, step, code="invalid-input"
+            )
     objects = namespaces(planned, (), labels)
     objects += [pool_object(network) for network in planned]
     objects += [network_object(network, coordinator, inject) for network in planned]

@@ -160,6 +160,7 @@ def refuse_users(found: Served) -> None:
             "pods of the cluster",
             f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
             "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
+            code="unsafe",
         )
 
 

@@ -250,6 +250,7 @@ def refuse_users(found: Unplanned) -> None:
         f"not planned any more: {', '.join(found.names)}",
         f"{len(users)} pods use them: {shorten_list(users, SHOWN)}",
         "Stop what creates these pods and run again, or plan the network again. Nothing was changed.",
+        code="unsafe",
     )
 
 
@@ -281,6 +282,7 @@ def refuse_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> None:
             "; ".join(seen),
             "Remove them with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
             "planned network another part of the subnet (key share). Nothing was changed.",
+            code="unsafe",
         )
 
 

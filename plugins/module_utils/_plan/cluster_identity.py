@@ -74,4 +74,5 @@ def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
             "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
             " fabric_api_kubeconfig) to the kubeconfig of this cluster. While the CA of a cluster is being changed,"
             " allow it: other-cluster. Nothing was written to its API.",
+            code="other-cluster",
         )

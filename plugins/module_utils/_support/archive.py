@@ -44,7 +44,9 @@ def unpack(packed: t.BinaryIO, where: str) -> Files:
 
 
 def _refused(where: str, seen: str) -> FabricError:
-    return FabricError("The archive is not one that ipu.fabric.support wrote.", where, seen, NEXT_STEP)
+    return FabricError(
+        "The archive is not one that ipu.fabric.support wrote.", where, seen, NEXT_STEP, code="wrong-content"
+    )
 
 
 def _decompressed(packed: t.BinaryIO, where: str) -> bytes:

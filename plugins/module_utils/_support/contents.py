@@ -28,7 +28,7 @@ class Collected(t.NamedTuple):
 
 
 def gap_of(what: str, where: str, result: Result) -> Gap:
-    said = (result.get("seen") or result.get("msg") or "no answer", result.get("module_stderr"))
+    said = (result.get("error", {}).get("seen") or result.get("msg") or "no answer", result.get("module_stderr"))
     seen = ": ".join(str(text).strip() for text in said if text)
     return Gap(what=what, where=where, seen=f"unreachable: {seen}" if result.get("unreachable") else seen)
 

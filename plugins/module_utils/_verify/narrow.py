@@ -37,6 +37,7 @@ def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
             "option nodes (verify_nodes)",
             f"the plan has no node {', '.join(unknown)}",
             "Give the names that kubectl get nodes shows, of hosts in the inventory.",
+            code="invalid-input",
         )
     kept = set(chosen)
     for network in plan["networks"]:

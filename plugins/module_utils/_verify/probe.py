@@ -103,6 +103,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
             "option plan",
             "no hosts in it",
             "Run the plan first (playbook ipu.fabric.plan) and pass its fact, or the content of plan.json.",
+            code="invalid-input",
         )
     start = time.monotonic()
     with ThreadPoolExecutor(options.forks) as pool, termination_as_error():  # or pods would stay

@@ -48,6 +48,7 @@ def read_limit(option: str, text: str) -> t.Optional[float]:
             option,
             repr(text),
             "Set auto, a number, or 0 to only measure.",
+            code="invalid-input",
         )
     return limit
 

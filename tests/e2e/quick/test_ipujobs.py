@@ -90,7 +90,7 @@ def test_a_job_that_fails_in_a_rank_fails(finished: Bed) -> None:
     command = ["mpirun", "--allow-run-as-root", "-np", "2", "sh", "-c", "echo out of ideas; exit 3"]
     result = ipujob(finished, "failing-rank", launcher={"command": command})
     assert result["failed"]
-    assert "exit code 3" in result["seen"]
+    assert "exit code 3" in result["error"]["seen"]
     assert any("out of ideas" in line for log in result["logs"] for line in log["tail"])
 
 

@@ -97,16 +97,17 @@ def test_options_are_those_of_the_module(monkeypatch: pytest.MonkeyPatch) -> Non
     result = Task(monkeypatch, body, name="x", size="5").run()
     assert (result["seen"], result["set"], result["warnings"]) == (["x", 5, True], [1], ["careful"])
     wrong = Task(monkeypatch, body, size="many").run()
-    assert wrong["failed"]
+    assert (wrong["failed"], wrong["error"]["code"]) == (True, "invalid-input")
     assert "name" in wrong["msg"]
 
 
 def test_failures_have_the_parts_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_module: t.Any) -> Result:
-        raise FabricError("What.", "where", "seen", "next")
+        raise FabricError("What.", "where", "seen", "next", code="busy", facts={"found": [2]})
 
     result = Task(monkeypatch, refuse, name="x").run()
-    assert (result["failed"], result["where"], result["next_step"]) == (True, "where", "next")
+    error = {"code": "busy", "what": "What.", "where": "where", "seen": "seen", "next_step": "next", "transient": True}
+    assert (result["failed"], result["error"], result["found"]) == (True, error, [2])
 
     def fail(module: t.Any) -> Result:
         module.fail_json(msg="no", found=[1])
@@ -114,6 +115,7 @@ def test_failures_have_the_parts_of_ours(monkeypatch: pytest.MonkeyPatch) -> Non
 
     failed = Task(monkeypatch, fail, name="x").run()
     assert (failed["failed"], failed["msg"], failed["found"]) == (True, "no", [1])
+    assert (failed["error"]["code"], failed["error"]["what"]) == ("failed", "no")
 
 
 def test_secrets_are_hidden_and_paths_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

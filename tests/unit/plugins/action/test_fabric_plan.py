@@ -13,7 +13,6 @@ import types
 
 import pytest
 import yaml
-from ansible.errors import AnsibleError
 from ansible_collections.ipu.fabric.plugins.action import fabric_plan
 from ansible_collections.ipu.fabric.plugins.action.fabric_plan import keep_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -86,6 +85,7 @@ def test_the_kubeconfig_of_another_cluster(check_mode, managed, in_cluster, refu
     hosts["cp1"]["host"]["kubelet"]["cluster"] = "cd" * in_cluster
     result = run(check_mode, scope="cluster", hosts=hosts, cluster=STRANGER, manage_kubernetes=managed)
     assert result.get("failed", False) == refused
+    assert result.get("error", {}).get("code") == ("other-cluster" if refused else None)
     assert not result.get("changed")
 
 
@@ -99,15 +99,23 @@ def test_a_file_in_the_way_is_a_failure_that_says_what_to_do(tmp_path):
     (tmp_path / "artifacts").write_text("")
     result = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"))
     assert result["failed"]
-    assert "fabric_artifacts_dir" in result["next_step"]
+    assert "fabric_artifacts_dir" in result["error"]["next_step"]
 
 
 @pytest.mark.parametrize(
-    "arguments", [{}, {"hosts": {}, "scope": "all"}, {"hosts": {}, "pods_per_node": "many"}, {"hosts": {}, "pods": 8}]
+    ("arguments", "named"),
+    [
+        ({}, "hosts"),
+        ({"hosts": {}, "scope": "all"}, "scope"),
+        ({"hosts": {}, "pods_per_node": "many"}, "pods_per_node"),
+        ({"hosts": {}, "pods": 8}, "pods"),
+    ],
 )
-def test_wrong_options_are_refused(arguments):
-    with pytest.raises(AnsibleError):
-        run(**arguments)
+def test_wrong_options_are_refused(arguments, named):
+    result = run(**arguments)
+    assert (result["failed"], result["error"]["code"]) == (True, "invalid-input")
+    assert named in result["msg"]
+    assert "\n" not in result["msg"]
 
 
 def test_a_missing_library_is_named(monkeypatch):
@@ -115,6 +123,7 @@ def test_a_missing_library_is_named(monkeypatch):
     result = run(hosts={})
     assert result["failed"]
     assert "no_such_library" in result["msg"]
+    assert result["error"]["code"] == "missing-requirement"
 
 
 def test_options_are_the_settings_with_the_defaults_of_the_role():

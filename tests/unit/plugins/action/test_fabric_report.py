@@ -11,7 +11,6 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.ipu.fabric.plugins.action import fabric_report
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
@@ -92,9 +91,9 @@ def test_a_place_that_cannot_be_written_is_said(run: t.Callable[..., t.Any], tmp
     (tmp_path / "file").write_text("")
     result = run(artifacts_dir=str(tmp_path / "file"))
     assert result["failed"]
-    assert result["where"] == str(tmp_path / "file")
-    assert "artifacts_dir" in result["next_step"]
-    assert result["msg"].startswith(result["what"])
+    assert result["error"]["where"] == str(tmp_path / "file")
+    assert "artifacts_dir" in result["error"]["next_step"]
+    assert result["msg"].startswith(result["error"]["what"])
 
 
 @pytest.mark.parametrize(
@@ -148,8 +147,9 @@ def test_only_checks_can_be_accepted(run: t.Callable[..., t.Any]) -> None:
 
 @pytest.mark.parametrize("options", [{"probe": "text"}, {"host_traffic": "fast"}, {"unknown": 1}])
 def test_options_are_validated(run: t.Callable[..., t.Any], options: t.Dict[str, t.Any]) -> None:
-    with pytest.raises(AnsibleError, match=next(iter(options))):
-        run(**options)
+    result = run(**options)
+    assert (result["failed"], result["error"]["code"]) == (True, "invalid-input")
+    assert next(iter(options)) in result["msg"]
 
 
 @pytest.mark.parametrize("text", ["fast", "-1", "nan", "inf", ""])
@@ -157,7 +157,7 @@ def test_options_are_validated(run: t.Callable[..., t.Any], options: t.Dict[str,
 def test_limits_are_auto_or_numbers(run: t.Callable[..., t.Any], option: str, text: str) -> None:
     result = run(**{option: text})
     assert result["failed"]
-    assert (result["where"], result["seen"]) == (option, repr(text))
+    assert (result["error"]["where"], result["error"]["seen"]) == (option, repr(text))
 
 
 def test_every_expectation_of_a_site_is_an_option() -> None:

@@ -42,7 +42,8 @@ def test_a_redaction_that_fails_leaves_no_archive(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(contents, "redact", lambda value: value)
     result = run(tmp_path, check)
     assert result["failed"]
-    assert result["seen"] == "a bootstrap token in cluster/logs/a/b/c.log"
+    assert result["error"]["code"] == "unsafe"
+    assert result["error"]["seen"] == "a bootstrap token in cluster/logs/a/b/c.log"
     assert TOKEN not in json.dumps(result)
     assert list(tmp_path.iterdir()) == []
 

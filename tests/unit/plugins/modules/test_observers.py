@@ -122,9 +122,10 @@ def test_rdma_subnet_warns(run, monkeypatch):
 def test_a_failure_has_its_parts(run):
     result = run(rdma_subnet, nodes=NODES, avoid=["10.0.0.0/8"])
     assert result["failed"] is True
-    assert result["where"] == "avoid 10.0.0.0/8"
-    assert result["seen"] in result["msg"]
-    assert result["next_step"] in result["msg"]
+    error = result["error"]
+    assert (error["code"], error["where"], error["transient"]) == ("invalid-input", "avoid 10.0.0.0/8", False)
+    assert error["seen"] in result["msg"]
+    assert error["next_step"] in result["msg"]
 
 
 def test_vipu_info(run, tmp_path):

@@ -73,7 +73,17 @@ def test_hosts_outside_the_limit():
     [
         (
             "my_vipu",
-            {"msg": "all", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."},
+            {
+                "msg": "all",
+                "error": {
+                    "code": "command-failed",
+                    "what": "vipu did not answer.",
+                    "where": "vipu",
+                    "seen": "rc 1",
+                    "next_step": "Start it.",
+                    "transient": False,
+                },
+            },
             {
                 "source": "vipu",
                 "what": "vipu did not answer.",

@@ -28,10 +28,14 @@ HOSTS = ("w1", "w2", "w3")
 PLAY = Play("Build the cluster", HOSTS, whole=False)
 FABRIC_ERROR = {
     "msg": "The package must be there. Where: w2. Seen: nothing. Next: add it.",
-    "what": "The package must be there.",
-    "where": "https://mirror/deb",
-    "seen": "nothing",
-    "next_step": "Add it to the mirror.",
+    "error": {
+        "code": "not-found",
+        "what": "The package must be there.",
+        "where": "https://mirror/deb",
+        "seen": "nothing",
+        "next_step": "Add it to the mirror.",
+        "transient": False,
+    },
 }
 
 

@@ -114,4 +114,4 @@ def test_nor_does_an_error_that_repeats_a_secret(monkeypatch):
     log, result = run(monkeypatch, body, values=VALUES)
     assert result["failed"]
     assert "tok-0815" not in log + json.dumps(result)
-    assert "at 1.2" in result["seen"]
+    assert "at 1.2" in result["error"]["seen"]

@@ -300,6 +300,6 @@ def test_no_message_leaks_the_access_key(vipu, tmp_path, monkeypatch, origin, sc
         options["config"] = str(config)
     with pytest.raises(FabricError) as error:
         vipu(script, timeout=0.5, **options)
-    assert KEY not in json.dumps(error.value.as_dict()) + str(error.value)
+    assert KEY not in json.dumps(error.value.as_failure()) + str(error.value)
     assert "k3y" not in error.value.seen
     assert error.value.__suppress_context__, "a traceback would show it"

@@ -122,9 +122,9 @@ def test_when_a_wait_ends(word, spec, goal, now, ends):
         return
     with pytest.raises(job_wait.JobError, match=ends) as error:
         waiting.is_done(goal)
-    assert error.value.as_dict()["job"]["state"] == word
-    assert error.value.as_dict()["evidence"] == {"conditions": [], "events": [], "operator": [], "file": ""}
-    assert error.value.as_dict()["progress"]
+    assert error.value.facts["job"]["state"] == word
+    assert error.value.facts["evidence"] == {"conditions": [], "events": [], "operator": [], "file": ""}
+    assert error.value.facts["progress"]
 
 
 @pytest.mark.parametrize(("word", "ends"), [("Completed", "done"), ("Failed", "mnist failed")])

@@ -84,16 +84,18 @@ def test_a_server_that_stays_away(monkeypatch):
         raise client.TransportError("refused")
 
     monkeypatch.setattr(client, "PATIENCE", 0)
-    with pytest.raises(FabricError, match=r"stopped answering.*refused"):
+    with pytest.raises(FabricError, match=r"stopped answering.*refused") as error:
         client.persist(send, "here", pause=0)
+    assert (error.value.code, error.value.transient) == ("api-unreachable", True)
 
 
 def test_a_server_whose_certificate_has_expired_is_not_waited_for():
     def send():
         raise client.TransportError("certificate verify failed: certificate has expired (_ssl.c:1002)")
 
-    with pytest.raises(FabricError, match=r"has expired.*renew_certificates"):
+    with pytest.raises(FabricError, match=r"has expired.*renew_certificates") as error:
         client.persist(send, "here", pause=10**6)
+    assert (error.value.code, error.value.transient) == ("expired", False)
 
 
 Module = functools.partial(fake.Module, kubeconfig="/etc/kubernetes/admin.conf")
@@ -119,6 +121,24 @@ def test_no_cluster_in_check_mode():
     assert cluster.items("/api/v1/nodes") == []
     assert cluster.read({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1"}}) is None
     assert "/etc/kubernetes/admin.conf" in module.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "transient"),
+    [
+        (client.CoreException("Invalid kube-config file. No configuration found."), "api-unreachable", False),
+        (refused(401), "api-denied", False),
+        (OSError("no route to host"), "api-unreachable", False),
+    ],
+)
+def test_why_no_cluster_answers(monkeypatch, raised, code, transient):
+    def fail(**unused):
+        raise raised
+
+    monkeypatch.setattr(client, "get_api_client", fail)
+    with pytest.raises(FabricError, match="does not answer") as error:
+        client.connect(Module(check_mode=False))
+    assert (error.value.code, error.value.transient) == (code, transient)
 
 
 @pytest.mark.usefixtures("silent")
@@ -179,12 +199,21 @@ def test_what_is_forbidden_is_asked_again_when_the_server_is_ready(monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    ("status", "step"), [(401, "Fetch a new kubeconfig"), (403, "Give this user the right"), (422, "Correct the value")]
+    ("status", "step", "code", "transient"),
+    [
+        (401, "Fetch a new kubeconfig", "api-denied", False),
+        (403, "Give this user the right", "api-denied", False),
+        (404, "Correct the value", "not-found", False),
+        (409, "Something else changes", "conflict", True),
+        (422, "Correct the value", "api-refused", False),
+        (503, "Correct the value", "api-refused", True),
+    ],
 )
-def test_refusal(status, step):
+def test_refusal(status, step, code, transient):
     error = client.refusal(refused(status, "spec.x: bad"), "apply", "Node w1")
     assert (error.where, error.seen) == ("Node w1", "spec.x: bad")
     assert error.next_step.startswith(step)
+    assert (error.code, error.transient) == (code, transient)
 
 
 def test_wait_until():

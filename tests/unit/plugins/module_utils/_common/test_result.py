@@ -1,0 +1,78 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""However a module fails, it says so to a machine in one form."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import KINDS, Code, Failure
+
+SPEC: t.Dict[str, t.Any] = {"size": {"type": "int"}, "token": {"type": "str", "no_log": True}}
+
+
+def refuse(_module: t.Any) -> t.Dict[str, t.Any]:
+    raise FabricError("It was asked for.", "here", "nothing", "Ask again.", code="timeout", facts={"waited": 3})
+
+
+def retry(_module: t.Any) -> t.Dict[str, t.Any]:
+    raise FabricError("It arrived.", "here", "half of it", "Ask again.", code="wrong-content", transient=True)
+
+
+def unnamed(_module: t.Any) -> t.Dict[str, t.Any]:
+    raise FabricError("It was asked for.", "here", "nothing", "Ask again.")
+
+
+def bare(module: t.Any) -> t.Dict[str, t.Any]:
+    module.fail_json(msg="no", found=[1])
+    return {}
+
+
+def repeats(module: t.Any) -> t.Dict[str, t.Any]:
+    raise FabricError("It was asked for.", "here", f"a bad token {module.params['token']}", "Ask again.")
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "libraries", "error", "more"),
+    [
+        (refuse, {}, (), {"code": "timeout", "where": "here", "seen": "nothing", "transient": True}, {"waited": 3}),
+        (retry, {}, (), {"code": "wrong-content", "seen": "half of it", "transient": True}, {}),
+        (unnamed, {}, (), {"code": "failed", "next_step": "Ask again.", "transient": False}, {}),
+        (bare, {}, (), {"code": "failed", "what": "no", "seen": ""}, {"msg": "no", "found": [1]}),
+        (bare, {"size": "many"}, (), {"code": "invalid-input", "transient": False}, {}),
+        (bare, {"sise": 1}, (), {"code": "invalid-input"}, {}),
+        (bare, {}, ("no_such_library",), {"code": "missing-requirement", "transient": False}, {}),
+        (repeats, {"token": "s3cret-value"}, (), {"seen": "a bad token ********"}, {}),
+    ],
+)
+def test_a_module_that_fails(
+    capsys: pytest.CaptureFixture[str],
+    body: t.Callable[[t.Any], t.Dict[str, t.Any]],
+    options: t.Dict[str, t.Any],
+    libraries: t.Tuple[str, ...],
+    error: t.Dict[str, t.Any],
+    more: t.Dict[str, t.Any],
+) -> None:
+    with patch_module_args(options), pytest.raises(SystemExit):
+        run_module(SPEC, body, libraries)
+    result = json.loads(capsys.readouterr().out)
+    assert result["failed"] is True
+    assert set(result["error"]) == set(Failure.__annotations__)
+    assert error.items() <= result["error"].items()
+    assert more.items() <= result.items()
+    assert result["msg"].startswith(result["error"]["what"])
+
+
+@pytest.mark.parametrize(("rc", "code"), [(None, "timeout"), (127, "missing-requirement"), (1, "command-failed")])
+def test_the_code_of_a_program_that_failed(rc: t.Optional[int], code: str) -> None:
+    assert Done(rc).code == code
+
+
+def test_every_code_has_a_meaning() -> None:
+    assert sorted(KINDS) == sorted(t.get_args(Code)) == list(t.get_args(Code))
