@@ -96,6 +96,13 @@ SUITES = [
         " && antsibull-changelog lint",
         "lint",
     ),
+    Suite(
+        "project",
+        "pre-commit validate-config && reuse lint"
+        " && check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml"
+        " && check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml",
+        "lint",
+    ),
     Suite("docs-site", "hack/docs_site.sh", "lint"),
     Suite("shellcheck", "hack/shellcheck.sh", "lint"),
     Suite("go", "hack/go_check.sh", "lint"),
