@@ -53,7 +53,7 @@ test-fast: setup ## lint, sanity and unit
 	@hack/run_tests.py fast
 
 .PHONY: lint
-lint: setup ## ruff, mypy, ansible-lint (production), yamllint, shellcheck, gofmt and go vet, generated pages, docs-site
+lint: setup ## ruff, mypy, ansible-lint (production), yamllint, shellcheck, gofmt and go vet, generated pages, licences, docs-site
 	@hack/run_tests.py lint
 
 .PHONY: sanity

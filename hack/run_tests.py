@@ -101,6 +101,13 @@ SUITES = [
         " && antsibull-changelog lint",
         "lint",
     ),
+    spare(
+        "project",
+        "pre-commit validate-config && reuse lint"
+        " && check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml"
+        " && check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml",
+        "lint",
+    ),
     spare("docs-site", "hack/docs_site.sh", "lint"),
     spare("shellcheck", "hack/shellcheck.sh", "lint"),
     spare("go", "hack/go_check.sh", "lint"),

@@ -210,3 +210,16 @@ def test_a_module_names_the_libraries_that_its_code_imports(module: str) -> None
         re.findall(r"^  - (\w+)", text.partition("\nrequirements:")[2].partition("\noptions:")[0], re.MULTILINE)
     )
     assert documented | {fragment} - {""} >= needed
+
+
+def test_errors_of_modules_name_their_kind() -> None:
+    """Those of the plan become findings, those of the filters are messages alone."""
+    unnamed = []
+    for name, path in FILES.items():
+        if name.startswith(("module_utils._plan.", "plugin_utils._render.")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("FabricError", "JobError"):
+                codes = [each for each in node.keywords if each.arg == "code"]
+                unnamed += [] if codes else [f"{name}:{node.lineno}"]
+    assert unnamed == []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import configparser
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -39,7 +40,7 @@ def test_module_documents_itself(module):
     text = (ROOT / f"plugins/modules/{module}.py").read_text(encoding="utf-8")
     for part in (
         "GNU General Public License v3.0+",
-        "SPDX-License-Identifier: GPL-3.0-or-later",
+        "License-Identifier: GPL-3.0-or-later\n",
         "version_added: 0.1.0",
     ):
         assert part in text
@@ -159,6 +160,15 @@ def test_lock_file_pins_everything_and_names_no_host(path):
     pins = re.findall(r"^[A-Za-z0-9._-]+==\S+ \\$", text, re.MULTILINE)
     assert pins
     assert len(pins) == len(re.findall(r"^[A-Za-z0-9]", text, re.MULTILINE))
+
+
+def test_hooks_run_tools_of_this_checkout():
+    repositories = load(".pre-commit-config.yaml")["repos"]
+    assert [each["repo"] for each in repositories] == ["local"]
+    for hook in repositories[0]["hooks"]:
+        assert hook["language"] == "system"
+        program = hook["entry"].split()[0]
+        assert shutil.which(str(ROOT / program) if "/" in program else program), program
 
 
 def test_no_ignore_files():
