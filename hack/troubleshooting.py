@@ -35,7 +35,8 @@ STEPS = {
     "cluster-unread": "Start an API server: `crictl ps -a` and `journalctl -u kubelet` on a control plane.",
     "cluster-version": "Run `ipu.fabric.upgrade`, or set `fabric_kubernetes_version` to what the cluster runs.",
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
-    "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes.",
+    "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes."
+    " For other than the usual ones take network operator 25.7 or later.",
     "cni-files": "Remove the file that is named, or rename it so that it sorts behind the planned one.",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",

@@ -113,15 +113,17 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
 
 
 def _check_release(planned: Distribution, releases: Releases, findings: Findings) -> None:
-    """A network operator that can't be told the directories writes where nobody looks."""
-    if releases["stack"] != "network_operator" or not releases["features"]:
-        return
+    """A stack that can't be told the directories writes where nobody looks."""
+    # Spiderpool's chart has values for both, and still copies its plugins and multus' configuration to the usual ones.
+    makers = {"spiderpool": f"Spiderpool {releases['spiderpool']}"}
+    if releases["features"]:
+        makers["network_operator"] = f"network operator {releases['network_operator']}"
     lacking = [planned[key] for key, _usual in DIRECTORIES if planned[key] and not releases["features"].get(key)]
-    if lacking:
+    if lacking and releases["stack"] in makers:
         findings.error(
             "cni-directories",
             [],
-            "The network operator has to write CNI files where containerd looks for them.",
-            f"network operator {releases['network_operator']} can't be told to use {' and '.join(lacking)}",
-            "Take network operator 25.7 or later, or Spiderpool (fabric_stack).",
+            "CNI files have to be written where containerd looks for them.",
+            f"{makers[releases['stack']]} can't be told to use {' and '.join(lacking)}",
+            "Take network operator 25.7 or later (fabric_stack: network_operator).",
         )
