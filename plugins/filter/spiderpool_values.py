@@ -22,6 +22,7 @@ options:
       - C(multus) and C(cni_plugins), whether the chart installs multus and the standard CNI plugins.
       - C(cni_bin_directory) and C(cni_network_directory), where the container runtime looks for CNI plugins and
         configurations.
+      - C(ipv6), whether Spiderpool gives out IPv6 addresses; true if it is not there. Hosts then forward IPv6.
       - C(detect_gateway) and C(detect_ip_conflict), whether a pod starts only if the gateways of its networks answer,
         and if nobody else has its addresses.
       - C(inject), whether pods with the annotation get networks and resources by a webhook, in the namespaces

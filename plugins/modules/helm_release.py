@@ -88,7 +88,10 @@ options:
     elements: dict
     default: []
   crds:
-    description: Whether to apply the CustomResourceDefinitions of the chart.
+    description:
+      - Whether to apply the CustomResourceDefinitions of the chart.
+      - Those of multus and of SR-IOV operators, which several charts bring along, are left alone with a warning where
+        somebody else has written them.
     type: bool
     default: true
   take_ownership:

@@ -27,12 +27,30 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   state:
-    description: V(absent) is all that there is. M(ipu.fabric.helm_release) and M(ipu.fabric.kube_apply) install.
+    description:
+      - With V(absent) nothing is left of what this collection has applied.
+      - With V(pruned) no network and no pool is left that this collection has applied and that is not among O(planned).
+        It fails while pods use one of them, and removes nothing then.
+      - M(ipu.fabric.helm_release) and M(ipu.fabric.kube_apply) install.
     type: str
-    choices: [absent]
+    choices: [absent, pruned]
     required: true
+  planned:
+    description:
+      - The objects of the plan, each with C(kind) and C(metadata), as P(ipu.fabric.spiderpool_networks#filter) gives
+        them.
+    type: list
+    elements: dict
+  unplanned:
+    description:
+      - What O(state=pruned) does with networks and pools that are not among O(planned).
+      - V(check) removes nothing, and warns of them.
+    type: str
+    choices: [remove, check]
+    default: remove
   force:
-    description: Whether to delete the pods that use the networks. Their controllers may create them again.
+    description:
+      - Whether O(state=absent) deletes the pods that use the networks. Their controllers may create them again.
     type: bool
     default: false
   timeout:
@@ -61,24 +79,34 @@ EXAMPLES = r"""
     state: absent
   delegate_to: localhost
   run_once: true
+
+- name: Remove what is not planned any more
+  ipu.fabric.spiderpool:
+    kubeconfig: artifacts/admin.conf
+    state: pruned
+    planned: "{{ (fabric_plan.networks | ipu.fabric.spiderpool_networks).objects }}"
+  delegate_to: localhost
+  run_once: true
 """
 
 RETURN = r"""
 objects:
-  description: Kind, namespace and name of each object that was removed, or would be.
+  description:
+    - Kind, namespace and name of each object that was removed, or would be.
+    - With O(unplanned=check) of those that O(unplanned=remove) would remove.
   returned: success
   type: list
   elements: str
   sample: [SpiderMultusConfig training/rail-0, SpiderIPPool rail-0-v4]
 pods:
   description: Namespace and name of the pods that used the networks.
-  returned: success
+  returned: with O(state=absent)
   type: list
   elements: str
   sample: []
 needed_by:
   description: What others made and needs Spiderpool or its multus, by kind, namespace and name.
-  returned: success
+  returned: with O(state=absent)
   type: list
   elements: str
   sample: [SpiderIPPool storage]
@@ -86,7 +114,7 @@ installations:
   description:
     - The installations of Spiderpool, each with C(namespace), C(name), C(version), C(release), its name in helm, and
       C(ours), whether this collection installed it.
-  returned: success
+  returned: with O(state=absent)
   type: list
   elements: dict
   sample: [{namespace: spiderpool, name: spiderpool-controller, version: 1.2.2, release: spiderpool, ours: true}]
@@ -94,7 +122,7 @@ definitions:
   description:
     - The CustomResourceDefinitions that nobody else needs once Spiderpool is gone, each with C(apiVersion), C(kind) and
       C(metadata.name), as M(ipu.fabric.kube_apply) takes them.
-  returned: success
+  returned: with O(state=absent)
   type: list
   elements: dict
   sample: []
@@ -107,11 +135,18 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool_rem
 
 def main(run: Runner = run_module) -> None:
     spec = arguments(
-        state={"type": "str", "choices": ["absent"], "required": True},
+        state={"type": "str", "choices": ["absent", "pruned"], "required": True},
+        planned={"type": "list", "elements": "dict"},
+        unplanned={"type": "str", "choices": ["remove", "check"], "default": "remove"},
         force={"type": "bool", "default": False},
         timeout={"type": "int", "default": 300},
     )
-    run(spec, remove_networks, libraries=("jmespath", "netaddr"))
+    run(
+        spec,
+        remove_networks,
+        libraries=("jmespath", "netaddr"),
+        required_if=[("state", "pruned", ("planned",))],
+    )
 
 
 if __name__ == "__main__":

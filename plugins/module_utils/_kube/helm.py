@@ -8,6 +8,7 @@ Ours, not kubernetes.core.helm: check mode without a chart, CRDs that are upgrad
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import inspect
@@ -30,7 +31,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import (
     NO_RENDER,
     RENDER_LABEL,
@@ -39,6 +40,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage impo
     split_pending,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_only_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 
 try:
@@ -49,6 +52,8 @@ except ImportError:
     HAS_YAML = False  # the API client needs it as well: connect() has failed by then
 
 
+# Groups of other projects, whose definitions charts bring along. Their own operators may need another schema.
+BORROWED = ("k8s.cni.cncf.io", "sriovnetwork.openshift.io")
 MARGIN = 60  # seconds that helm may take beyond its own timeout
 POLL = 5  # seconds between two looks at what another helm does
 
@@ -355,10 +360,41 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
         chart = helm.pull()
         if module.params["crds"]:
             crds = chart_crds(chart_files(chart), module.params["values"])
+            left = [crd for crd in crds if is_borrowed(cluster, crd)]
             for crd in crds:
-                apply_object(cluster, crd, False, "Warn")
+                if crd not in left:
+                    apply_object(cluster, crd, False, "Warn")
             wait_for_kinds(cluster, crds, False, 60)
-        helm.upgrade(chart, render)
+            warn_of_borrowed(module, left)
+        try:
+            helm.upgrade(chart, render)
+        except FabricError as error:
+            seen = "; ".join([error.seen, *stuck_hooks(cluster, namespace)])
+            raise FabricError(error.what, error.where, seen, error.next_step) from error
+
+
+def is_borrowed(cluster: Cluster, crd: Object) -> bool:
+    """Whether a definition is another project's, and somebody else has written the one that is there."""
+    there = cluster.read(crd) if query("spec.group", crd) in BORROWED else None
+    return there is not None and not is_only_ours(there)
+
+
+def warn_of_borrowed(module: AnsibleModule, crds: t.Sequence[Object]) -> None:
+    if crds:
+        names = ", ".join(crd["metadata"]["name"] for crd in crds)
+        chart = f"{module.params['chart']} {module.params['chart_version']}"
+        module.warn(
+            f"Definitions that somebody else has written were left as they are: {names}. The chart {chart} brings its"
+            " own; theirs have to serve both."
+        )
+
+
+def stuck_hooks(cluster: Cluster, namespace: str) -> t.List[str]:
+    """What keeps the pods of Jobs in the namespace from running: helm waits for its hooks, and does not say why."""
+    with contextlib.suppress(ApiError, FabricError):  # the failure of helm is the news
+        pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector="job-name")
+        return [problem.text for pod in pods for problem in pod_problems(pod)]
+    return []
 
 
 def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:

@@ -223,7 +223,8 @@ def values(settings: t.Mapping[str, t.Any]) -> Object:
         "namespacesInclude": list(settings.get("inject_namespaces") or []),
         "namespacesExclude": list(settings.get("inject_namespaces_exclude") or []),
     }
-    detection = {
+    ipam_options = {
+        "enableIPv6": bool(settings.get("ipv6", True)),
         "enableGatewayDetection": bool(settings.get("detect_gateway")),
         "enableIPConflictDetection": bool(settings.get("detect_ip_conflict")),
     }
@@ -233,16 +234,16 @@ def values(settings: t.Mapping[str, t.Any]) -> Object:
         "rdma": {"rdmaSharedDevicePlugin": device_plugin(settings.get("rdma_resources") or [])},
         "multus": {"multusCNI": {"install": bool(settings["multus"])}},
         "plugins": {"installCNI": bool(settings["cni_plugins"]), **dict.fromkeys(OTHER_PLUGINS, False)},
-        "ipam": detection,
+        "ipam": ipam_options,
         "spiderpoolAgent": {
             "prometheus": {**metrics, "enabledRdmaMetric": metrics["enabled"]},
-            "podAnnotations": {CONFIG: fingerprint(detection)},
+            "podAnnotations": {CONFIG: fingerprint(ipam_options)},
             **image,
         },
         "spiderpoolController": {
             "prometheus": metrics,
             "podResourceInject": inject,
-            "podAnnotations": {CONFIG: fingerprint(inject)},
+            "podAnnotations": {CONFIG: fingerprint([inject, ipam_options["enableIPv6"]])},
             **image,
         },
         "grafanaDashboard": {"install": bool(settings.get("dashboards"))},

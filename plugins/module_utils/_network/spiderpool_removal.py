@@ -1,8 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this collection has Spiderpool serve, removed while its controller still gives addresses back; and, once it is
-uninstalled, what nobody would finalize any more. What others made stays, and with it Spiderpool."""
+"""What this collection has Spiderpool serve, removed while its controller still gives addresses back: all of it, or
+what is not planned any more. And, once it is uninstalled, what nobody would finalize any more. What others made stays,
+and with it Spiderpool."""
 
 from __future__ import annotations
 
@@ -83,7 +84,6 @@ class SpiderpoolRemoval(Removal):
         pools, more = divide(self.listed(API, POOL))
         others = [obj for obj in (*rest, *more, *self.listed(API, *SETTINGS)) if not made_by_itself(obj)]
         names = {name_of(network) for network in networks}
-        own_pools = {pool["metadata"]["name"] for pool in pools}
         nads = self.listed(*NAD)
         made = names | {name_of(obj) for obj in rest}
         strangers = [nad for nad in nads if not owned_by_network(nad, made)]
@@ -91,9 +91,26 @@ class SpiderpoolRemoval(Removal):
         if self.other_multus():
             by_ipam = [nad for nad in strangers if any(ipam.get("type") == "spiderpool" for ipam in read_ipams(nad))]
             needed = others + by_ipam
-        holders = {name_of(each) for each in self.listed(API, ENDPOINT) if pools_in_use(each) & own_pools}
-        users = [pod for pod in self.pods() if networks_of(pod) & names or name_of(pod) in holders]
+        users = self.users_of(networks, pools)
         return Served(users, networks, pools, strangers, [describe(obj) for obj in needed])
+
+    def find_unplanned(self, planned: t.Sequence[Object]) -> Served:
+        """What is ours and not among these objects. What others have does not matter to it."""
+        kept = {(obj["kind"], *name_of(obj)) for obj in planned}
+        networks, pools = (
+            [obj for obj in divide(self.listed(API, kind))[0] if (kind, *name_of(obj)) not in kept]
+            for kind in (NETWORK, POOL)
+        )
+        return Served(self.users_of(networks, pools), networks, pools, [], [])
+
+    def users_of(self, networks: t.Sequence[Object], pools: t.Sequence[Object]) -> t.List[Object]:
+        """The pods that ask for one of the networks, or have an address of one of the pools."""
+        if not networks and not pools:
+            return []
+        names = {name_of(network) for network in networks}
+        own_pools = {pool["metadata"]["name"] for pool in pools}
+        holders = {name_of(each) for each in self.listed(API, ENDPOINT) if pools_in_use(each) & own_pools}
+        return [pod for pod in self.pods() if networks_of(pod) & names or name_of(pod) in holders]
 
     def remove_users(self, found: Served) -> None:
         users = {pod["metadata"]["uid"] for pod in found.users}
@@ -152,22 +169,41 @@ class SpiderpoolRemoval(Removal):
         return [{"apiVersion": CRD_API, "kind": "CustomResourceDefinition", "metadata": each} for each in metadata]
 
 
-def refuse_users(found: Served) -> None:
+def refuse_users(found: Served, otherwise: str = "or set force to true to delete them.") -> None:
     users = ["/".join(name_of(pod)) for pod in found.users]
     if users:
         raise FabricError(
             "The networks are in use.",
             "pods of the cluster",
             f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
-            "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
+            f"Stop what creates these pods (a Deployment, an IPUJob), {otherwise}",
             code="unsafe",
         )
+
+
+def prune_networks(module: AnsibleModule, removal: SpiderpoolRemoval) -> t.Dict[str, t.Any]:
+    """With state=pruned. Pods on a network that is to go are never deleted for it."""
+    found = removal.find_unplanned(module.params["planned"])
+    names = [describe(obj) for obj in (*found.networks, *found.pools)]
+    if module.params["unplanned"] == "check":
+        if names:
+            module.warn(
+                f"Not planned any more, and left as they are: {', '.join(names)}. The injection goes on giving such a "
+                "network to pods; fabric_prune_networks: true (in the role spiderpool: spiderpool_prune) removes them."
+            )
+        return outcome([], [], objects=names)
+    refuse_users(found, "or plan the network again. Nothing was removed.")
+    if names and not module.check_mode:
+        removal.remove_all(found)
+    return outcome(names, [], objects=names)
 
 
 def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module spiderpool."""
     cluster = connect(module)
     removal = SpiderpoolRemoval(cluster, module.params["timeout"])
+    if module.params["state"] == "pruned":
+        return prune_networks(module, removal)
     found = removal.find()
     if not module.params["force"]:
         refuse_users(found)

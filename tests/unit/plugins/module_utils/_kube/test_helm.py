@@ -58,6 +58,77 @@ def test_chart_crds(values, names):
     assert [crd["metadata"]["name"] for crd in helm.chart_crds(FILES, values)] == names
 
 
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: "things.{0}"}}
+spec: {{group: {0}}}
+"""
+SCHEDULING = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "untolerated taint"}
+
+
+class Definitions:
+    """A cluster with one definition that these managers have written, if there are any, and a hook without a node."""
+
+    def __init__(self, managers):
+        entries = [{"manager": name, "operation": "Apply" if name == "ipu.fabric" else "Update"} for name in managers]
+        entries.append({"manager": "kube-apiserver", "operation": "Update", "subresource": "status"})
+        self.found = {"metadata": {"name": "things", "managedFields": entries}} if managers else None
+
+    def read(self, obj):
+        return self.found
+
+    def items(self, path, **query):
+        assert (path, query) == ("/api/v1/namespaces/netops/pods", {"labelSelector": "job-name"})
+        return [{"metadata": {"name": "init-1"}, "status": {"phase": "Pending", "conditions": [SCHEDULING]}}]
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Install a chart with one definition; answers with the module and the definitions that were applied."""
+
+    def run(group, managers=(), upgrade=lambda *_: None):
+        applied = []
+        module = Module(namespace="netops", crds=True, values={}, chart="spiderpool", chart_version="1.2.2")
+        program = types.SimpleNamespace(pull=lambda: "", upgrade=upgrade)
+        monkeypatch.setattr(helm, "Helm", lambda *_: contextlib.nullcontext(program))
+        files = {"Chart.yaml": "name: spiderpool", "crds/a.yaml": DEFINITION.format(group)}
+        monkeypatch.setattr(helm, "chart_files", lambda _path: files)
+        monkeypatch.setattr(helm, "apply_object", lambda _cluster, crd, *_: applied.append(crd["metadata"]["name"]))
+        monkeypatch.setattr(helm, "wait_for_kinds", lambda *_: None)
+        helm.install(module, Definitions(managers), [], "")
+        return module, applied
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("group", "managers", "left"),
+    [
+        ("sriovnetwork.openshift.io", [], False),
+        ("sriovnetwork.openshift.io", ["ipu.fabric"], False),
+        ("sriovnetwork.openshift.io", ["helm"], True),
+        # First ours, until an operator came.
+        ("sriovnetwork.openshift.io", ["ipu.fabric", "olm"], True),
+        ("k8s.cni.cncf.io", ["rke2"], True),
+        # What somebody has installed by hand before is upgraded.
+        ("spiderpool.spidernet.io", ["helm"], False),
+    ],
+)
+def test_definitions_of_other_projects_stay_as_others_made_them(install, group, managers, left):
+    module, applied = install(group, managers)
+    assert applied == ([] if left else [f"things.{group}"])
+    assert [f"things.{group}" in text and "spiderpool 1.2.2" in text for text in module.warnings] == [True] * left
+
+
+def test_a_hook_that_no_node_takes_is_named(install):
+    def upgrade(*_):
+        raise FabricError("The release could not be installed.", "ns", "timed out waiting for the condition", "-vvv")
+
+    with pytest.raises(FabricError, match=r"timed out.*pod init-1 is on no node yet: untolerated taint"):
+        install("example.org", upgrade=upgrade)
+
+
 def test_certificate_end():
     end = datetime.datetime(2027, 3, 4, 5, 6, 7, tzinfo=datetime.timezone.utc)
     found = {"data": {"cert": base64.b64encode(certificate(end)).decode(), "key": ""}}

@@ -252,6 +252,8 @@ def test_judge(change, level, check):
         ({"detect_gateway": False}, "ipam.enableGatewayDetection", False),
         ({}, "ipam.enableIPConflictDetection", False),
         ({"detect_ip_conflict": True}, "ipam.enableIPConflictDetection", True),
+        ({}, "ipam.enableIPv6", True),
+        ({"ipv6": False}, "ipam.enableIPv6", False),
         ({}, "spiderpoolController.podResourceInject.enabled", False),
         ({"inject": True}, "spiderpoolController.podResourceInject.enabled", True),
         ({"inject_namespaces": ["a"]}, "spiderpoolController.podResourceInject.namespacesInclude", ["a"]),
@@ -282,6 +284,8 @@ def test_values(settings, path, value):
         ({"rdma_resources": [{"resourceName": "b"}]}, "rdma"),
         ({"inject": True}, "spiderpoolController"),
         ({"detect_gateway": True}, "spiderpoolAgent"),
+        ({"ipv6": False}, "spiderpoolAgent"),
+        ({"ipv6": False}, "spiderpoolController"),
     ],
 )
 def test_new_configuration_rolls_its_readers(settings, part):

@@ -122,13 +122,30 @@ CRDS = [
     crd("widgets", "example.org", "Widget"),
 ]
 SERVED = [*INSTALLED, *ITS_OWN, *NETWORKS, *CRDS]
+# A second network, and a plan that has only that one.
+KEPT = [
+    obj("SpiderMultusConfig", "rail-1", "training"),
+    nad("rail-1", owner=("SpiderMultusConfig", "rail-1"), ipam="spiderpool", by="spiderpool-controller"),
+    obj("SpiderIPPool", "rail-1-v4", metadata={"finalizers": HELD}),
+]
+PLANNED = [{"kind": each["kind"], "metadata": each["metadata"]} for each in (KEPT[0], KEPT[2])]
+THEIRS = [obj("SpiderIPPool", "theirs", by="kubectl"), obj("SpiderMultusConfig", "theirs", "jobs", by="kubectl")]
 
 
-def remove(cluster, monkeypatch, check=False, force=False, timeout=1):
+def ask(cluster, monkeypatch, **params):
     monkeypatch.setattr(spiderpool_removal, "connect", lambda module: cluster)
     monkeypatch.setattr(cluster_info, "release_is_ours", lambda cluster, workload: True)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    return spiderpool_removal.remove_networks(Module(force=force, timeout=timeout, check_mode=check))
+    module = Module(timeout=1, **{"force": False, "check_mode": False, **params})
+    return spiderpool_removal.remove_networks(module), module.warnings
+
+
+def remove(cluster, monkeypatch, check=False, force=False):
+    return ask(cluster, monkeypatch, state="absent", check_mode=check, force=force)[0]
+
+
+def prune(cluster, monkeypatch, unplanned="remove", **params):
+    return ask(cluster, monkeypatch, state="pruned", unplanned=unplanned, planned=PLANNED, **params)
 
 
 def names(cluster):
@@ -252,3 +269,37 @@ def test_networks_that_outlived_spiderpool_go_without_it(monkeypatch):
     cluster = Memory(*NETWORKS, *ITS_OWN)
     assert remove(cluster, monkeypatch)["changed"]
     assert not cluster.objects
+
+
+LEFT = ["SpiderMultusConfig training/rail-0", "SpiderIPPool rail-0-v4"]
+
+
+def test_networks_that_left_the_plan_go_with_their_pools(monkeypatch):
+    cluster = Memory(*SERVED, *KEPT, *THEIRS, pod("train", **{KEY: "rail-1"}))
+    result, warnings = prune(cluster, monkeypatch)
+    assert (result["objects"], result["changed"], warnings) == (LEFT, True, [])
+    assert cluster.deleted == ["SpiderMultusConfig", "SpiderIPPool"]
+    assert {"rail-1", "rail-1-v4", "theirs", "default", "calico", "train"} <= names(cluster)
+    assert not {"rail-0", "rail-0-v4"} & names(cluster)
+    assert not prune(cluster, monkeypatch)[0]["changed"]
+
+
+def test_a_network_of_the_same_name_in_another_namespace_is_another_one(monkeypatch):
+    cluster = Memory(*SERVED, *KEPT, obj("SpiderMultusConfig", "rail-1", "former"))
+    assert "SpiderMultusConfig former/rail-1" in prune(cluster, monkeypatch)[0]["objects"]
+
+
+@pytest.mark.parametrize(("params", "changed"), [({"unplanned": "check"}, False), ({"check_mode": True}, True)])
+def test_networks_that_left_the_plan_are_named(monkeypatch, params, changed):
+    cluster = Memory(*SERVED, *KEPT)
+    result, warnings = prune(cluster, monkeypatch, **params)
+    assert (result["objects"], result["changed"], cluster.deleted) == (LEFT, changed, [])
+    assert [all(name in text for name in LEFT) for text in warnings] == ([] if changed else [True])
+
+
+def test_pods_on_a_network_that_left_the_plan_keep_it(monkeypatch):
+    cluster = Memory(*SERVED, *KEPT, pod("train", **{KEY: "rail-0"}))
+    with pytest.raises(FabricError, match="training/train"):
+        prune(cluster, monkeypatch)
+    assert cluster.deleted == []
+    assert prune(cluster, monkeypatch, unplanned="check")[1]
