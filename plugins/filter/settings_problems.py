@@ -9,6 +9,8 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_text
+from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import NOT_SHOWN
 
 DOCUMENTATION = r"""
 name: settings_problems
@@ -44,6 +46,11 @@ _value:
 LONGEST = 60  # of a value that is shown
 
 
+def has_secret(option: t.Mapping[str, t.Any]) -> bool:
+    """Whether no log may have what is in it."""
+    return bool(option.get("no_log")) or any(map(has_secret, (option.get("options") or {}).values()))
+
+
 def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
     """What is wrong with a value; empty if nothing is."""
     plain = json.loads(json.dumps(value, default=str))
@@ -55,7 +62,7 @@ def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
         said = f"not of type {option['type']}"
     elif said.startswith("Elements value"):
         said = f"not a list of type {option['elements']}"
-    shown = json.dumps(plain)
+    shown = NOT_SHOWN if has_secret(option) else redact_text(json.dumps(plain))
     return f"{name} is {shown if len(shown) <= LONGEST else shown[:LONGEST] + '...'}: {said}"
 
 

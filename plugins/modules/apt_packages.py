@@ -17,6 +17,7 @@ description:
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
+  - ipu.fabric.proxy
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
@@ -95,6 +96,7 @@ versions:
   sample: {"containerd.io": "2.2.1-1~debian.12~bookworm"}
 """
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import apply_packages
 
@@ -114,8 +116,10 @@ def main() -> None:
             "replaces": {"type": "list", "elements": "str", "default": []},
             "lock_timeout": {"type": "int", "default": 300},
             "timeout": {"type": "int", "default": 1800},
+            "download_proxy": PROXY,
         },
         apply_packages,
+        hidden=("download_proxy",),
     )
 
 

@@ -19,6 +19,7 @@ description:
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
+  - ipu.fabric.proxy
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 requirements:
@@ -77,6 +78,7 @@ options:
       - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(sha256) of the packed chart or empty,
         C(namespace), C(values), and C(images) that take the place of others. They are rendered to see which images
         they need.
+      - Values may hold secrets, so neither logs nor results have them.
     type: list
     elements: dict
     default: []
@@ -135,6 +137,7 @@ always:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle.build import make_bundle
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 
 
@@ -156,9 +159,11 @@ def main() -> None:
             "registry": {"type": "str", "default": ""},
             "helm_binary": {"type": "path", "default": "helm"},
             "timeout": {"type": "int", "default": 3600},
+            "download_proxy": PROXY,
         },
         make_bundle,
         libraries=("yaml", "cryptography", "jmespath"),
+        hidden=("charts", "download_proxy"),
     )
 
 

@@ -27,7 +27,8 @@ options:
     default: ""
   config:
     description:
-      - Tables for containerd's configuration, in TOML, by the names of the version that is in use.
+      - Tables for containerd's configuration, in TOML, by the names of the version that is in use. They may have
+        passwords in them, so neither logs nor results have them.
       - Empty removes what this module wrote.
     type: str
     default: ""
@@ -90,6 +91,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 300},
         },
         set_embedded_containerd,
+        hidden=("config",),
     )
 
 

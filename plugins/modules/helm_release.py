@@ -24,6 +24,7 @@ author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
+  - ipu.fabric.proxy
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 requirements:
@@ -164,6 +165,7 @@ certificate_end:
   sample: "2027-11-21T10:00:00+00:00"
 """
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import manage_release
@@ -193,13 +195,14 @@ def main(run: Runner = run_module) -> None:
         renew={"type": "dict", "options": RENEW},
         binary={"type": "path", "default": "helm"},
         timeout={"type": "int", "default": 300},
+        download_proxy=PROXY,
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
     )
     run(
         spec,
         manage_release,
         libraries=("jmespath", "cryptography"),
-        hidden=("values",),
+        hidden=("values", "download_proxy"),
         required_if=[("state", "present", ("chart", "chart_version"))],
     )
 

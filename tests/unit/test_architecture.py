@@ -28,6 +28,7 @@ HOST_MODULES = (
     "control_plane_info",
     "control_plane_restore",
     "docker_daemon_info",
+    "download",
     "embedded_containerd",
     "etcd_member",
     "etcd_snapshot",

@@ -189,6 +189,14 @@ def test_checks_that_a_text_names_exist(page):
     assert {name for run in runs for name in spans(run)} <= {*CHECK_TYPES, *ALLOWABLE, *REQUIRED}
 
 
+@pytest.mark.parametrize("page", MANUAL)
+def test_paths_of_an_installed_collection_exist(page):
+    ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text("utf-8"))["build_ignore"]
+    for path in re.findall(r"ansible_collections/ipu/fabric/([\w./-]+)", PAGES[page]):
+        assert (ROOT / path).exists()
+        assert path.partition("/")[0] not in ignored
+
+
 def rows_of(page, heading):
     section = PAGES[page].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return [spans(line)[0] for line in section.splitlines() if line.startswith("| `")]

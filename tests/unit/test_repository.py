@@ -62,7 +62,8 @@ def test_examples_show_steps(example):
     config = configparser.ConfigParser()
     config.read(ROOT / f"inventories/{example}/ansible.cfg", encoding="utf-8")
     assert config["defaults"]["stdout_callback"] in [f"ipu.fabric.{name}" for name in CALLBACKS]
-    assert (ROOT / "inventories" / example / config["defaults"]["inventory"]).is_file()
+    assert config["defaults"]["inventory"] == "inventory"  # what the guides call the copy
+    assert (ROOT / "inventories" / example / "hosts.yml").is_file()
     assert config.getboolean("ssh_connection", "pipelining")
 
 
@@ -126,6 +127,12 @@ def test_only_declared_collections_are_used():
         text = (ROOT / path).read_text(encoding="utf-8")
         used |= set(re.findall(r"^\s+([a-z]+)\.[a-z_]+\.[a-z_]+:", text, re.MULTILINE))
     assert used <= allowed
+
+
+def test_no_task_has_an_environment():
+    """It is on the command line of a module, which -vvv and lists of processes show. A proxy may have a password."""
+    texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in tracked("roles/*.yml", "playbooks/*.yml")}
+    assert [path for path, text in texts.items() if re.search(r"^ +environment:", text, re.MULTILINE)] == []
 
 
 def test_readme_is_short_and_has_the_usual_sections():

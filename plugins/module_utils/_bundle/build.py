@@ -26,8 +26,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import (
     normal_name,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
+from ansible_collections.ipu.fabric.plugins.module_utils._host import download
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fault_of, sha256_of
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import packed_chart
 from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
@@ -68,8 +70,8 @@ class Request:
     images: t.List[str]
     skip_images: t.List[str]
     charts: t.List[fetch.Chart]
-    manifests: t.Dict[str, fetch.Source]
-    helm: fetch.Source
+    manifests: t.Dict[str, download.Source]
+    helm: download.Source
     registry: str
 
     def digest(self) -> str:
@@ -274,7 +276,7 @@ def chart_images(request: Request, store: Store, helm: fetch.Tool) -> t.Tuple[t.
     return found, always
 
 
-def manifest_file(name: str, source: fetch.Source) -> str:
+def manifest_file(name: str, source: download.Source) -> str:
     return f"manifests/{name}/{file_name(source['url'])}"
 
 
@@ -314,9 +316,9 @@ def fetch_images(request: Request, store: Store, images: t.Mapping[str, bool], t
 def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tuple[Bundle, t.List[str]]:
     """Fetch everything. The list, and the images that kubelets would always ask a registry for."""
     helm_file = f"helm/{file_name(request.helm['url'])}"
-    store.fetch(helm_file, lambda path: fetch.fetch_file(request.helm, path, timeout))
+    store.fetch(helm_file, lambda path: download.fetch_file(request.helm, path, timeout))
     for name, source in request.manifests.items():
-        store.fetch(manifest_file(name, source), functools.partial(fetch.fetch_file, source, timeout=timeout))
+        store.fetch(manifest_file(name, source), functools.partial(download.fetch_file, source, timeout=timeout))
     for chart in request.charts:
         store.fetch(chart_file(chart), functools.partial(fetch.pull_chart, helm, chart))
     kubeadm = fetch_packages(request, store, timeout)
@@ -351,6 +353,7 @@ def is_whole(request: Request) -> bool:
 def make_bundle(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """The body of M(ipu.fabric.bundle)."""
     params = module.params
+    use_proxy(params["download_proxy"])
     request = Request(**{field.name: params[field.name] for field in dataclasses.fields(Request)})
     for name in request.platforms:
         packages.parse_platform(name)

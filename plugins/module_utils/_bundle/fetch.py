@@ -1,22 +1,20 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bundle is filled from: files by URL, charts by helm, images by skopeo. Each is whole before it has a name."""
+"""What a bundle is filled from besides files: charts by helm, images by skopeo. Each is whole before it has a name."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 import tempfile
 import typing as t
 
-from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import registry_of
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.download import AGAIN
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source, check_chart
 
 try:
@@ -25,15 +23,6 @@ try:
     HAS_YAML = True
 except ImportError:
     HAS_YAML = False  # run_module() says so, by the module's `libraries`
-
-AGAIN = "Fix that, then run again: what is there already is kept."
-
-
-class Source(t.TypedDict):
-    """A file by its URL. The checksum is sha256:DIGEST, sha256:URL of a list of digests, or empty."""
-
-    url: str
-    checksum: str
 
 
 class Chart(t.TypedDict):
@@ -47,52 +36,6 @@ class Chart(t.TypedDict):
     namespace: str
     values: t.Dict[str, t.Any]
     images: t.Dict[str, str]  # that take the place of others
-
-
-def _read(url: str, timeout: int) -> t.Any:
-    try:
-        return open_url(url, timeout=timeout, follow_redirects="safe")
-    except Exception as error:  # open_url raises whatever its transport does
-        raise FabricError("A file could not be fetched.", url, str(error), AGAIN, code="download-failed") from error
-
-
-def digest_in(text: str, name: str) -> str:
-    """The digest of a file in a list of them, or the only one."""
-    found = re.findall(r"^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?\s*$", text, re.MULTILINE)
-    named = [digest for digest, other in found if os.path.basename(other) == name]
-    return (named or [digest for digest, _other in found[:1]] or [""])[0].lower()
-
-
-def expected_digest(source: Source, timeout: int) -> str:
-    """The digest that a file must have; empty takes any."""
-    _kind, _colon, rest = source["checksum"].partition(":")
-    if "://" not in rest:
-        return rest.lower()
-    digest = digest_in(_read(rest, timeout).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
-    if not digest:
-        raise FabricError(
-            "A list of digests has none for a file.", rest, source["url"], "Give its digest instead.", code="not-found"
-        )
-    return digest
-
-
-def fetch_file(source: Source, path: str, timeout: int) -> None:
-    """Download a file to a path."""
-    expected, part = expected_digest(source, timeout), f"{path}.part"
-    with _read(source["url"], timeout) as answer, open(part, "wb") as file:
-        shutil.copyfileobj(answer, file, 1 << 20)
-    digest = sha256_of(part)
-    if expected not in ("", digest):
-        os.remove(part)
-        seen = f"sha256 {digest} instead of {expected}"
-        raise FabricError(
-            "A file is not the one that was expected.",
-            source["url"],
-            seen,
-            "Find out why it changed.",
-            code="wrong-content",
-        )
-    os.replace(part, path)
 
 
 class Tool:

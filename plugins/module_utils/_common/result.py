@@ -118,7 +118,7 @@ def run_module(
             importlib.import_module(library)
         except ImportError:
             fail_without(module, library)
-    shown = invocation(module, hidden) if hidden else {}  # else Ansible says all of them
+    shown = invocation(module, hidden) if concealed(module, hidden) else {}  # else Ansible says all of them
     try:
         module.exit_json(**body(module), **shown)
     except FabricError as error:
@@ -130,6 +130,11 @@ def conceal(argument_spec: t.Dict[str, t.Any], hidden: t.Sequence[str]) -> t.Dic
     return {**argument_spec, **{name: {**argument_spec[name], "no_log": True} for name in hidden}}
 
 
+def concealed(module: AnsibleModule, hidden: t.Sequence[str]) -> t.List[str]:
+    """The hidden options, and a kubeconfig that is given as data."""
+    return [*hidden, *(["kubeconfig"] if isinstance(module.params.get("kubeconfig"), dict) else [])]
+
+
 def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
     """Ansible would replace each text of these options, such as `true` or `8090`, in everything that the module says.
 
@@ -138,13 +143,14 @@ def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
     # kubernetes.core hides the option whole; only the data of a kubeconfig is secret, its path is not.
     if isinstance(module.params.get("kubeconfig"), str):
         module.no_log_values.discard(module.params["kubeconfig"])
-    for name in hidden:
+    names = concealed(module, hidden)
+    for name in names:
         module.no_log_values.difference_update(secrets.texts(module.params[name]))
-    for name in hidden:
+    for name in names:
         module.no_log_values.update(secrets.secrets_in(module.params[name]))
 
 
 def invocation(module: AnsibleModule, hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
     """What the result says of the module's options, shown with -vvv."""
-    concealed = {name: secrets.IN_INVOCATION for name in hidden if module.params[name]}
-    return {"invocation": {"module_args": {**module.params, **concealed}}}
+    instead = {name: secrets.IN_INVOCATION for name in concealed(module, hidden) if module.params[name]}
+    return {"invocation": {"module_args": {**module.params, **instead}}}

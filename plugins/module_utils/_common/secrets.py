@@ -26,6 +26,8 @@ SECRET_LINE = re.compile(
     r"""^(\s*(?:export\s+)?["']?)([\w.-]+)(["']?\s*(?:[=:]\s*|\s))(\S.*)$""",
     re.MULTILINE,
 )
+# A URL with a login in it: the whole of that, and its password.
+LOGIN = re.compile(r"://([^\s/:@]*:([^\s/@]+))@(?!sha256:)")
 OF_REGISTRIES = ("auth", "identitytoken", "auth_pass")
 SHORTEST = 6  # characters of a secret that is looked for in other texts; a shorter one would be found everywhere
 
@@ -97,10 +99,15 @@ def texts(value: object) -> t.Iterator[str]:
 
 
 def secrets_in(value: object) -> t.Set[str]:
-    """Texts that are called secrets, by their key or as an environment variable. Errors of programs may repeat them."""
+    """Texts that are called secrets, by their key or as an environment variable, and logins in URLs.
+
+    Errors of programs may repeat them.
+    """
     found: t.Set[str] = set()
     if isinstance(value, list):
         return found.union(*map(secrets_in, value))
+    if isinstance(value, str):
+        return {each for login in LOGIN.findall(value) for each in login if len(each) >= SHORTEST}
     if not isinstance(value, dict):
         return found
     for key, item in value.items():

@@ -15,6 +15,7 @@ import typing as t
 
 from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import (
@@ -445,6 +446,7 @@ def versions_and_hold(package: t.Optional[Package]) -> VersionAndHold:
 def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.apt_packages)."""
     params = module.params
+    use_proxy(params["download_proxy"])
     asked: t.Dict[str, str] = {item["name"]: item["version"] for item in params["packages"]}
     held = [item["name"] for item in params["packages"] if item["hold"]]
     repositories = {name: as_repository(name, given) for name, given in params["repositories"].items()}

@@ -25,6 +25,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pinned_image, require_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import proxy_variables
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import every_text, hide, hide_one
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
@@ -180,6 +181,7 @@ class Helm:
             "HELM_REPOSITORY_CACHE": self.scratch,
             "HELM_REPOSITORY_CONFIG": os.path.join(self.scratch, "repositories.yaml"),
             "KUBECONFIG": self.kubeconfig(cluster),
+            **proxy_variables(module.params.get("download_proxy") or {}),
         }
 
     def __enter__(self) -> Helm:

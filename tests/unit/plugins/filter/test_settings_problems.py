@@ -24,6 +24,9 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
         ("fabric_pods_per_node", "16", ""),
         ("fabric_mirror", "http://mirror", 'fabric_mirror is "http://mirror": not of type dict'),
         ("fabric_networks", "rdma-net", 'fabric_networks is "rdma-net": not a list of type dict'),
+        ("fabric_registry_auth", "me:password", "fabric_registry_auth is (not shown): not of type dict"),
+        ("fabric_proxy", "http://me:password@proxy", "fabric_proxy is (not shown): not of type dict"),
+        ("fabric_mirror", "http://me:password@a", 'fabric_mirror is "http://(not shown)@a": not of type dict'),
         ("fabric_stack", "other", ""),  # the plan says which there are
         ("rack", [], ""),
     ],

@@ -10,6 +10,7 @@ import json
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle import build, fetch
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import download
 
 HELM = {"url": "https://get.example/helm-v3-linux-amd64.tar.gz", "checksum": "sha256:ab"}
 CHART = {
@@ -36,6 +37,7 @@ OPTIONS = {
     "registry": "",
     "helm_binary": "helm",
     "timeout": 60,
+    "download_proxy": {},
 }
 RENDERED = [
     {"kind": "Deployment", "containers": [{"name": "o", "image": "quay.io/op/op:1", "imagePullPolicy": "Always"}]},
@@ -82,7 +84,7 @@ def net(monkeypatch):
         put(f"{image} {architecture}", path, image)
         return f"sha256:{image}"
 
-    monkeypatch.setattr(fetch, "fetch_file", get_file)
+    monkeypatch.setattr(download, "fetch_file", get_file)
     monkeypatch.setattr(fetch, "pull_chart", lambda helm, chart, path: put(chart["chart"], path, "chart"))
     monkeypatch.setattr(fetch, "render_chart", lambda helm, chart, path, kubernetes: RENDERED)
     monkeypatch.setattr(fetch, "copy_image", get_image)
@@ -183,19 +185,6 @@ def test_another_place_of_the_same_bundle_is_the_same(tmp_path, net):
     asked.clear()
     assert not make(tmp_path / "b")[0]["changed"]
     assert asked == []
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "digest"),
-    [
-        ("A" * 64 + "  helm.tar.gz\n", "helm.tar.gz", "a" * 64),
-        ("b" * 64, "helm.tar.gz", "b" * 64),
-        ("c" * 64 + "  other\n" + "d" * 64 + " *dir/helm.tar.gz\n", "helm.tar.gz", "d" * 64),
-        ("<html>", "helm.tar.gz", ""),
-    ],
-)
-def test_digest_in_a_list(text, name, digest):
-    assert fetch.digest_in(text, name) == digest
 
 
 def test_a_mirror_is_asked_before_each_registry():

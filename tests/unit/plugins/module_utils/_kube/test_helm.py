@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
+import os
 import tarfile
 import types
 
@@ -301,3 +302,27 @@ def test_digests_of_images_are_what_is_rendered():
         "a:1": "b:1@sha256:0",
     }
     assert helm.wanted_state(pinned)["render"] != plain
+
+
+def test_secrets_are_not_on_a_command_line(tmp_path):
+    """They go through files of their own, which only the user reads, and through the environment of helm."""
+    program, said = tmp_path / "helm", tmp_path / "said"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" > {said}\n'
+        f'for word in "$@" "$KUBECONFIG"; do [ ! -f "$word" ] || stat -c %a "$word" >> {said}.modes; done\n'
+        f'echo "$http_proxy" > {said}.proxy\n'
+    )
+    program.chmod(0o755)
+    url = "http://me:planted-4711@proxy.site:3128"
+    module = Module(
+        binary=str(program), name="a", namespace="a", timeout=10, take_ownership=False, images={}, image_digests={},
+        tolerations=[], chart_version="1", values={"deep": "planted-4711"}, kubeconfig={"token": "planted-4711"},
+        download_proxy={"http": url},
+    )  # fmt: skip
+    with helm.Helm(module, None) as program_of_helm:
+        program_of_helm.upgrade("/chart.tgz", "1")
+        scratch = program_of_helm.scratch
+    assert "planted-4711" not in said.read_text()
+    assert set((tmp_path / "said.modes").read_text().split()) == {"600"}
+    assert (tmp_path / "said.proxy").read_text().strip() == url
+    assert not os.path.exists(scratch)

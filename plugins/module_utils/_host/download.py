@@ -1,0 +1,85 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files by URL. Each is whole, and the expected one, before it has a name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import typing as t
+
+from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+AGAIN = "Fix that, then run again: what is there already is kept."
+
+
+class Source(t.TypedDict):
+    """A file by its URL. The checksum is sha256:DIGEST, sha256:URL of a list of digests, or empty."""
+
+    url: str
+    checksum: str
+
+
+def _read(url: str, timeout: int) -> t.Any:
+    try:
+        return open_url(url, timeout=timeout, follow_redirects="safe")
+    except Exception as error:  # open_url raises whatever its transport does
+        raise FabricError("A file could not be fetched.", url, str(error), AGAIN) from error
+
+
+def digest_in(text: str, name: str) -> str:
+    """The digest of a file in a list of them, or the only one."""
+    found = re.findall(r"^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?\s*$", text, re.MULTILINE)
+    named = [digest for digest, other in found if os.path.basename(other) == name]
+    return (named or [digest for digest, _other in found[:1]] or [""])[0].lower()
+
+
+def expected_digest(source: Source, timeout: int) -> str:
+    """The digest that a file must have; empty takes any."""
+    _kind, _colon, rest = source["checksum"].partition(":")
+    if "://" not in rest:
+        return rest.lower()
+    digest = digest_in(_read(rest, timeout).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
+    if not digest:
+        raise FabricError("A list of digests has none for a file.", rest, source["url"], "Give its digest instead.")
+    return digest
+
+
+def fetch_file(source: Source, path: str, timeout: int) -> None:
+    """Download a file to a path."""
+    expected, part = expected_digest(source, timeout), f"{path}.part"
+    try:
+        with _read(source["url"], timeout) as answer, open(part, "wb") as file:
+            shutil.copyfileobj(answer, file, 1 << 20)
+    except OSError as error:
+        raise FabricError("A file could not be fetched.", source["url"], str(error), AGAIN) from error
+    digest = sha256_of(part)
+    if expected not in ("", digest):
+        os.remove(part)
+        seen = f"sha256 {digest} instead of {expected}"
+        raise FabricError("A file is not the one that was expected.", source["url"], seen, "Find out why it changed.")
+    os.replace(part, path)
+
+
+def download(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.download)."""
+    params = module.params
+    path = params["dest"]
+    source = Source(url=params["url"], checksum=params["checksum"])
+    use_proxy(params["download_proxy"])
+    before = sha256_of(path) if os.path.exists(path) else ""
+    after = expected_digest(source, params["timeout"])
+    if not module.check_mode and (not after or after != before):
+        fetch_file(Source(url=source["url"], checksum=f"sha256:{after}"), path, params["timeout"])
+        after = sha256_of(path)
+    result = outcome({"sha256": before}, {"sha256": after}, sha256=after)
+    changed: bool = module.set_mode_if_different(path, params["mode"], result["changed"])
+    return {**result, "changed": changed}
