@@ -300,6 +300,12 @@ def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
         )
 
 
+def others_of(cluster: Cluster) -> t.List[str]:
+    """Networks and pools that give out addresses, and that this collection did not make."""
+    found = address_sources.address_sources(cluster)
+    return list(dict.fromkeys(source["what"] for source in found if not source["ours"]))
+
+
 def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module macvlan_network with state=pruned."""
     planned, prune = module.params["networks"], module.params["unplanned"] == "remove"
@@ -316,7 +322,8 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
                 f"Not planned any more, and left as they are: {', '.join(found.names)}. They share no address with a "
                 "planned network; fabric_prune_networks: true (in the role macvlan: macvlan_prune) removes them."
             )
-        return outcome({}, {}, networks=[], unplanned=found.names, removed=[])
+        others = others_of(cluster) if module.check_mode else []
+        return outcome({}, {}, networks=[], unplanned=found.names, removed=[], others=others)
     refuse_users(found)
     if found.objects and not module.check_mode:
         found = wait_for_leaving(find_again, found, module.params["timeout"])
