@@ -179,7 +179,7 @@ unplanned:
   sample: [MacvlanNetwork rail-7, IPPool nvidia-network-operator/rail-7]
 others:
   description: Networks and pools that give out addresses, and that this collection did not make. In check mode only.
-  returned: with O(state=pruned) and O(unplanned=keep)
+  returned: with O(state=pruned)
   type: list
   elements: str
   sample: []

@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import sho
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import PlanFile
 
-Content = t.Mapping[str, t.Any]
+Content = t.Mapping[str, object]
 
 AT_THE_TIME = ("certificates", "drift", "findings", "support")  # what was seen when the plan was made
 TITLES = {
@@ -43,18 +43,23 @@ class Difference(t.NamedTuple):
     fields: t.List[str]  # what differs in it, with both values
 
 
-def decisions(plan: Content) -> t.Dict[str, t.Any]:
+def decisions(plan: Content) -> t.Dict[str, object]:
     """What a plan decides: all of it but what was only seen when it was made, which comes and goes."""
     found = {key: value for key, value in plan.items() if key not in AT_THE_TIME}
     for key, seen in (("hardening", "due"), ("cluster", "running")):
         if key in found:
             found[key] = without(found[key], seen)
-    if isinstance(found.get("hosts"), dict):
-        found["hosts"] = {name: without(host, "gpus") for name, host in found["hosts"].items()}
+    if hosts_of(found):
+        found["hosts"] = {name: without(host, "gpus") for name, host in hosts_of(found).items()}
     return found
 
 
-def without(content: t.Any, key: str) -> t.Any:
+def hosts_of(plan: Content) -> Content:
+    hosts = plan.get("hosts")
+    return hosts if isinstance(hosts, dict) else {}
+
+
+def without(content: object, key: str) -> object:
     return {name: value for name, value in content.items() if name != key} if isinstance(content, dict) else content
 
 
@@ -71,7 +76,7 @@ def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -
         return
     approved = decisions(file.content)
     now = decisions(json.loads(json.dumps(plan)))
-    strangers = _strangers(approved["hosts"], now["hosts"])
+    strangers = _strangers(hosts_of(approved), hosts_of(now))
     if strangers:
         _refuse(file, findings, strangers, "Give the file of this inventory, or plan again and approve that plan.")
         return
@@ -112,16 +117,14 @@ def moved(approved: Content, now: Content) -> t.List[Difference]:
     return found
 
 
-def _things(plan: Content) -> t.Dict[t.Tuple[str, str], t.Any]:
+def _things(plan: Content) -> t.Dict[t.Tuple[str, str], object]:
     """The parts of a plan that a person has a word for, by host and that word."""
-    things: t.Dict[t.Tuple[str, str], t.Any] = {}
-    for name, host in plan["hosts"].items():
+    things: t.Dict[t.Tuple[str, str], object] = {}
+    for name, host in hosts_of(plan).items():
         links = host.get("links") if isinstance(host, dict) else None
-        if not isinstance(links, dict):
-            things[name, "Host"] = host
-            continue
-        things[name, "Host"] = {key: value for key, value in host.items() if key != "links"}
-        things.update({(name, f"NIC on {network}"): link for network, link in links.items()})
+        things[name, "Host"] = without(host, "links") if isinstance(links, dict) else host
+        if isinstance(links, dict):
+            things.update({(name, f"NIC on {network}"): link for network, link in links.items()})
     for key, value in plan.items():
         if key == "networks" and by_key(value) is not None:
             things.update({("", f"Network {name}"): network for name, network in (by_key(value) or {}).items()})
