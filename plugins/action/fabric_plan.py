@@ -14,7 +14,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Drift, Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings, SiteProxy
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import d
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import sources
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text, drift_text
 from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
 from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import see_bundle
@@ -65,20 +65,21 @@ def keep_plan(
 
     approved: the path of a plan that stays as it is, there or not.
     """
-    texts = {
-        PLAN: json.dumps(plan, indent=2) + "\n",
-        "plan.html": plan_page(plan),
-        OBSERVATIONS: json.dumps(cache) + "\n",
-    }
-    path = os.path.join(folder, PLAN)
-    before, after = read_decisions(read_file(path)), read_decisions(texts[PLAN])
-    if approved and os.path.realpath(approved) == os.path.realpath(path):
-        del texts[PLAN]
+    before, after = read_decisions(read_file(os.path.join(folder, PLAN))), read_decisions(json.dumps(plan))
     if not check_mode:
+        texts = {**plan_files(folder, plan, approved), OBSERVATIONS: json.dumps(cache) + "\n"}
         write_files(folder, texts, "fabric_artifacts_dir")
     elif before is None:
         return {"changed": False}  # whether anything would be decided in another way is not known here
     return outcome(before, after)
+
+
+def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:
+    """The files of a plan by name, without that which was approved."""
+    texts = {PLAN: json.dumps(plan, indent=2) + "\n", "plan.html": plan_page(plan)}
+    if approved and os.path.realpath(approved) == os.path.realpath(os.path.join(folder, PLAN)):
+        del texts[PLAN]
+    return texts
 
 
 def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str, t.Any]:
@@ -101,6 +102,18 @@ def make_plan(settings: Settings, observations: Observations, check_mode: bool) 
     return {**kept, "plan": plan, "text": as_text(plan, title)}
 
 
+def add_drift(
+    plan: Plan, drift: t.Sequence[Drift], options: t.Dict[str, t.Any], check_mode: bool
+) -> t.Dict[str, t.Any]:
+    """The plan with the drift of its cluster, and its files anew."""
+    once = [each for number, each in enumerate(drift) if each not in drift[:number]]
+    planned: Plan = {**plan, "drift": once}
+    folder = options["artifacts_dir"]
+    if folder and not check_mode:
+        write_files(folder, plan_files(folder, planned, options["plan_file"]), "fabric_artifacts_dir")
+    return {"changed": False, "plan": planned, "text": drift_text(once)}
+
+
 def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     planned = upgrade.plan_upgrade(observations, cluster, options["kubernetes_version"].lstrip("v"), options["allow"])
     errors = [finding for finding in planned["findings"] if finding["level"] == "error"]
@@ -115,11 +128,14 @@ class ActionModule(ControllerAction):
 
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
+        plan, drift = options.pop("plan"), options.pop("drift")
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
                 check_cluster(observations, cluster)
             return {"changed": False}
+        if scope == "drift":
+            return add_drift(plan, drift, options, self._task.check_mode)
         if scope == "upgrade":
             return make_upgrade(observations, cluster, options)
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))

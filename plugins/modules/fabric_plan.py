@@ -44,9 +44,21 @@ options:
       - V(cluster) fails if O(cluster) is another one than that of O(hosts).
       - V(upgrade) says which nodes of O(cluster) an upgrade to O(kubernetes_version) takes, in which turns, and what
         forbids it.
+      - V(drift) adds O(drift) to O(plan), and writes its files again.
     type: str
-    choices: [plan, preflight, ports, cluster, upgrade]
+    choices: [plan, preflight, ports, cluster, upgrade, drift]
     default: plan
+  plan:
+    description: The plan, for O(scope=drift).
+    type: dict
+    default: {}
+  drift:
+    description:
+      - What the modules of the API would change, for O(scope=drift). They keep it as a fact in the playbook
+        C(ipu.fabric.drift).
+    type: list
+    elements: dict
+    default: []
   cluster:
     description:
       - The cluster that a kubeconfig leads to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is where that
@@ -378,7 +390,7 @@ upgrade:
   type: dict
 text:
   description: The plan for a terminal.
-  returned: with O(scope=plan), O(scope=preflight) or O(scope=upgrade)
+  returned: with O(scope=plan), O(scope=preflight), O(scope=upgrade) or O(scope=drift)
   type: str
 errors:
   description: Number of findings that are errors.

@@ -95,6 +95,12 @@ updated:
   type: list
   elements: str
   sample: []
+others:
+  description: Those of O(objects) that are there already and that this collection has not applied. In check mode only.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 kept:
   description: Objects that O(only_ours) kept, each with the reason.
   returned: success

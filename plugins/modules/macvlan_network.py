@@ -177,6 +177,12 @@ unplanned:
   type: list
   elements: str
   sample: [MacvlanNetwork rail-7, IPPool nvidia-network-operator/rail-7]
+others:
+  description: Networks and pools that give out addresses, and that this collection did not make. In check mode only.
+  returned: with O(state=pruned)
+  type: list
+  elements: str
+  sample: []
 removed:
   description: Kind, namespace and name of each object that was removed, or would be.
   returned: with O(state=pruned)

@@ -30,6 +30,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
     Result,
     failure,
@@ -112,12 +113,23 @@ class ApiAction(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
-        name = self._task.action.rpartition(".")[2]
-        if not self.is_for_this_process(task_vars or {}):
-            there = self._execute_module(
+        name, known = self._task.action.rpartition(".")[2], task_vars or {}
+        result.update(self.ended(name, known))
+        # The playbook drift sets it, for plays in check mode. Results of other plays are not kept.
+        drift = drift_of(name, plain(self.options()), result) if known.get("_fabric_drift") else []
+        if drift:
+            result["ansible_facts"] = {
+                "_fabric_drift_found": plain(known.get("ansible_facts", {}).get("_fabric_drift_found", [])) + drift
+            }
+        return result
+
+    def ended(self, name: str, task_vars: Result) -> Result:
+        """What the module returns, wherever it runs."""
+        if not self.is_for_this_process(task_vars):
+            there: Result = self._execute_module(
                 module_name=f"ipu.fabric.{name}", module_args=self.options(), task_vars=task_vars
             )
-            return {**result, **there}
+            return there
         environment: t.Dict[str, str] = {}
         self._compute_environment_string(environment)
         with process_state(environment):
@@ -129,7 +141,7 @@ class ApiAction(ActionBase):
                 ended.append(self.run_body(spec, body, libraries, hidden, rules))
 
             importlib.import_module(MODULES + name).main(run_here)
-        return {**result, **ended[0]}
+        return ended[0]
 
     def run_body(
         self, spec: Result, body: Body, libraries: t.Sequence[str], hidden: t.Sequence[str], rules: Result

@@ -76,10 +76,15 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
     return before, kept
 
 
+def others_of(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[str]:
+    """Those that are there already, and that this collection has not applied."""
+    found = [(obj, cluster.read(obj)) for obj in objects]
+    return [describe(obj) for obj, current in found if current is not None and not is_ours(current)]
+
+
 def check_owner(cluster: Cluster, objects: t.Sequence[Object]) -> None:
     """Refuse to change what somebody else has made, before anything is changed."""
-    found = [(obj, cluster.read(obj)) for obj in objects]
-    foreign = [describe(obj) for obj, current in found if current is not None and not is_ours(current)]
+    foreign = others_of(cluster, objects)
     if foreign:
         raise FabricError(
             "Objects of these names are there already, and this collection did not apply them.",
@@ -123,6 +128,7 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
         after = dict.fromkeys(before)
     if not absent and not module.params["adopt"]:
         check_owner(cluster, objects)
+    others = others_of(cluster, objects) if module.check_mode and not absent else []
     for obj in [] if absent else objects:
         if not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)
@@ -136,4 +142,4 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
         wait_for_kinds(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
     updated = [name for name in changed if before[name] is not None and after[name] is not None]
     differing = hide({name: before[name] for name in changed}, {name: after[name] for name in changed}, in_objects)
-    return outcome(*differing, objects=changed, updated=updated, kept=kept)
+    return outcome(*differing, objects=changed, updated=updated, kept=kept, others=others)

@@ -359,6 +359,15 @@ class Source(t.TypedDict):
     sha256: str  # that it has to have; empty: none is known
 
 
+class Drift(t.TypedDict):
+    """An object of the cluster that is not as planned."""
+
+    object: str  # kind, namespace and name
+    change: t.Literal["create", "change", "remove", "take over", "leave"]  # what site would do with it
+    ours: bool  # whether this collection made it, or would
+    fields: t.List[str]  # what would change in it, with both values
+
+
 class Plan(t.TypedDict):
     """The whole plan."""
 
@@ -375,6 +384,7 @@ class Plan(t.TypedDict):
     certificates: t.List[HostCertificates]  # empty where there is no cluster of kubeadm yet
     sources: t.List[Source]
     image_digests: t.Dict[str, str]  # sha256:... by image with its tag: what is rendered names both
+    drift: t.Optional[t.List[Drift]]  # null: the playbook drift has not looked since the plan was made
     findings: t.List[Finding]  # errors first
 
 

@@ -31,7 +31,7 @@ class PlanFile(t.NamedTuple):
 
     path: str
     fault: str  # why it can't be read; empty: it is a plan of some schema
-    content: t.Optional[t.Mapping[str, t.Any]]  # None: it can't be read
+    content: t.Optional[t.Mapping[str, object]]  # None: it can't be read
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,6 +36,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import (
     API,
@@ -302,6 +303,13 @@ def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
         )
 
 
+def others_of(found: t.Iterable[AddressSource], planned: t.Sequence[Object]) -> t.List[str]:
+    """Networks and pools that give out addresses, and that this collection neither made nor would take over."""
+    pools = {pool for network in planned for pool in address_sources.planned_pools(network)}
+    others = [each for each in found if not each["ours"] and (each["kind"], each["name"]) not in pools]
+    return list(dict.fromkeys(each["what"] for each in others))
+
+
 def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module macvlan_network with state=pruned."""
     planned, prune = module.params["networks"], module.params["unplanned"] == "remove"
@@ -311,6 +319,7 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         return find_unplanned(cluster, planned, module.params["pool_namespace"])
 
     found = find_again()
+    others = others_of(address_sources.address_sources(cluster), planned) if module.check_mode else []
     if not prune:
         refuse_conflicts(found, planned)
         if found.objects:
@@ -318,7 +327,7 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
                 f"Not planned any more, and left as they are: {', '.join(found.names)}. They share no address with a "
                 "planned network; fabric_prune_networks: true (in the role macvlan: macvlan_prune) removes them."
             )
-        return outcome({}, {}, networks=[], unplanned=found.names, removed=[])
+        return outcome({}, {}, networks=[], unplanned=found.names, removed=[], others=others)
     refuse_users(found)
     if found.objects and not module.check_mode:
         found = wait_for_leaving(find_again, found, module.params["timeout"])
@@ -327,4 +336,4 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if found.stale:
         before[GONE] = sorted(f"{each.address}: {each.pod}" for each in found.stale)
     removed = [name for name in before if name != GONE]
-    return outcome(before, {}, networks=[], unplanned=found.names, removed=removed)
+    return outcome(before, {}, networks=[], unplanned=found.names, removed=removed, others=others)

@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.differences import ABSENT, by_key, differences
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import PlanFile
 
-Content = t.Mapping[str, t.Any]
+Content = t.Mapping[str, object]
 
-AT_THE_TIME = ("certificates", "findings", "support")  # what was seen when the plan was made
-# By one of these, entries of a list are told apart.
-KEYS = ("name", "host", "cidr", "resourceName", "address", "range")
+AT_THE_TIME = ("certificates", "drift", "findings", "support")  # what was seen when the plan was made
 TITLES = {
     "hardening": "hardening",
     "image_digests": "digests of images",
@@ -26,8 +25,8 @@ TITLES = {
     "sources": "sources of downloads",
     "vipu": "V-IPU",
 }
-ABSENT = object()  # stands for what one of the plans lacks
-NAMES = 8  # of hosts, or entries of a list, in one sentence
+NAMES = 8  # of hosts, in one sentence
+WORDS = ("in the file", "now")
 FINDINGS = 40  # differences with a finding each
 FIELDS = 8  # of one difference
 NEXT = (
@@ -44,18 +43,23 @@ class Difference(t.NamedTuple):
     fields: t.List[str]  # what differs in it, with both values
 
 
-def decisions(plan: Content) -> t.Dict[str, t.Any]:
+def decisions(plan: Content) -> t.Dict[str, object]:
     """What a plan decides: all of it but what was only seen when it was made, which comes and goes."""
     found = {key: value for key, value in plan.items() if key not in AT_THE_TIME}
     for key, seen in (("hardening", "due"), ("cluster", "running")):
         if key in found:
             found[key] = without(found[key], seen)
-    if isinstance(found.get("hosts"), dict):
-        found["hosts"] = {name: without(host, "gpus") for name, host in found["hosts"].items()}
+    if hosts_of(found):
+        found["hosts"] = {name: without(host, "gpus") for name, host in hosts_of(found).items()}
     return found
 
 
-def without(content: t.Any, key: str) -> t.Any:
+def hosts_of(plan: Content) -> Content:
+    hosts = plan.get("hosts")
+    return hosts if isinstance(hosts, dict) else {}
+
+
+def without(content: object, key: str) -> object:
     return {name: value for name, value in content.items() if name != key} if isinstance(content, dict) else content
 
 
@@ -72,11 +76,11 @@ def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -
         return
     approved = decisions(file.content)
     now = decisions(json.loads(json.dumps(plan)))
-    strangers = _strangers(approved["hosts"], now["hosts"])
+    strangers = _strangers(hosts_of(approved), hosts_of(now))
     if strangers:
         _refuse(file, findings, strangers, "Give the file of this inventory, or plan again and approve that plan.")
         return
-    found = differences(approved, now)
+    found = moved(approved, now)
     for each in found[:FINDINGS]:
         seen = "; ".join([*each.fields[:FIELDS], *_rest(each.fields, FIELDS, "field")])
         findings.error(
@@ -103,95 +107,28 @@ def _strangers(approved: Content, now: Content) -> str:
     return "; ".join(f"{words}: {shorten_list(sorted(names), NAMES)}" for words, names in sides if names)
 
 
-def differences(approved: Content, now: Content) -> t.List[Difference]:
+def moved(approved: Content, now: Content) -> t.List[Difference]:
     """What two plans of the same hosts decide differently: by NIC, host, network and part of the plan."""
     was, becomes, found = _things(approved), _things(now), []
     for host, thing in {**was, **becomes}:
-        fields = list(_fields("", was.get((host, thing), ABSENT), becomes.get((host, thing), ABSENT)))
+        fields = list(differences(was.get((host, thing), ABSENT), becomes.get((host, thing), ABSENT), WORDS))
         if fields:
             found.append(Difference(host, thing, fields))
     return found
 
 
-def _things(plan: Content) -> t.Dict[t.Tuple[str, str], t.Any]:
+def _things(plan: Content) -> t.Dict[t.Tuple[str, str], object]:
     """The parts of a plan that a person has a word for, by host and that word."""
-    things: t.Dict[t.Tuple[str, str], t.Any] = {}
-    for name, host in plan["hosts"].items():
+    things: t.Dict[t.Tuple[str, str], object] = {}
+    for name, host in hosts_of(plan).items():
         links = host.get("links") if isinstance(host, dict) else None
-        if not isinstance(links, dict):
-            things[name, "Host"] = host
-            continue
-        things[name, "Host"] = {key: value for key, value in host.items() if key != "links"}
-        things.update({(name, f"NIC on {network}"): link for network, link in links.items()})
+        things[name, "Host"] = without(host, "links") if isinstance(links, dict) else host
+        if isinstance(links, dict):
+            things.update({(name, f"NIC on {network}"): link for network, link in links.items()})
     for key, value in plan.items():
-        if key == "networks" and _by_key(value) is not None:
-            things.update({("", f"Network {name}"): network for name, network in (_by_key(value) or {}).items()})
+        if key == "networks" and by_key(value) is not None:
+            things.update({("", f"Network {name}"): network for name, network in (by_key(value) or {}).items()})
         elif key != "hosts":
             title = TITLES.get(key, key)
             things["", title[0].upper() + title[1:]] = value
     return things
-
-
-def _fields(path: str, was: t.Any, becomes: t.Any) -> t.Iterator[str]:
-    """Each field that differs, in words."""
-    if was == becomes:
-        return
-    if isinstance(was, dict) and isinstance(becomes, dict):
-        for key in {**was, **becomes}:
-            yield from _fields(f"{path} {key}".strip(), was.get(key, ABSENT), becomes.get(key, ABSENT))
-    elif isinstance(was, list) and isinstance(becomes, list):
-        yield from _entries(path, was, becomes)
-    else:
-        yield _sentence(path, f"{_text(was)} in the file, {_text(becomes)} now")
-
-
-def _entries(path: str, was: t.List[t.Any], becomes: t.List[t.Any]) -> t.Iterator[str]:
-    """The entries of a list that differ; of one in another order that order."""
-    before, after = _by_key(was), _by_key(becomes)
-    if before is not None and after is not None and list(before) != list(after) and set(before) == set(after):
-        yield from _entries(f"{path} order".strip(), list(before), list(after))
-    if before is not None and after is not None:
-        yield from _fields(path, before, after)
-        return
-    texts, now = [_text(item) for item in was], [_text(item) for item in becomes]
-    sides = (
-        ("only in the file", [text for text in texts if text not in now]),
-        ("only now", [text for text in now if text not in texts]),
-    )
-    told = [f"{words} {shorten_list(items, NAMES)}" for words, items in sides if items]
-    if not told:  # an order, or entries that are there twice
-        told = [f"{shorten_list(texts, NAMES)} in the file", f"{shorten_list(now, NAMES)} now"]
-    yield _sentence(path, ", ".join(told))
-
-
-def _by_key(items: t.Any) -> t.Optional[t.Dict[str, t.Any]]:
-    """The entries of a list by what tells them apart; None where nothing does."""
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        return None
-    for key in KEYS:
-        found = {str(item[key]): item for item in items if item.get(key)}
-        if len(found) == len(items):
-            return found
-    return None
-
-
-def _sentence(path: str, text: str) -> str:
-    return f"{path}: {text}" if path else text
-
-
-def _text(value: t.Any) -> str:
-    if value is ABSENT:
-        return "not there"
-    if isinstance(value, dict):
-        return _brief(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_text, value[:NAMES]))}{', ...' if len(value) > NAMES else ''}]"
-    if value in ("", None):
-        return "none"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _brief(value: t.Mapping[str, t.Any]) -> str:
-    """An entry by its scalar fields: enough to know which one it is."""
-    fields = [f"{key} {_text(item)}" for key, item in value.items() if not isinstance(item, (dict, list))]
-    return shorten_list(fields, FIELDS) or "{}"

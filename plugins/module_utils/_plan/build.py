@@ -159,6 +159,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "certificates": describe_certificates(hosts, settings.renew_days),
         "sources": sources,
         "image_digests": images,
+        "drift": None,
         "findings": [],
     }
     check_approved(settings.plan_file, plan, findings)

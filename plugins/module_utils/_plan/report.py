@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
+    Drift,
     Finding,
     Hardening,
     Plan,
@@ -165,6 +166,32 @@ def finding_lines(finding: Finding) -> t.List[str]:
     for label, text in (("", finding["what"]), ("seen: ", finding["seen"]), ("next: ", finding["next"])):
         lines.append(f"  {label}{text}")
     return lines
+
+
+def split_drift(drift: t.Sequence[Drift]) -> t.Tuple[t.List[Drift], t.List[Drift]]:
+    """What site would change, and what it would leave."""
+    return [one for one in drift if one["change"] != "leave"], [one for one in drift if one["change"] == "leave"]
+
+
+def drift_headline(drift: t.Sequence[Drift]) -> str:
+    would, left = split_drift(drift)
+    objects = list(dict.fromkeys(one["object"] for one in would))
+    said = f"site would change {count(len(objects), 'object')} of the cluster" if would else "site would change nothing"
+    return f"{said}; {count(len(left), 'object')} beside the plan would stay" if left else said
+
+
+def why_left(one: Drift) -> str:
+    return "made by this collection, and not planned any more" if one["ours"] else "made by others"
+
+
+def drift_text(drift: t.Sequence[Drift]) -> str:
+    """Objects that are not as planned, for a terminal."""
+    lines = _wrap(f"Drift: {drift_headline(drift)}", "  ")
+    for one in drift:
+        lines += ["", *_wrap(f"{one['change']} {one['object']}", "    ")]
+        for field in one["fields"] or ([why_left(one)] if one["change"] == "leave" else []):
+            lines += _wrap(f"  {field}", "    ")
+    return printable("\n".join(lines)) + "\n"
 
 
 def _wrap(line: str, indent: str) -> t.List[str]:

@@ -10,7 +10,15 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import count, facts, headline, host_rows
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import (
+    count,
+    drift_headline,
+    facts,
+    headline,
+    host_rows,
+    split_drift,
+    why_left,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
     ACCEPTED,
     AREAS,
@@ -57,6 +65,7 @@ def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
     networks = [each for each in decisions if each[0] == "Network"]
     folded = len(networks) > FEW_NETWORKS
     digests = sum(bool(image.digest) for image in pinned)
+    drift, left = split_drift(plan["drift"] or [])
     return render(
         "plan.html.j2",
         title=title,
@@ -65,6 +74,9 @@ def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
         findings=findings,
         decisions=[each for each in decisions if not (folded and each in networks)],
         networks=networks if folded else [],
+        drift_headline="" if plan["drift"] is None else drift_headline(plan["drift"]),
+        drift=drift,
+        left=[(one["object"], why_left(one)) for one in left],
         drawing=topology(plan) if plan["hosts"] else None,
         padding=PADDING,
         grouped=len(plan["hosts"]) > ALONE,

@@ -12,7 +12,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.plugin_utils import _api_action
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client
@@ -72,6 +72,29 @@ def test_the_python_that_runs_ansible_is_the_one_of_its_modules(monkeypatch: pyt
     hosts = {"localhost": {"ansible_python_interpreter": sys.executable}}
     result = task.run(ansible_python_interpreter="/usr/bin/other", ansible_delegated_vars=hosts)
     assert result["process"] == os.getpid()
+
+
+def labels(_module: t.Any) -> Result:
+    return outcome({"w1": {"labels": {}}}, {"w1": {"labels": {"a": "b"}}}, nodes=["w1"])
+
+
+W1 = {"object": "Node w1", "change": "change", "ours": True, "fields": ["labels a: not there now, b planned"]}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_drift_is_added_to_what_earlier_tasks_found(monkeypatch: pytest.MonkeyPatch, elsewhere: bool) -> None:
+    task, earlier = Task(monkeypatch, labels, name="x"), {**W1, "object": "Node w0"}
+    if elsewhere:
+        task.connection.transport = "ssh"
+        monkeypatch.setattr(_api_action.ApiAction, "_execute_module", lambda _self, **_asked: labels(None))
+    result = task.run(_fabric_drift=True, ansible_facts={"_fabric_drift_found": [earlier]})
+    assert result["ansible_facts"] == {"_fabric_drift_found": [earlier, W1]}
+    assert result["nodes"] == ["w1"]
+
+
+@pytest.mark.parametrize("task_vars", [{}, {"ansible_facts": {"_fabric_drift_found": [W1]}}])
+def test_other_playbooks_keep_no_drift(monkeypatch: pytest.MonkeyPatch, task_vars: Result) -> None:
+    assert "ansible_facts" not in Task(monkeypatch, labels, name="x").run(**task_vars)
 
 
 @pytest.mark.parametrize("what", ["ssh", "become", "async", "python"])

@@ -129,9 +129,22 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
-    assert set(options) - {"hosts", "scope", "cluster"} == set(SETTINGS) - {"resolved", "site_variables"}
+    assert set(options) - {"hosts", "scope", "cluster", "plan", "drift"} == set(SETTINGS) - {
+        "resolved",
+        "site_variables",
+    }
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    own = {"hosts", "scope", "cluster", "artifacts_dir", "inventory_sources", "inventory_groups", "kubeconfig"}
+    own = {
+        "hosts",
+        "scope",
+        "cluster",
+        "plan",
+        "drift",
+        "artifacts_dir",
+        "inventory_sources",
+        "inventory_groups",
+        "kubeconfig",
+    }
     own |= {
         "plan_file",
         "networks",
@@ -151,7 +164,7 @@ def test_written_once(tmp_path):
     first = keep_plan(str(folder), PLAN, {}, check_mode=False)
     assert first["changed"]
     assert first["diff"]["before"] is None
-    assert set(PLAN) - set(first["diff"]["after"]) == {"certificates", "findings", "support"}
+    assert set(PLAN) - set(first["diff"]["after"]) == {"certificates", "drift", "findings", "support"}
     assert json.loads((folder / "plan.json").read_text()) == PLAN
     assert json.loads((folder / "observations.json").read_text()) == {}
     assert "<html" in (folder / "plan.html").read_text()
@@ -264,6 +277,42 @@ def test_what_is_no_plan_is_refused_and_stays_as_it_is(tmp_path, text, seen):
     assert str(path) in finding["what"]
     assert finding["seen"].startswith(seen)
     assert (path.read_bytes() if path.exists() else None) == before
+
+
+CHANGED = {
+    "object": "IPPool n/a",
+    "change": "change",
+    "ours": True,
+    "fields": ["spec perNodeBlockSize: 8 now, 16 planned"],
+}
+LEFT = {"object": "IPPool lab/x", "change": "leave", "ours": False, "fields": []}
+
+
+@pytest.mark.parametrize(("check_mode", "kept"), [(False, [CHANGED, LEFT]), (True, None)])
+def test_drift_is_added_to_the_plan(approved, check_mode, kept):
+    plan = json.loads(approved.read_text())
+    drift = [CHANGED, LEFT, CHANGED]
+    result = run(check_mode, scope="drift", hosts={}, plan=plan, drift=drift, artifacts_dir=str(approved.parent))
+    assert result["plan"] == {**plan, "drift": [CHANGED, LEFT]}
+    assert "change IPPool n/a" in result["text"]
+    assert json.loads(approved.read_text())["drift"] == kept
+    assert ("perNodeBlockSize" in (approved.parent / "plan.html").read_text()) == bool(kept)
+    again = run(check_mode, hosts=site(), artifacts_dir=str(approved.parent), networks=[{"name": "rdma-net"}])
+    assert (again["changed"], again["plan"]["drift"]) == (False, None)
+
+
+def test_drift_does_not_change_an_approved_plan(approved):
+    text = approved.read_text()
+    run(
+        scope="drift",
+        hosts={},
+        plan=json.loads(text),
+        drift=[CHANGED],
+        plan_file=str(approved),
+        artifacts_dir=str(approved.parent),
+    )
+    assert approved.read_text() == text
+    assert "perNodeBlockSize" in (approved.parent / "plan.html").read_text()
 
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n%s\n-----END CERTIFICATE-----\n"

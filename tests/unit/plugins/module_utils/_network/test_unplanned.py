@@ -9,9 +9,10 @@ import ipaddress
 import json
 import typing as t
 
+import netaddr
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._network import unplanned
+from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources, unplanned
 
 Object = t.Dict[str, t.Any]
 KEY = "k8s.v1.cni.cncf.io/networks"
@@ -53,6 +54,16 @@ def test_only_ours_that_is_not_planned_is_found() -> None:
         pool("foreign", ours=False),
     ]
     assert unplanned.unplanned_pools(pools, planned, "operator") == pools[1:4]
+
+
+def test_what_others_made_and_is_not_planned() -> None:
+    planned = [{"name": "rail", "ipam": {"type": "nv-ipam", "poolName": "rail"}, "pools": [{"name": "rail"}]}]
+    made = [("IPPool", "rail", False), ("IPPool", "lab", False), ("IPPool", "old", True), ("CIDRPool", "rail", False)]
+    sources = [
+        address_sources.address_source(pool(name, kind=kind), ours, "nv-ipam", netaddr.IPSet(), [])
+        for kind, name, ours in made
+    ]
+    assert unplanned.others_of(sources * 2, planned) == ["IPPool operator/lab", "CIDRPool operator/rail"]
 
 
 OWNED = [{"kind": "MacvlanNetwork", "name": "old"}]

@@ -10,7 +10,7 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import PlanFile
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import FINDINGS, decisions, differences
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import FINDINGS, decisions, moved
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
 PLAN = json.loads(json.dumps(sites.plan(sites.site())))
@@ -36,7 +36,7 @@ def with_changes(changes):
 def told(approved, now):
     return [
         f"{each.host or 'all'}, {each.thing}: {'; '.join(each.fields)}"
-        for each in differences(decisions(approved), decisions(now))
+        for each in moved(decisions(approved), decisions(now))
     ]
 
 

@@ -275,3 +275,16 @@ def test_a_plan_of_many_hosts_is_quick() -> None:
     page = Page(plan_page(planned))
     assert time.monotonic() - start < 2
     assert len(page.tables[-1]) == 1 + 201
+
+
+def test_drift_is_shown_where_somebody_has_looked():
+    plan = sites.plan(sites.site())
+    assert "<h2>Drift" not in plan_page(plan)
+    assert "On the cluster that is there: site would change nothing." in plan_page({**plan, "drift": []})
+    changed = {"object": "IPPool n/<a>", "change": "change", "ours": True, "fields": ["mtu: 1 now, 2 planned"]}
+    left = {"object": "IPPool lab/x", "change": "leave", "ours": False, "fields": []}
+    shown = plan_page({**plan, "drift": [changed, left]})
+    assert "site would change 1 object of the cluster; 1 object beside the plan would stay." in shown
+    assert ["change", "IPPool n/<a>"] in [row[:2] for table in Page(shown).tables for row in table]
+    assert "mtu: 1 now, 2 planned" in shown
+    assert 'IPPool lab/x <span class="soft">made by others</span>' in shown

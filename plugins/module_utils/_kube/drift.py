@@ -1,0 +1,60 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a module of the API would change, object by object, by what it returns in check mode."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.differences import differences
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Drift
+
+Options = t.Mapping[str, t.Any]
+WORDS = ("now", "planned")
+
+
+def _named(prefix: str) -> t.Callable[[Options, Options], Options]:
+    """For modules whose diff has a key for each object, without its kind."""
+    return lambda side, _options: {f"{prefix}{key}": value for key, value in side.items()}
+
+
+def _networks(side: Options, options: Options) -> Options:
+    return side if options.get("state") == "pruned" else _named("MacvlanNetwork ")(side, options)
+
+
+def _release(side: Options, options: Options) -> Options:
+    """A release with what else makes helm run, and its namespace."""
+    more = {key: value for key, value in side.items() if key not in ("release", "namespace")}
+    release = {**side["release"], **more} if side.get("release") else None
+    place, name = options["namespace"], options["name"]
+    return {f"Helm release {place}/{name}": release, f"Namespace {place}": side.get("namespace")}
+
+
+# One side of a module's diff, by object. Other modules only read, or work on hosts.
+BY_OBJECT: t.Dict[str, t.Callable[[Options, Options], Options]] = {
+    "helm_release": _release,
+    "kube_apply": _named(""),
+    "macvlan_network": _networks,
+    "node_labels": _named("Node "),
+}
+
+
+def drift_of(module: str, options: Options, result: Options) -> t.List[Drift]:
+    """The objects that would change, those that would be taken over from others, and those that are left."""
+    if module not in BY_OBJECT or result.get("failed"):
+        return []
+    diff = result.get("diff") or {}
+    before, after = (BY_OBJECT[module](diff.get(side) or {}, options) for side in ("before", "after"))
+    pairs = {name: (before.get(name), after.get(name)) for name in {**before, **after}}
+    found = [_drift(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    others: t.Literal["leave", "take over"] = "leave" if options.get("state") == "pruned" else "take over"
+    found += [Drift(object=name, change=others, ours=False, fields=[]) for name in result.get("others", ())]
+    unplanned = [name for name in result.get("unplanned", ()) if name not in result.get("removed", ())]
+    return found + [Drift(object=name, change="leave", ours=True, fields=[]) for name in unplanned]
+
+
+def _drift(name: str, before: t.Any, after: t.Any) -> Drift:
+    if before is None or after is None:
+        return Drift(object=name, change="create" if before is None else "remove", ours=True, fields=[])
+    return Drift(object=name, change="change", ours=True, fields=list(differences(before, after, WORDS)))
