@@ -100,6 +100,7 @@ SUITES = [
     Suite("shellcheck", "hack/shellcheck.sh", "lint"),
     Suite("go", "hack/go_check.sh", "lint"),
     Suite("package", "hack/package.sh", "package"),
+    Suite("matrix", "hack/pytest.sh 3.11 {junit} tests/matrix", "package", minutes=30),
 ]
 GROUPS = {
     "fast": {"lint", "sanity", "unit"},
