@@ -65,7 +65,7 @@ unit: setup ## Unit tests; those of plugins on Python 3.11, 3.12 and 3.13, where
 	@hack/run_tests.py unit
 
 .PHONY: package
-package: setup ## Build the collection into .cache/dist and check it as Galaxy would
+package: setup ## Build the collection, check it as Galaxy would, and use its tarball with each ansible-core and Python
 	@hack/run_tests.py package
 
 .PHONY: integration

@@ -63,15 +63,21 @@ make_uv() {
     "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r hack/uv/requirements.txt
 }
 
-make_venv() {
-    local python=$1 lock=$2 dir=$3 uv index
-    say "setup: Python packages of $lock for $("$python" -V) into $dir: $(grep -c '==' "$lock") of them, in one to three minutes"
+# with_uv PYTHON ARGUMENT...: uv, which installs and locks packages. It does not read pip's configuration, where a site behind a mirror
+# has its address.
+with_uv() {
+    local python=$1 uv index
+    shift
     uv=$(kept uv "$(key_of <("$python" -VV) hack/uv/requirements.txt)" make_uv "$python") || return
-    # uv does not read pip's configuration, where a site behind a mirror has its address.
     index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}}
+    UV_CACHE_DIR=$CACHE/uv/cache ${index:+env UV_DEFAULT_INDEX="$index"} "$uv/bin/uv" "$@"
+}
+
+make_venv() {
+    local python=$1 lock=$2 dir=$3
+    say "setup: Python packages of $lock for $("$python" -V) into $dir: $(grep -c '==' "$lock") of them, in one to three minutes"
     "$python" -m venv "$dir" &&
-        UV_CACHE_DIR=$CACHE/uv/cache ${index:+env UV_DEFAULT_INDEX="$index"} \
-            "$uv/bin/uv" pip install --quiet --python "$dir/bin/python" --no-deps --require-hashes -r "$lock"
+        with_uv "$python" pip install --quiet --python "$dir/bin/python" --no-deps --require-hashes -r "$lock"
 }
 
 # venv_for PYTHON LOCK: path of the virtual environment of this lock file, made when it is not there.

@@ -2,15 +2,20 @@
 # Rewrite the lock files from the requirements.in files: exact versions with hashes, and no address of any registry.
 . "$(dirname "$0")/lib.sh"
 
-tools=$CACHE/lock-tools
 python=$(python_of 3.11)
-[[ -n $python ]] || die "no Python 3.11 found" "the lock is made for the oldest Python that the project runs on: install it"
-[[ -x $tools/bin/pip-compile ]] || { "$python" -m venv "$tools" && "$tools/bin/pip" install -q pip-tools; }
+[[ -n $python ]] || die "no Python 3.11 found" "it is the oldest Python that the project runs on: install it"
+
+# lock PYTHON DIRECTORY [OPTION...]: for the oldest Python that the packages are installed on.
+lock() {
+    with_uv "$python" --directory "$2" pip compile --quiet --upgrade --generate-hashes --no-header --python-version "$1" "${@:3}" \
+        --output-file requirements.txt requirements.in
+    say "lock: $(grep -c == "$2/requirements.txt") packages in $2/requirements.txt"
+}
+
 for directory in . tests/unit hack/uv hack/site; do
-    (
-        cd "$directory"
-        "$tools/bin/pip-compile" -q --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header \
-            --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.txt requirements.in
-    )
+    lock 3.11 "$directory"
 done
-say "lock: $(grep -c == requirements.txt) packages in requirements.txt, $(grep -c == tests/unit/requirements.txt) in tests/unit/requirements.txt"
+lock 3.11 tests/matrix/core-2.18 --resolution lowest-direct
+lock 3.11 tests/matrix/core-2.19
+lock 3.12 tests/matrix/core-2.20
+lock 3.12 tests/matrix/core-2.21

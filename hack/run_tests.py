@@ -112,6 +112,7 @@ SUITES = [
     spare("shellcheck", "hack/shellcheck.sh", "lint"),
     spare("go", "hack/go_check.sh", "lint"),
     spare("package", "hack/package.sh", "package"),
+    spare("matrix", "hack/pytest.sh 3.11 {junit} tests/matrix", "package"),
 ]
 GROUPS = {
     "fast": {"lint", "sanity", "unit"},

@@ -175,7 +175,7 @@ def test_commands_can_be_run(page):
 def test_names_in_pages_exist(page):
     text = PAGES[page]
     assert set(re.findall(r"-e (\w+)=", text)) - INPUTS - site_variables() <= set(
-        re.findall(r"\w+", "".join(path.read_text("utf-8") for path in (ROOT / "docs/examples").glob("*.yml")))
+        re.findall(r"\w+", "".join(path.read_text("utf-8") for path in (ROOT / "docs/examples").rglob("*.yml")))
     )
     for kind, name in re.findall(r"\b(playbook|module|filter|role)s? `(?:ipu\.fabric\.)?(\w+)`", TEXTS[page]):
         assert name in KINDS[kind] | ({"NAME"} if page == "CONTRIBUTING.md" else set()), f"{kind} {name}"

@@ -159,7 +159,7 @@ def test_contributing_names_files_that_exist():
     assert set(re.findall(r"`make ([a-z0-9-]+)", text)) <= set(targets)
 
 
-@pytest.mark.parametrize("path", ["requirements.txt", "tests/unit/requirements.txt", "hack/site/requirements.txt"])
+@pytest.mark.parametrize("path", tracked("requirements.txt", "*/requirements.txt"))
 def test_lock_file_pins_everything_and_names_no_host(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     assert "://" not in text
@@ -176,6 +176,13 @@ def test_hooks_run_tools_of_this_checkout():
         assert hook["language"] == "system"
         program = hook["entry"].split()[0]
         assert shutil.which(str(ROOT / program) if "/" in program else program), program
+
+
+def test_the_matrix_has_the_oldest_releases_that_the_collection_takes():
+    lock = (ROOT / "tests/matrix/core-2.18/requirements.txt").read_text(encoding="utf-8")
+    python = (ROOT / "ee-requirements.txt").read_text(encoding="utf-8").split()
+    for requirement in [f"ansible-core{load('meta/runtime.yml')['requires_ansible']}", *python]:
+        assert re.search(f"^{requirement.replace('>=', '==')} ", lock, re.MULTILINE)
 
 
 def test_no_ignore_files():
