@@ -28,11 +28,12 @@ class Source(t.TypedDict):
     checksum: str
 
 
-def _read(url: str, timeout: int) -> t.Any:
+def _read(url: str, timeout: int) -> t.BinaryIO:
     try:
-        return open_url(url, timeout=timeout, follow_redirects="safe")
+        answer: t.BinaryIO = open_url(url, timeout=timeout, follow_redirects="safe")
+        return answer
     except Exception as error:  # open_url raises whatever its transport does
-        raise FabricError("A file could not be fetched.", url, str(error), AGAIN) from error
+        raise FabricError("A file could not be fetched.", url, str(error), AGAIN, code="download-failed") from error
 
 
 def digest_in(text: str, name: str) -> str:
@@ -49,7 +50,9 @@ def expected_digest(source: Source, timeout: int) -> str:
         return rest.lower()
     digest = digest_in(_read(rest, timeout).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
     if not digest:
-        raise FabricError("A list of digests has none for a file.", rest, source["url"], "Give its digest instead.")
+        raise FabricError(
+            "A list of digests has none for a file.", rest, source["url"], "Give its digest instead.", code="not-found"
+        )
     return digest
 
 
@@ -60,12 +63,20 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
         with _read(source["url"], timeout) as answer, open(part, "wb") as file:
             shutil.copyfileobj(answer, file, 1 << 20)
     except OSError as error:
-        raise FabricError("A file could not be fetched.", source["url"], str(error), AGAIN) from error
+        raise FabricError(
+            "A file could not be fetched.", source["url"], str(error), AGAIN, code="download-failed"
+        ) from error
     digest = sha256_of(part)
     if expected not in ("", digest):
         os.remove(part)
         seen = f"sha256 {digest} instead of {expected}"
-        raise FabricError("A file is not the one that was expected.", source["url"], seen, "Find out why it changed.")
+        raise FabricError(
+            "A file is not the one that was expected.",
+            source["url"],
+            seen,
+            "Find out why it changed.",
+            code="wrong-content",
+        )
     os.replace(part, path)
 
 

@@ -372,7 +372,9 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
             helm.upgrade(chart, render)
         except FabricError as error:
             seen = "; ".join([error.seen, *stuck_hooks(cluster, namespace)])
-            raise FabricError(error.what, error.where, seen, error.next_step) from error
+            raise FabricError(
+                error.what, error.where, seen, error.next_step, code=error.code, transient=error.transient
+            ) from error
 
 
 def is_borrowed(cluster: Cluster, crd: Object) -> bool:
