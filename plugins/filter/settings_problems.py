@@ -9,7 +9,6 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_text
 from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import NOT_SHOWN
 
 DOCUMENTATION = r"""
@@ -53,6 +52,8 @@ def has_secret(option: t.Mapping[str, t.Any]) -> bool:
 
 def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
     """What is wrong with a value; empty if nothing is."""
+    from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_text
+
     plain = json.loads(json.dumps(value, default=str))
     result = ArgumentSpecValidator({name: option}).validate({name: plain})
     if not result.error_messages:

@@ -48,7 +48,7 @@ EXAMPLES = r"""
   ipu.fabric.download:
     url: https://get.helm.sh/helm-v3.22.0-linux-amd64.tar.gz
     checksum: sha256:https://get.helm.sh/helm-v3.22.0-linux-amd64.tar.gz.sha256sum
-    dest: /tmp/helm.tar.gz
+    dest: /root/helm.tar.gz
 """
 
 RETURN = r"""

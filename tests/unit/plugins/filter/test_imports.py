@@ -23,6 +23,8 @@ LOADED = {
     "module_utils._common.result",
     "module_utils._common.secrets",
     "module_utils._common.text",
+    "module_utils._model",
+    "module_utils._model.failure",
     "plugin_utils._filters",
 }
 

@@ -75,7 +75,10 @@ def install(monkeypatch, fails="", simulated=SIMULATED, replaces=()):
     monkeypatch.setattr(apt, "run_program", run)
     monkeypatch.setattr(apt.os, "listdir", lambda path: [])
     packages = [{"name": name, "version": "1.35.4", "hold": True} for name in ("kubelet", "kubectl")]
-    module = Module(repositories={}, packages=packages, lock_timeout=0, timeout=60, only=False, replaces=replaces)
+    module = Module(
+        repositories={}, packages=packages, lock_timeout=0, timeout=60, only=False, replaces=replaces,
+        download_proxy={},
+    )  # fmt: skip
     return module, calls
 
 

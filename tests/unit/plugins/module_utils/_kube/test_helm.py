@@ -309,7 +309,8 @@ def test_secrets_are_not_on_a_command_line(tmp_path):
     program, said = tmp_path / "helm", tmp_path / "said"
     program.write_text(
         f'#!/bin/sh\necho "$@" > {said}\n'
-        f'for word in "$@" "$KUBECONFIG"; do [ ! -f "$word" ] || stat -c %a "$word" >> {said}.modes; done\n'
+        f'for word in "$@" "$KUBECONFIG"; do\n'
+        f'grep -qs planted-4711 "$word" && stat -c %a "$word" >> {said}.modes; done\n'
         f'echo "$http_proxy" > {said}.proxy\n'
     )
     program.chmod(0o755)

@@ -48,6 +48,7 @@ def test_a_good_site(hosts):
         "platform": "debian-bookworm-amd64",
         "address": "10.88.0.12",
         "roles": ["worker", "ipu"],
+        "gpus": [],
         "links": {
             "rdma-net": {
                 "netdev": "ens1f0",

@@ -111,7 +111,7 @@ def test_of_the_cluster() -> None:
 def test_what_was_not_collected_is_named() -> None:
     files = archive(
         {"plan.json": "{", "report.json": "{}", "observations.json": "{}"},
-        {"failed": True, "what": "x", "seen": "connection refused"},
+        {"failed": True, "error": {"what": "x", "seen": "connection refused"}},
         w1={"unreachable": True, "msg": "no route"},
         w3={"failed": True, "msg": "rc 127", "module_stderr": "no python3\n"},
         w4={"logs": {}},
