@@ -105,7 +105,7 @@ def make_plan(settings: Settings, observations: Observations, check_mode: bool) 
 def add_drift(
     plan: Plan, drift: t.Sequence[Drift], options: t.Dict[str, t.Any], check_mode: bool
 ) -> t.Dict[str, t.Any]:
-    """The plan with the drift of its cluster, and its files anew."""
+    """The plan with the drift of its cluster; its files are written again."""
     once = [each for number, each in enumerate(drift) if each not in drift[:number]]
     planned: Plan = {**plan, "drift": once}
     folder = options["artifacts_dir"]
