@@ -127,7 +127,7 @@ def test_without_the_operator(finished: Bed) -> None:
     try:
         refused = absent(finished, "orphan", wait_timeout=30)[0]
         assert refused["failed"]
-        assert "force" in refused["next_step"]
+        assert "force" in refused["error"]["next_step"]
         forced = absent(finished, "orphan", force=True, wait_timeout=60)[0]
         assert not forced.get("failed"), forced
         assert forced["partitions_left"] == ["p-orphan-default-0"]
