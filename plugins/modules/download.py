@@ -11,7 +11,7 @@ short_description: Download a file, and check what it is
 version_added: 0.1.0
 description:
   - The file gets its name when it is whole and has the digest that it should have.
-  - Unlike M(ansible.builtin.get_url) it takes a proxy whose password stays secret.
+  - Unlike C(ansible.builtin.get_url) it takes a proxy whose password stays secret.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
