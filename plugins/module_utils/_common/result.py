@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import typing as t
 
@@ -110,7 +111,9 @@ def run_module(
     libraries: Python packages that `body` needs and that the host may lack.
     hidden: options that may have secrets in them. Neither the host's log nor the result has them.
     """
-    module = Module(argument_spec=conceal(argument_spec, hidden), supports_check_mode=True, **options)
+    # A copy: Ansible puts the defaults of suboptions into the default that it was given.
+    spec = copy.deepcopy(conceal(argument_spec, hidden))
+    module = Module(argument_spec=spec, supports_check_mode=True, **options)
     module.code = "failed"
     uncensor(module, hidden)
     for library in libraries:
