@@ -19,7 +19,7 @@ def planned(tree, **networks):
     links = {link["netdev"]: link for link in host_links.read_links(str(tree), {}, {})}
     rdma = {"links": list(links.values()), "gpus": host_links.read_gpus(str(tree.sys))}
     observed = {"groups": ["kube_node"], "address": "", "errors": [], "rdma": rdma}
-    (host,) = place_hosts({"w1": observed}).values()
+    host = place_hosts({"w1": observed})["w1"]
     return plan_gpus(host, {network: links[netdev] for network, netdev in networks.items()})
 
 
@@ -56,10 +56,10 @@ def test_a_bond_is_where_its_members_are(tmp_path):
 
 def test_what_an_earlier_release_observed_has_no_model():
     rdma = {"links": [], "gpus": [{"pci": "0000:14:00.0", "path": "", "numa_node": 0}]}
-    (host,) = place_hosts({"w1": {"groups": [], "address": "", "errors": [], "rdma": rdma}}).values()
+    host = place_hosts({"w1": {"groups": [], "address": "", "errors": [], "rdma": rdma}})["w1"]
     assert plan_gpus(host, {}) == [{"pci": "0000:14:00.0", "model": "", "networks": []}]
 
 
 def test_a_host_that_was_never_observed_has_none():
-    (host,) = place_hosts({"w1": {"groups": [], "address": "", "errors": []}}).values()
+    host = place_hosts({"w1": {"groups": [], "address": "", "errors": []}})["w1"]
     assert plan_gpus(host, {}) == []
