@@ -180,10 +180,12 @@ CONFIGURED = (
 def test_what_hosts_join_with_is_not_shown(tmp_path, joins):
     """Token, certificate key, keys of Secrets, and the administrator's kubeconfig, also when the join fails."""
     failed = {"failed": True, "msg": "the API server does not answer"}
+    encryption = {"order": ["key1", "identity"], "digests": {"key1": "ab"}, "used": True, "keys": {}}
     found = {
         "control_plane_info": {"*": {"configuration": CONFIGURED}},
         "secrets_encryption": {
-            "*": {"order": ["key1", "identity"], "digests": {"key1": "ab"}, "used": True, "keys": {"key1": MARKER}}
+            "*": encryption,
+            "* secrets": {**encryption, "keys": {"key1": MARKER}},
         },
         "kubeadm": {"* token": {"discovery": JOIN}, "cp3 join": {} if joins else failed},
     }
