@@ -111,9 +111,7 @@ def run_module(
     libraries: Python packages that `body` needs and that the host may lack.
     hidden: options that may have secrets in them. Neither the host's log nor the result has them.
     """
-    # A copy: Ansible puts the defaults of suboptions into the default that it was given.
-    spec = copy.deepcopy(conceal(argument_spec, hidden))
-    module = Module(argument_spec=spec, supports_check_mode=True, **options)
+    module = Module(argument_spec=conceal(argument_spec, hidden), supports_check_mode=True, **options)
     module.code = "failed"
     uncensor(module, hidden)
     for library in libraries:
@@ -129,8 +127,14 @@ def run_module(
 
 
 def conceal(argument_spec: t.Dict[str, t.Any], hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
-    """The spec, of which neither the host's log nor Ansible's output shows the hidden options."""
-    return {**argument_spec, **{name: {**argument_spec[name], "no_log": True} for name in hidden}}
+    """The spec, of which neither the host's log nor Ansible's output shows the hidden options.
+
+    It is a copy: Ansible puts the defaults of suboptions into the default that it was given, which modules share.
+    """
+    spec = copy.deepcopy(argument_spec)
+    for name in hidden:
+        spec[name]["no_log"] = True
+    return spec
 
 
 def concealed(module: AnsibleModule, hidden: t.Sequence[str]) -> t.List[str]:

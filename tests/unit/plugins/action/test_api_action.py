@@ -149,6 +149,15 @@ def test_secrets_are_hidden_and_paths_are_not(monkeypatch: pytest.MonkeyPatch) -
     assert result["text"] == "******** /etc/admin.conf"
 
 
+def test_the_next_item_of_a_loop_has_its_own_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ansible puts the defaults of suboptions into the default of the specification, and takes no dict for a secret."""
+    deep = {"type": "dict", "default": {}, "options": {"url": {"type": "str", "default": "none"}}}
+    monkeypatch.setitem(SPEC, "objects", deep)
+    for _item in range(2):
+        assert not Task(monkeypatch, environment, name="n").run().get("failed")
+    assert deep["default"] == {}
+
+
 def test_no_key_stays_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     files = []
 
