@@ -82,13 +82,12 @@ def others_of(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[str]:
     return [describe(obj) for obj, current in found if current is not None and not is_ours(current)]
 
 
-def check_owner(cluster: Cluster, objects: t.Sequence[Object]) -> None:
-    """Refuse to change what somebody else has made, before anything is changed."""
-    foreign = others_of(cluster, objects)
-    if foreign:
+def refuse_others(names: t.Sequence[str]) -> None:
+    """What somebody else has made is not changed, nor anything beside it."""
+    if names:
         raise FabricError(
             "Objects of these names are there already, and this collection did not apply them.",
-            ", ".join(foreign),
+            ", ".join(names),
             "somebody else's objects",
             "Use theirs as they are, or choose other names.",
             code="not-ours",
@@ -126,9 +125,10 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if absent:
         before, kept = delete_objects(cluster, module)
         after = dict.fromkeys(before)
-    if not absent and not module.params["adopt"]:
-        check_owner(cluster, objects)
-    others = others_of(cluster, objects) if module.check_mode and not absent else []
+    refuse = not absent and not module.params["adopt"]
+    others = others_of(cluster, objects) if refuse or (module.check_mode and not absent) else []
+    if refuse:
+        refuse_others(others)
     for obj in [] if absent else objects:
         if not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)
