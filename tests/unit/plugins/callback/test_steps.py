@@ -224,7 +224,7 @@ def test_an_interrupted_run_says_where_it_was(tmp_path):
     ]
     done = play(tmp_path, plays, HOSTS, {}, environment=CALLBACK, columns=80, interrupt_at="1  Wait ")
     rows = [TIME.sub(" TIME", row) for row in seen(done.text, 80)]
-    assert done.code == 99
+    assert done.code == 99, f"the run wrote:\n{done.text}"
     assert "User interrupted execution" in done.text
     assert rows[-2] == "A play                                1/1  interrupted TIME"
     assert not [row for row in rows if "Wait" in row]
