@@ -17,5 +17,6 @@ for directory in . tests/unit hack/uv hack/site; do
 done
 lock 3.11 tests/matrix/core-2.18 --resolution lowest-direct
 lock 3.11 tests/matrix/core-2.19
+lock 3.11 tests/matrix/runner
 lock 3.12 tests/matrix/core-2.20
 lock 3.12 tests/matrix/core-2.21

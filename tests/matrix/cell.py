@@ -6,14 +6,20 @@ import dataclasses
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import Run, Stage, make_stage, play, stand_in
+from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers
 
 LIMIT = 600  # seconds for a command on a busy machine
 # The collection that ours depends on, at the release that requirements.txt pins.
 DEPENDENCY = "ansible_collections/kubernetes/core"
+SETTINGS = {"fabric_probe_ports": False, "fabric_manage_kubernetes": False, "fabric_metrics": False}
+ANSWERS = {**answers(), "memlock": {"*": {"restartable": []}}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +55,9 @@ class Cell:
         return done.stdout
 
 
-def make_cell(core: str, version: str, tarball: Path, home: Path) -> Cell:
-    """Install the tarball there; skips where this Python is not on the machine."""
-    lock = f"tests/matrix/core-{core}/requirements.txt"
+def make_cell(packages: str, version: str, tarball: Path, home: Path) -> Cell:
+    """Install the tarball beside these packages, a folder here; skips where this Python is not on the machine."""
+    lock = f"tests/matrix/{packages}/requirements.txt"
     script = f'. hack/lib.sh; python=$(python_of {version}); [[ -n $python ]] || exit 77; venv_for "$python" {lock}'
     command = ["bash", "-c", script, "hack/lib.sh"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
@@ -64,3 +70,30 @@ def make_cell(core: str, version: str, tarball: Path, home: Path) -> Cell:
     shutil.copytree(pinned, cell.collections / DEPENDENCY)
     cell.run("ansible-galaxy", "collection", "install", "--offline", str(tarball))
     return cell
+
+
+Cells = Callable[[str, str], Cell]  # by a folder with requirements, and a Python
+
+
+def answered(cell: Cell, folder: Path) -> dict[str, Any]:
+    """The options of a run with the cell's Ansible, in which a table answers for hosts and their modules."""
+    shutil.copytree(cell.collections, folder / "collections")
+    stand_in(folder / "collections/ansible_collections/ipu/fabric")
+    alone = {**cell.environment, "PYTHONPATH": ""}  # that of the tests leads to the checkout
+    return {"environment": alone, "python": str(cell.python)}
+
+
+def stage_in(cell: Cell, folder: Path) -> Stage:
+    return make_stage(folder, GROUPS, ANSWERS, SETTINGS, **answered(cell, folder))
+
+
+def play_in(cell: Cell, folder: Path, playbook: str, *arguments: str) -> Run:
+    return play(folder, playbook, GROUPS, ANSWERS, *arguments, **answered(cell, folder), **SETTINGS)
+
+
+def ended_well(run: Run) -> Run:
+    """The same run, which used nothing of the checkout."""
+    assert run.code == 0, run.text
+    assert str(ROOT) not in run.text
+    assert "DEPRECATION" not in run.text
+    return run
