@@ -28,6 +28,7 @@ def main() -> int:
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
         for name, part in PICTURES.items():
             page.set_content(texts[name])
+            page.add_style_tag(content="body { max-width: none; }")  # a browser scrolls a wide drawing, a picture can't
             page.locator(part).first.screenshot(path=ROOT / f"docs/images/{name}.png")
         browser.close()
     return 0
