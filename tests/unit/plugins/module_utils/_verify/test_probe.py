@@ -240,13 +240,11 @@ def test_a_second_pod_is_on_the_networks_that_have_no_second_node() -> None:
 
 def test_two_hundred_nodes_in_one_call() -> None:
     names = [f"n{i}" for i in range(200)]
-    start = time.monotonic()
     facts = probe.probe(FakeApi(names), plan(200), options(forks=32))
     assert len(facts["pods"]) == 200
     assert len(facts["pairs"]) == 300  # a ring and its diameters
     checks = check_fabric(plan(200), facts, Expect(ipu=False))
     assert not [check for check in checks if check.check in (*PER_POD, "ping", "unique") and check.status != "passed"]
-    assert time.monotonic() - start < 10
 
 
 def test_an_interrupted_run_is_cleaned_up_by_the_next_and_others_are_left_alone() -> None:
@@ -332,9 +330,8 @@ def test_an_image_out_of_reach_stops_early() -> None:
     api = FakeApi(["n0", "n1"])
     why = {"reason": "ImagePullBackOff", "message": "not found"}
     api.pod_status = {"phase": "Pending", "containerStatuses": [{"image": "tools", "state": {"waiting": why}}]}
-    start = time.monotonic()
     facts = probe.probe(api, plan(), options(timeout=60))
-    assert time.monotonic() - start < 5
+    assert api.looks < 20  # of about 300 that there is time for
     assert {pod["reason"] for pod in facts["pods"].values()} == {"ImagePullBackOff, tools: not found"}
 
 
