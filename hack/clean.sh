@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Remove what this checkout made, and every testbed. Downloads and builds that other clones share stay: testbed/testbed prune
-# removes those.
+# Remove what this checkout made, and every testbed of this machine. Downloads and builds stay, for other clones; `testbed/testbed prune`
+# removes those that nothing uses any more.
 . "$(dirname "$0")/lib.sh"
 
 shopt -s nullglob
