@@ -113,7 +113,8 @@ def test_no_bundle_is_written_for_docker(tmp_path):
         "no_proxy": {"everything": []},
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    given = {"fabric_bundle": str(tmp_path / "bundle"), "fabric_bundle_plan": str(tmp_path / "plan.json")}
+    # The plan is looked for in the working directory.
+    given = {"fabric_bundle": str(tmp_path / "bundle"), "fabric_bundle_plan": "plan.json"}
     done = play(tmp_path, "ipu.fabric.bundle", GROUPS, {}, **given)
     assert done.code != 0
     assert "is of a site with fabric_runtime docker" in done.said, done.text
