@@ -13,7 +13,7 @@ import typing as t
 import unicodedata
 
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural, printable, shorten_list
 
 Result = t.Mapping[str, object]
 Rows = t.Tuple[t.Tuple[str, str], ...]  # of a failure: what, seen, next, each with its text
@@ -107,15 +107,8 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 
 
-def in_order(hosts: t.Iterable[str]) -> t.List[str]:
-    """w2 before w10."""
-    return sorted(
-        hosts, key=lambda host: [part.zfill(9) if part.isdecimal() else part for part in re.split(r"(\d+)", host)]
-    )
-
-
 def named(hosts: t.Iterable[str], most: int = NAMED) -> str:
-    return shorten_list(in_order(hosts), most)
+    return shorten_list(sorted(hosts, key=natural), most)
 
 
 def duration(seconds: float) -> str:
@@ -517,7 +510,7 @@ def recap(counts: t.Mapping[str, Counts]) -> t.List[Line]:
     if not counts:
         return []
     alike: t.Dict[t.Tuple[object, ...], t.List[str]] = {}
-    for host in in_order(counts):
+    for host in sorted(counts, key=natural):
         alike.setdefault(counts[host][1:4] if len(counts) > TAIL else (host,), []).append(host)
     found = [Line(_recap_row("hosts", "ok", "changed", "unreachable", "failed"), aligned=True)]
     for hosts in alike.values():

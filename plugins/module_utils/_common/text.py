@@ -40,6 +40,11 @@ def shorten_list(names: t.Iterable[str], most: int, separator: str = ", ") -> st
     return separator.join(listed[:most]) + more
 
 
+def natural(name: str) -> t.List[t.Tuple[int, str]]:
+    """A key that orders names as a person does: w9 comes before w10."""
+    return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
 def fingerprint(value: object) -> str:
     """A short digest that says whether two values are the same, and nothing else."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)

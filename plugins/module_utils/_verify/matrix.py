@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.attribution import attribute
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
@@ -54,7 +55,7 @@ def matrices(checks: t.Sequence[Check]) -> t.List[Matrix]:
         if check.pair and (check.status in (PASSED, FAILED) or check.value is not None):
             groups.setdefault(check.network, {}).setdefault(check.check, {})[check.pair] = check
     return [
-        Matrix(network, kind, sorted({node for pair in kinds[kind] for node in pair}), kinds[kind])
+        Matrix(network, kind, sorted({node for pair in kinds[kind] for node in pair}, key=natural), kinds[kind])
         for network, kinds in groups.items()
         for kind in TESTS
         if kind in kinds

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED, PASSED
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import (
@@ -95,14 +95,8 @@ def of_pairs(matrix: Matrix) -> Map:
         found = cell(check, matrix.check, usual)
         return found if told else found._replace(title="")
 
-    nodes = sorted(matrix.nodes, key=natural)
-    rows = [(a, [SELF if a == b else one(matrix.at(a, b)) for b in nodes]) for a in nodes]
-    return Map(title(matrix), nodes, rows)
-
-
-def natural(name: str) -> t.List[t.Tuple[int, str]]:
-    """As a person orders names: w9 comes before w10."""
-    return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
+    rows = [(a, [SELF if a == b else one(matrix.at(a, b)) for b in matrix.nodes]) for a in matrix.nodes]
+    return Map(title(matrix), matrix.nodes, rows)
 
 
 def title(matrix: Matrix) -> str:

@@ -17,7 +17,6 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._steps import (
     cut,
     describe,
     duration,
-    in_order,
     recap,
     rows,
     shown,
@@ -439,17 +438,6 @@ def test_cut():
 
 def test_columns_never_exceed_their_width():
     assert len(columns("x" * 99, "1000/1000", "10 failed, 100 unreachable, 2 changed", "59 min 59 s")) == 79
-
-
-def test_hosts_in_order():
-    assert in_order(["w10", "w2", "cp1", "w2-a", "10.0.0.9", "10.0.0.10"]) == [
-        "10.0.0.9",
-        "10.0.0.10",
-        "cp1",
-        "w2",
-        "w2-a",
-        "w10",
-    ]
 
 
 def test_a_long_name_of_a_step_is_shown_where_there_is_room():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural, printable, shorten_list
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import pri
 )
 def test_shorten_list(names, most, text):
     assert shorten_list(names, most) == text
+
+
+def test_names_are_ordered_as_a_person_does():
+    names = ["w10", "10.0.0.10", "cp1", "w9", "w1-gpu", "10", "w", "9a", "10.0.0.9"]
+    assert sorted(names, key=natural) == ["9a", "10", "10.0.0.9", "10.0.0.10", "cp1", "w", "w1-gpu", "w9", "w10"]
 
 
 def test_another_separator():

@@ -63,6 +63,11 @@ def test_what_is_too_wide_tells_the_worst(kind: str, first: str, second: str) ->
     assert lines[1 + matrix.FEW :] == ["    points to path a -> b"]
 
 
+def test_nodes_are_in_the_order_of_their_numbers() -> None:
+    (found,) = matrix.matrices([measured("ping", "w10", "w9", 1.0)])
+    assert found.nodes == ["w9", "w10"]
+
+
 @pytest.mark.parametrize("count", [2, 7, 8, 9, 10, 64])
 @pytest.mark.parametrize("name", ["w{}", "a-node-with-a-very-long-name-{}.example.com"])
 def test_no_line_is_wider_than_a_terminal(count: int, name: str) -> None:

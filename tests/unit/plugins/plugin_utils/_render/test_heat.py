@@ -85,8 +85,3 @@ def test_a_summary_has_the_figures():
     assert heat.summary(matrices(ring())[0]) == "20 pairs, none failed, 97.8"
     assert heat.summary(matrices(ring("w3"))[0]) == "20 pairs, 8 failed, 31.5 to 97.8, median 97.8"
     assert {check.status for check in ring()} == {PASSED}
-
-
-def test_nodes_are_in_the_order_of_their_numbers():
-    names = ["w10", "cp1", "w9", "w1-gpu", "10", "w", "9a"]
-    assert sorted(names, key=heat.natural) == ["9a", "10", "cp1", "w", "w1-gpu", "w9", "w10"]
