@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -62,22 +63,18 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
     try:
         with _read(source["url"], timeout) as answer, open(part, "wb") as file:
             shutil.copyfileobj(answer, file, 1 << 20)
+        digest = sha256_of(part)
+        if expected not in ("", digest):
+            seen, next_step = f"sha256 {digest} instead of {expected}", "Find out why it changed."
+            what = "A file is not the one that was expected."
+            raise FabricError(what, source["url"], seen, next_step, code="wrong-content")
+        os.replace(part, path)
     except OSError as error:
-        raise FabricError(
-            "A file could not be fetched.", source["url"], str(error), AGAIN, code="download-failed"
-        ) from error
-    digest = sha256_of(part)
-    if expected not in ("", digest):
-        os.remove(part)
-        seen = f"sha256 {digest} instead of {expected}"
-        raise FabricError(
-            "A file is not the one that was expected.",
-            source["url"],
-            seen,
-            "Find out why it changed.",
-            code="wrong-content",
-        )
-    os.replace(part, path)
+        what = "A file could not be fetched."
+        raise FabricError(what, source["url"], str(error), AGAIN, code="download-failed") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(part)
 
 
 def download(module: AnsibleModule) -> t.Dict[str, object]:

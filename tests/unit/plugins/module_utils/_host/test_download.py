@@ -59,6 +59,17 @@ def test_another_file_gets_no_name(site):
     assert sorted(path.name for path in site.iterdir()) == ["archive.tar.gz", "sums"]
 
 
+def test_a_download_that_breaks_leaves_nothing(site, monkeypatch):
+    def breaks(_answer, file, _size):
+        file.write(CONTENT[:4])
+        raise ConnectionResetError("reset by the server")
+
+    monkeypatch.setattr(download.shutil, "copyfileobj", breaks)
+    with pytest.raises(FabricError, match="could not be fetched"):
+        download.download(Module(site))
+    assert sorted(path.name for path in site.iterdir()) == ["archive.tar.gz", "sums"]
+
+
 def test_check_mode_writes_nothing(site):
     result = download.download(Module(site, check_mode=True))
     assert (result["changed"], result["sha256"]) == (True, DIGEST)
