@@ -178,12 +178,14 @@ class Bed:
         result = json.loads(done.stdout.partition("=> ")[2] or json.dumps({"msg": done.stdout + done.stderr}))
         return {"failed": done.returncode != 0, **result}
 
-    def run(self, title: str, command: list[str]) -> Result:
-        begin = time.monotonic()
+    def run(self, title: str, command: list[str], folder: Path | None = None) -> Result:
+        """Run a command in a folder, or among the artifacts."""
+        begin, folder = time.monotonic(), folder or self.artifacts
+        ansible = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")}
         done = subprocess.run(
             command,
-            cwd=self.artifacts,
-            env=os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")},
+            cwd=folder,
+            env=os.environ | ansible | {"PWD": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -262,6 +264,13 @@ class Bed:
             if labels["status"] != "superseded":
                 state[f"helm {labels['name']}"] = labels["status"]
         return state
+
+
+def wait_for(what: str, met: Callable[[], object], limit: float = 600) -> None:
+    end = time.monotonic() + limit
+    while not met():
+        assert time.monotonic() < end, f"{what}: not within {limit} s"
+        time.sleep(1)
 
 
 def _name(item: dict[str, Any]) -> str:

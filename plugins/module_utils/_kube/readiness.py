@@ -168,23 +168,30 @@ class ObjectWatch:
         )
 
     def state_problems(self, name: str, current: Object, wanted: WantedObject) -> t.List[Problem]:
-        """A custom resource says itself whether it is ready; its workloads say why not."""
+        """A custom resource says itself whether it is ready; its workloads say why not.
+
+        Its operator counts the pods of nodes that have died, too, which must not hold up the others.
+        """
         seen, (reason, message) = query(wanted["field"], current), stated_reason(current)
         if not wanted["value"] or (seen == wanted["value"] and wanted["reason"] in ("", reason)):
             return []
-        parts = [
-            f"{part.get('name')} {part.get('state')}"
-            for part in query("status.appliedStates[?state!='ready' && state!='ignore']", current) or []
-        ]
-        parts += [text for text in (query("status.reason", current), f"{reason}: {message}".strip(": ")) if text]
-        detail = f" ({', '.join(parts)})" if parts else ""
-        goal = f"{wanted['value']}, {wanted['reason']}" if wanted["reason"] else wanted["value"]
-        found = [Problem(f"{name} has {wanted['field']}={seen}{detail}, wanted is {goal}")]
+        states = query("status.appliedStates[?state!='ready' && state!='ignore']", current) or []
+        causes: t.List[Problem] = []
+        held_up = 0  # DaemonSets that only nodes that have died keep from being ready
         for namespace in self.params["watch"]:
             for kind in ("DaemonSet", "Deployment"):
                 for workload in self.cluster.items(f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s"):
-                    found += self.workload_problems({**workload, "kind": kind}, self.params["idle_faults"])
-        return found
+                    pending = rollout_pending({**workload, "kind": kind})
+                    problems = self.workload_problems({**workload, "kind": kind}, self.params["idle_faults"])
+                    causes += problems
+                    held_up += bool(pending) and not problems and not pending.startswith("0 nodes")
+        if not causes and 0 < len(states) <= held_up:
+            return []
+        parts = [f"{part.get('name')} {part.get('state')}" for part in states]
+        parts += [text for text in (query("status.reason", current), f"{reason}: {message}".strip(": ")) if text]
+        detail = f" ({', '.join(parts)})" if parts else ""
+        goal = f"{wanted['value']}, {wanted['reason']}" if wanted["reason"] else wanted["value"]
+        return [Problem(f"{name} has {wanted['field']}={seen}{detail}, wanted is {goal}"), *causes]
 
     def workload_problems(self, workload: Object, idle_is_fault: bool = True) -> t.List[Problem]:
         pending = rollout_pending(workload)

@@ -237,6 +237,32 @@ def test_a_dead_node_does_not_hold_up_a_daemonset(cluster, texts):
     assert len(found) == len(texts)
 
 
+@pytest.mark.parametrize(
+    ("dead", "states", "texts"),
+    [
+        (True, ["multus"], []),
+        (True, ["multus", "nv-ipam"], ["(multus notReady, nv-ipam notReady)"]),  # one of them has another cause
+        (False, ["multus"], ["(multus notReady)", "1 of 2 pods are ready", "containers with unready status"]),
+    ],
+)
+def test_a_dead_node_does_not_hold_up_what_its_operator_says_of_its_daemonsets(dead, states, texts):
+    """An operator counts pods, also those on a node that has died."""
+    cluster = NodesCluster(dead, [daemon_pod("w1"), daemon_pod("w2", False)])
+    applied = [{"name": name, "state": "notReady"} for name in states]
+    policy = {"metadata": {"name": "policy"}, "status": {"state": "notReady", "appliedStates": applied}}
+    items = {"daemonsets": [cluster.daemonset], "deployments": [], "nodes": cluster.nodes, "pods": cluster.pods}
+    cluster.read = lambda _obj: policy
+    cluster.items = lambda path, **_labels: items[path.rpartition("/")[2]]
+    wanted = {
+        "api_version": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "name": "policy", "namespace": "",
+        "field": "status.state", "value": "ready", "reason": "",
+    }  # fmt: skip
+    params = {"objects": [wanted], "crds": [], "accepted": [], "watch": ["operator"], "idle_faults": False}
+    found = readiness.ObjectWatch(cluster, params).problems()
+    assert [text in problem.text for text, problem in zip(texts, found)] == [True] * len(texts)
+    assert len(found) == len(texts)
+
+
 @pytest.mark.parametrize("status", [None, {}, {"desiredNumberScheduled": 0, "currentNumberScheduled": 0}])
 def test_a_daemonset_that_its_controller_has_not_seen_yet(status):
     cluster = NodesCluster(False, [])
