@@ -1,0 +1,39 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `drift` finds in a cluster is what was done to it by hand, and what `site` then puts right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
+
+NETWORK = "MacvlanNetwork rdma-net"
+
+
+def drift(bed: Bed) -> dict[str, dict[str, Any]]:
+    """Each object that differs from the plan, by its name. Nothing is changed."""
+    before = bed.state()
+    assert bed.play("drift").code == 0
+    assert bed.state() == before
+    return {found["object"]: found for found in bed.plan()["drift"]}
+
+
+def test_drift(finished: Bed) -> None:
+    assert drift(finished) == {}
+    label, value = next(iter(finished.plan()["vipu"]["node_labels"]["w1"].items()))
+    finished.on("cp1", f"{KUBECTL} label node w1 {label}-")
+    finished.on("cp1", f"{KUBECTL} delete macvlannetwork rdma-net")
+
+    found = drift(finished)
+    assert sorted(found) == [NETWORK, "Node w1"]
+    assert (found[NETWORK]["change"], found[NETWORK]["ours"]) == ("create", True)
+    assert found["Node w1"]["change"] == "change"
+    [field] = found["Node w1"]["fields"]
+    assert label in field
+    assert value in field
+    assert NETWORK in (finished.artifacts / "plan.html").read_text()
+
+    assert finished.play("plan fabric").changed() == {"cp1": 2}
+    assert drift(finished) == {}
