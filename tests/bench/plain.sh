@@ -19,9 +19,10 @@ apt-get -qq update
 apt-get -qq install -y containerd.io kubelet kubeadm kubectl kubernetes-cni >/dev/null
 mkdir -p /etc/containerd/certs.d/_default
 printf '[host."%s"]\n  capabilities = ["pull", "resolve"]\n' '$registry' >/etc/containerd/certs.d/_default/hosts.toml
+pause=\$(kubeadm config images list --kubernetes-version v$version | grep /pause:)
 containerd config default |
     sed "s|config_path = .*|config_path = '/etc/containerd/certs.d'|; s|SystemdCgroup = false|SystemdCgroup = true|;
-         s|restrict_oom_score_adj = false|restrict_oom_score_adj = true|; s|sandbox = .*|sandbox = 'registry.k8s.io/pause:3.10.1'|" >/etc/containerd/config.toml
+         s|restrict_oom_score_adj = false|restrict_oom_score_adj = true|; s|sandbox = .*|sandbox = '\$pause'|" >/etc/containerd/config.toml
 systemctl restart containerd
 EOF
 }
