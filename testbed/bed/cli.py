@@ -28,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text)
     only = commands.add_parser("build", help="build, and start nothing")
     only.add_argument("--calico", action="store_true", help="what a mirror with Calico has, too")
+    only.add_argument("--previous-kubernetes", action="store_true", help="the release to upgrade from, too")
     reset = commands.add_parser("reset", help="fresh hosts, or only those that are named; the mirror stays")
     reset.add_argument("hosts", nargs="*", metavar="HOST")
     planes = commands.add_parser(
@@ -59,8 +60,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _build(arguments: argparse.Namespace) -> None:
+    more = Wanted(arguments.previous_kubernetes, arguments.calico) if arguments.command == "build" else Wanted()
     with lock("store", shared=True):
-        parts = build(Wanted(calico=getattr(arguments, "calico", False)))
+        parts = build(more)
     if arguments.command == "bin":
         print(parts.bin)
 
