@@ -170,10 +170,10 @@ def ends(code: int = 0, clean: bool = False, over: bool = True, restarts: int = 
     def step(o: Operator, job: Object) -> None:
         o.kubelet.write(f"{job['metadata']['name']}-worker-0", f"last words, {code}")
         o.end_pod(job, "worker-0", code)
-        status = {"launcherStatus": "Failed" if code else "Completed", "restartCount": restarts}
-        o.status(job, **status, **({"completionTime": "2026-11-21T10:00:00Z"} if over else {}))
         if clean:
             o.remove_pods(job)
+        status = {"launcherStatus": "Failed" if code else "Completed", "restartCount": restarts}
+        o.status(job, **status, **({"completionTime": "2026-11-21T10:00:00Z"} if over else {}))
 
     return step
 
