@@ -15,9 +15,9 @@ description:
   - Options are checked before the cluster is asked, and everything that is wrong with them is reported at once. Then
     the API server and the operator's webhook check the job in a dry run, in check mode too.
   - Of an existing job only O(job_instances) and O(labels) can be changed; for the rest O(recreate) replaces it.
-  - While it waits, every change of the job's state is written to the host's system log and returned in RV(progress).
-    The wait stops early when an image can't be pulled or the namespace refuses the pods. It survives a restart of the
-    API server and of the operator.
+  - While it waits, every change of the job's state goes into RV(progress), and into the system log of the host if the
+    module does not run on the controller. The wait stops early when an image can't be pulled or the namespace refuses
+    the pods. It survives a restart of the API server and of the operator.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - cryptography

@@ -59,9 +59,7 @@ def need(commands: dict[str, str]) -> None:
 def requirements() -> None:
     """Have what the build needs."""
     if not shutil.which("go"):
-        raise ProblemError(
-            "no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.21 or newer"
-        )
+        raise ProblemError("no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.26")
     need(NEEDED)
 
 

@@ -104,8 +104,10 @@ def leaving_node(
     member = [each for each in members if each["name"] == name or set(each["addresses"]) & set(addresses)]
     note = ""
     if facts is None:
-        what = f"run kubeadm reset on {host}" if host else "reset it"
-        note = f"its host was not reached: {what} before it comes back"
+        note = (
+            "its host was not reached: before it is on the network again, reinstall it or run kubeadm reset on its"
+            " console"
+        )
     elif not same and (node or facts["kubelet"]["server"]):
         note = f"host {host} answers and is not this node: it stays as it is"
     return {

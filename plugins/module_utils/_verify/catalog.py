@@ -60,7 +60,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "certificates": CheckType(
         "Certificates are valid",
         "cluster",
-        "Run the playbook ipu.fabric.renew_certificates. For a CA see the finding of the plan: it takes more.",
+        "Run the playbook ipu.fabric.renew_certificates, or renew them with what manages the cluster. A CA takes more:"
+        " see the finding of the plan.",
     ),
     "kubelet_requests": CheckType(
         "No kubelet asks in vain",

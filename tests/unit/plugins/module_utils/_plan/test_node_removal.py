@@ -79,7 +79,8 @@ def test_a_worker_whose_host_is_dead():
     result = plan("w2", dead=["w2"])
     assert result["table"] == [
         "w2 (worker): drain, delete the node and its addresses"
-        " (its host was not reached: run kubeadm reset on w2 before it comes back)"
+        " (its host was not reached: before it is on the network again, reinstall it or run kubeadm reset on its"
+        " console)"
     ]
     assert not result["nodes"][0]["alive"]
 
