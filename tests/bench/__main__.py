@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 
+from ansible_collections.ipu.fabric.tests.bench.ansible import LOG
 from ansible_collections.ipu.fabric.tests.bench.figures import Figure, table
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
@@ -25,6 +26,8 @@ def main() -> None:
     unknown = sorted(set(sections) - set(SECTIONS))
     if unknown:
         parser.error(f"no section {', '.join(unknown)}: choose from {', '.join(SECTIONS)}")
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    LOG.write_text("")
     found: dict[str, list[Figure]] = {}
     for name in sections:
         print(f"{name} ...", file=sys.stderr, flush=True)

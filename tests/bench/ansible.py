@@ -12,6 +12,12 @@ from typing import Any
 
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
+LOG = ROOT / ".cache/logs/bench.log"  # shows which tasks the time of a playbook goes to
+PROFILE = {
+    "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.profile_tasks",
+    "PROFILE_TASKS_SUMMARY_ONLY": "true",
+    "PROFILE_TASKS_TASK_OUTPUT_LIMIT": "15",
+}
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
 
 
@@ -24,6 +30,7 @@ def seconds(folder: Path, plays: list[dict[str, Any]], *arguments: str, **enviro
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
         "ANSIBLE_FORKS": "10",
+        **PROFILE,
     }
     start = time.monotonic()
     done = subprocess.run(
@@ -31,4 +38,7 @@ def seconds(folder: Path, plays: list[dict[str, Any]], *arguments: str, **enviro
     )
     if done.returncode:
         sys.exit(f"error: {' '.join(command)} ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-2000:]}")
-    return time.monotonic() - start
+    spent = time.monotonic() - start
+    with LOG.open("a") as log:
+        log.write(f"{plays!s:.120}\n{done.stdout.partition('TASKS RECAP')[2]}\n")
+    return spent

@@ -36,6 +36,7 @@ def figures() -> list[Figure]:
             wanted = [{"name": name, "labels": {"a": "one"}} for name in names]
             own = task("ipu.fabric.node_labels", kubeconfig=str(api.kubeconfig), nodes=wanted)
             module = ansible.seconds(Path(folder), own)
+            empty = ansible.seconds(Path(folder), task("ansible.builtin.debug", msg=""))
             start = time.monotonic()
             for name in names[:LOOPED]:
                 api.kubectl("label", "node", name, "b=two")
@@ -52,4 +53,5 @@ def figures() -> list[Figure]:
     return [
         Figure(what, module, f"kubectl label for each node (timed for {LOOPED})", kubectl),
         Figure(what, module, f"a loop of kubernetes.core.k8s (timed for {LOOPED})", looped),
+        Figure(what, module, "a playbook with one task of debug", empty),
     ]

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.ipu.fabric.tests.bench.ansible import LOG, PROFILE
 from ansible_collections.ipu.fabric.tests.bench.figures import Figure
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 CACHE = Path(os.environ.get("IPU_FABRIC_CACHE") or Path.home() / ".cache/ipu-fabric")
 NUMBER = (os.environ.get("TESTBED_ID") or "0").replace("0", "8")  # not that of the demo
 INVENTORY = CACHE / "testbed" / NUMBER / "inventory/hosts.yml"
-LOG = ROOT / ".cache/logs/bench.log"
 
 
 def timed(title: str, *command: object) -> float:
@@ -30,7 +30,7 @@ def timed(title: str, *command: object) -> float:
         done = subprocess.run(
             [str(word) for word in command],
             cwd=ROOT,
-            env=os.environ | {"TESTBED_ID": NUMBER},
+            env=os.environ | {"TESTBED_ID": NUMBER} | PROFILE,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -69,8 +69,6 @@ def plain_arguments() -> list[object]:
 
 
 def figures() -> list[Figure]:
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    LOG.write_text("")
     timed("build", ROOT / "testbed/testbed", "build")
     fresh()
     plain = timed("plain script", ROOT / "tests/bench/plain.sh", *plain_arguments())
