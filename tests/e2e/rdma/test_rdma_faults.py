@@ -87,6 +87,12 @@ def wait_for_reboot(fabric: Fabric, node: str, before: str, moment: str) -> None
         time.sleep(5)
 
 
+def wait_for_runtime(fabric: Fabric, node: str) -> None:
+    """A kubelet whose runtime was away for 30 seconds says so with its next status, which is due every 10 seconds."""
+    time.sleep(20)
+    fabric.bed.on("cp1", f"{KUBECTL} wait --for condition=Ready --timeout 300s node {node}")
+
+
 def wait_for_resource(fabric: Fabric, node: str, there: bool) -> None:
     deadline = time.monotonic() + 300
     while (allocatable(fabric, node) > 0) != there:
@@ -137,6 +143,7 @@ def test_limits_and_a_slow_path(proved: Fabric) -> None:
         assert {("memlock_root", one), ("memlock_user", one)} <= failed
         assert "read_latency" in {check for check, _ in failed}
         assert ("memlock_root", other) not in failed
+    wait_for_runtime(proved, one)
 
 
 @fault("UDP 4791 is blocked between two nodes", "a switch port's MTU is below the master's")
