@@ -50,7 +50,8 @@ def spare(name: str, command: str, group: str) -> Suite:
 
 
 PLAYS = [Path("tests/unit/playbooks"), Path("tests/unit/roles")]  # they run ansible-playbook, which takes seconds each
-MOVED = "tests/e2e/lifecycle/test_cluster_reset.py"  # so that the long suites, which run side by side, end together
+# So that the long suites, which run side by side, end together.
+MOVED = [f"tests/e2e/lifecycle/test_{name}.py" for name in ("cluster_reset", "kubernetes_upgrade")]
 SUITES = [
     *(spare(f"unit-{path.name}", f"hack/pytest.sh 3.11 {{junit}} {path}", "unit") for path in PLAYS),
     Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
@@ -75,7 +76,8 @@ SUITES = [
     ),
     Suite(
         "e2e-lifecycle",
-        f"hack/packages.sh skopeo && hack/pytest.sh 3.11 {{junit}} tests/e2e/lifecycle --ignore {MOVED}",
+        "hack/packages.sh skopeo && hack/pytest.sh 3.11 {junit} tests/e2e/lifecycle"
+        f" {' '.join(f'--ignore {path}' for path in MOVED)}",
         "long",
         "6",
         "testbed-long",
@@ -83,7 +85,13 @@ SUITES = [
         True,
     ),
     Suite(
-        "e2e-fabric", f"hack/pytest.sh 3.11 {{junit}} tests/e2e/fabric {MOVED}", "long", "3", "testbed-long", 150, True
+        "e2e-fabric",
+        f"hack/pytest.sh 3.11 {{junit}} tests/e2e/fabric {' '.join(MOVED)}",
+        "long",
+        "3",
+        "testbed-long",
+        150,
+        True,
     ),
     spare("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite(
