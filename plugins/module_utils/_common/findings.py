@@ -122,7 +122,7 @@ class Findings:
         if check in self._allow:
             self._add("warning", check, hosts, what, seen, f"Allowed. Otherwise: {next_step}")
             return
-        hint = f" Or allow it: {check}." if check in ALLOWABLE else ""
+        hint = f" Or allow it with fabric_allow: [{check}]." if check in ALLOWABLE else ""
         self._add("error", check, hosts, what, seen, next_step + hint)
 
     def warning(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:

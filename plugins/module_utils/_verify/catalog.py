@@ -12,7 +12,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Ch
 AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 
-MEMLOCK = "Apply the role ipu.fabric.memlock to this host, then recreate its pods."
+MEMLOCK = (
+    "Apply the role ipu.fabric.memlock to this host, then recreate its pods. If that changes nothing, the host itself"
+    " gives no more, such as a container: raise its limit (`grep locked /proc/1/limits`), or lower verify_memlock."
+)
 
 CHECK_TYPES: t.Dict[str, CheckType] = {
     "release": CheckType(
