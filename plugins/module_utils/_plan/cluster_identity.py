@@ -73,6 +73,6 @@ def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
             why,
             "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
             " fabric_api_kubeconfig) to the kubeconfig of this cluster. While the CA of a cluster is being changed,"
-            " allow it: other-cluster. Nothing was written to its API.",
+            " allow it with fabric_allow: [other-cluster]. Nothing was written to its API.",
             code="other-cluster",
         )

@@ -52,7 +52,7 @@ def test_why_another(hosts, found, why):
 
 
 def test_another_cluster_is_refused():
-    with pytest.raises(FabricError, match=r"Where: admin\.conf\. .*allow it: other-cluster"):
+    with pytest.raises(FabricError, match=r"Where: admin\.conf\. .*fabric_allow: \[other-cluster\]"):
         cluster_identity.check_cluster(observe(OTHER), cluster())
     cluster_identity.check_cluster(observe(OURS), cluster())
 
