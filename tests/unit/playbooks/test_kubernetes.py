@@ -120,6 +120,8 @@ def test_a_reinstalled_control_plane_joins_the_others_when_hosts_get_packages_at
     assert run.where("kubeadm", command="init") == [], run.text
     assert run.where("kubeadm", command="token") == ["cp2"] * 4  # made and deleted, for control planes and for workers
     assert run.where("kubeadm", command="join") == ["cp1", "w9"]
+    # When workers join, a control plane that has just joined is no node that its host has left behind.
+    assert [call.options["names"] for call in run.calls if call.module == "rejoining_nodes"] == [["cp1"], ["w9"]]
 
 
 FETCH = "Write it on the controller, for this user only"
