@@ -190,8 +190,7 @@ def test_logs_are_whole_though_the_pods_are_cleaned_up_at_once(
     options = {**JOB, "name": "train", "clean_pod_policy": "All", "state": "finished"}
     result = jobs("ipujob", logs={"path": str(tmp_path / "logs")}, **options)
     assert result["job"]["state"] == "Completed"
-    # A pod may still be on its way out.
-    assert [pod["name"] for pod in result["job"]["pods"] if not pod["deleting"]] == []
+    assert result["job"]["pods"] == []
     assert (tmp_path / "logs/train-worker-0.main.log").read_text() == "one\ntwo\nthree\nlast words, 0\n"
     assert [path.name for path in (tmp_path / "logs").iterdir()] == ["train-worker-0.main.log"]
     assert result["logs"][0]["tail"] == ["one", "two", "three", "last words, 0"]

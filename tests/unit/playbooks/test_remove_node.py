@@ -76,7 +76,8 @@ def test_a_dead_control_plane(tmp_path):
     assert (drain.options["wait"], drain.options["force"]) == (False, True)
     [member] = [call for call in run.calls if call.module == "etcd_member" and call.options["addresses"]]
     assert member.options == {"state": "absent", "addresses": ["10.88.0.11"], "alive": False, "node_name": "cp2"}
-    assert "its host was not reached: before it is on the network again, reinstall it or run kubeadm reset" in run.said
+    note = "before it is on the network again, reinstall it or run kubeadm reset on its console"
+    assert f"its host was not reached: {note}" in run.said
 
 
 def test_a_living_control_plane(tmp_path):
