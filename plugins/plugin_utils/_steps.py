@@ -488,7 +488,7 @@ class Run:
         if self.check:
             would = f"{count(changes, 'change')} would be made" if changes else "nothing would change"
             return Line(f"Checked in {took}: {would}.", tone)
-        return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing to change'}.", tone)
+        return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing changed'}.", tone)
 
 
 def columns(name: str, hosts: str, text: str, took: str) -> str:

@@ -14,7 +14,8 @@ AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 MEMLOCK = (
     "Apply the role ipu.fabric.memlock to this host, then recreate its pods. If that changes nothing, the host itself"
-    " gives no more, such as a container: raise its limit (`grep locked /proc/1/limits`), or lower verify_memlock."
+    " gives no more, such as a container: raise its limit (`grep locked /proc/1/limits`), or lower verify_memlock (in"
+    " bytes)."
 )
 
 CHECK_TYPES: t.Dict[str, CheckType] = {

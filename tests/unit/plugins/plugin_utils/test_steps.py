@@ -349,7 +349,7 @@ def test_the_end():
 @pytest.mark.parametrize(
     ("counts", "verdict"),
     [
-        (Counts(ok=1), "Done in 5.0 s: nothing to change."),
+        (Counts(ok=1), "Done in 5.0 s: nothing changed."),
         (Counts(failed=1, changed=3), "Failed after 5.0 s: 1 host failed."),
         (Counts(unreachable=1), "Failed after 5.0 s: 1 host unreachable."),
     ],
@@ -456,5 +456,5 @@ def test_a_narrow_terminal_has_no_columns():
         "",
         "hosts  ok  changed  unreachable  failed",
         "w1  1  0  0  0",
-        "Done in 12 s: nothing to change.",
+        "Done in 12 s: nothing changed.",
     ]
