@@ -63,6 +63,8 @@ STEPS = {
     "kubernetes-version": "Set `fabric_kubernetes_version` to a release with all three numbers that the role knows.",
     "link-layer": "Set the port to Ethernet (`rdma_host_link_type`, then a reboot), or select another NIC.",
     "master-name": "Give the network another `master`, or rename the NIC that has its name.",
+    "locked-memory": "Raise the limit where the host is started, or lower `verify_memlock`:"
+    " [locked memory](requirements.md#locked-memory-and-cgroups).",
     "memory": "Look for a broken memory module, give the host more memory, or set `fabric_host_sizes`.",
     "netns-mode": "Set `rdma system set netns shared` for good: `rdma_host_reboot: true` lets the run do it.",
     "network-operator-upgrade": "Upgrade by the steps that the message lists.",

@@ -229,6 +229,12 @@ options:
     description: Whether fabric NICs must have RDMA.
     type: bool
     default: true
+  memlock:
+    description:
+      - The least limit of locked memory that the proof expects in pods, V(unlimited) or bytes.
+      - A host that can't give it is an error.
+    type: str
+    default: unlimited
   ntp:
     description: NTP servers that the role P(ipu.fabric.chrony#role) gives to every host. Empty leaves clocks alone.
     type: list

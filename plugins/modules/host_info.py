@@ -227,6 +227,13 @@ host:
         - V(open_files) can be read or changed by others than root and should not. V(super_admin) is whether the host
           has a super-admin.conf.
       type: dict
+    locked_memory:
+      description:
+        - The most memory that systemd can allow a service to lock, V(unlimited) or bytes. In a container that may be
+          less than a unit asks for.
+        - Empty where it is not known, as to other users than root.
+      type: str
+      sample: unlimited
     noexec:
       description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
       type: list

@@ -34,6 +34,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "kernel-modules": "the kernel has the modules that pod networks need",
     "kubernetes-range": "the network operator's vendor supports this Kubernetes",
     "kubernetes-version": "the Kubernetes version is one that the roles know",
+    "locked-memory": "a host can give its pods the limit of locked memory that the proof expects",
     "memory": "a host has the memory that its role needs",
     "netns-mode": "RDMA devices are shared between network namespaces",
     "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",

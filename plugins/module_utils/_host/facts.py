@@ -31,6 +31,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions imp
     read_kubernetes,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.locked_memory import read_locked_memory
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import read_vip
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
 
@@ -289,6 +290,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "swap": parse_swaps(read_text(os.path.join(root, "proc/swaps"))),
         "ports_busy": busy_ports(root, questions.ports),
         "cgroup": cgroup_version(root),
+        "locked_memory": read_locked_memory(root),
         "modules": {name: module_available(root, kernel, name) for name in questions.modules},
         "time": {**clock, "servers": ask_servers(questions.ntp)},
         "dns": resolve_names(questions.names),

@@ -196,6 +196,7 @@ class CniFile(t.TypedDict):
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
+    locked_memory: str  # the most that systemd can give a service, unlimited or bytes; empty: not known
     noexec: t.List[str]  # folders that programs are run from, on mounts that forbid it
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known

@@ -69,6 +69,7 @@ class Settings:
     gpu_operator_version: str
     ipam: str
     require_rdma: bool
+    memlock: str  # the least limit of locked memory that the proof expects in pods, as verify_memlock has it
     ntp: t.Sequence[object]  # servers, as fabric_ntp names them
     host_sizes: t.Mapping[str, object]  # as fabric_host_sizes has them
     pods_per_node: int

@@ -29,7 +29,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import 
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts, read_memlock
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
     NetworkLinks,
     check_mtu,
@@ -220,6 +220,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
         managed=settings.manage_kubernetes,
         sizes=read_sizes(settings.host_sizes, findings),
         ipu=settings.ipu,
+        memlock=read_memlock(settings.memlock, findings),
         ntp=read_servers(settings.ntp, findings),
     )
 

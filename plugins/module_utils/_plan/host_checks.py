@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits import limit_bytes, readable
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS
 from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
@@ -43,6 +44,7 @@ class Expected(t.NamedTuple):
     managed: bool  # whether the role kubernetes builds the cluster and sets up its hosts
     sizes: t.Sequence[Size]
     ipu: bool  # whether hosts have IPUs
+    memlock: float  # bytes of locked memory in pods that the proof expects
     ntp: t.Sequence[str]  # servers that chrony is set up with; empty: it is not
 
 
@@ -58,6 +60,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
         for check in _ALWAYS + (_MANAGED if expected.managed else ()):
             check(host, facts, findings)
         check_clock(host, facts, expected.ntp, findings)
+        _check_locked_memory(host, facts, expected, findings)
         if expected.managed:
             check_sizes(host, facts, expected.sizes, len(hosts), expected.ipu, findings)
             _check_cgroup(host, facts, expected, findings)
@@ -255,6 +258,36 @@ def _check_cgroup(host: PlacedHost, facts: HostFacts, expected: Expected, findin
         )
     else:
         findings.warning("cgroup-v2", [host.name], "Kubernetes is about to drop cgroup v1.", seen, step)
+
+
+def read_memlock(limit: str, findings: Findings) -> float:
+    """Bytes of the limit that the proof expects; 0 if it is not valid."""
+    try:
+        return limit_bytes(limit)
+    except ValueError as error:
+        findings.error(
+            "locked-memory",
+            [],
+            "The proof compares limits of locked memory with verify_memlock.",
+            f"verify_memlock: {error}",
+            'Set unlimited, or bytes, such as "67108864" or 64M.',
+        )
+        return 0
+
+
+def _check_locked_memory(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:
+    """Before anything is installed: no role can change what the host's own limit is."""
+    most = facts.get("locked_memory", "")
+    if not most or limit_bytes(most) >= expected.memlock or not {"worker", "ipu"} & set(host.roles):
+        return
+    findings.error(
+        "locked-memory",
+        [host.name],
+        "RDMA needs locked memory, and the proof fails where a pod may lock less than verify_memlock.",
+        f"systemd itself has a limit of {readable(most)} and may not raise it, as in a container",
+        f'Raise the limit where the host is started. Or accept it with verify_memlock: "{most}" (bytes): the report'
+        " says that less was expected.",
+    )
 
 
 class _Unique(t.NamedTuple):

@@ -45,6 +45,12 @@ VARIABLES = [
         marks=pytest.mark.fault("the subnet has too few addresses"),
     ),
     pytest.param(
+        {"verify_memlock": "unlimited"},
+        {"locked-memory": 1},
+        id="locked memory",
+        marks=pytest.mark.fault("the host is a container that may not raise its limit of locked memory"),
+    ),
+    pytest.param(
         {
             "fabric_pod_cidr": "10.244.0.0/33",
             "fabric_networks": [{**NETWORK, "colour": "red"}],

@@ -36,6 +36,7 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
         "etc/kubernetes/kubelet.conf": "clusters:\n- cluster:\n    server: https://10.88.0.11:6443\n",
         "etc/kubernetes/pki/ca.crt": CA,
         "proc/meminfo": "MemTotal:        8167848 kB\nMemFree: 1 kB\n",
+        "proc/1/limits": "Max locked memory         8388608              unlimited            bytes     \n",
         "proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n/swapfile file 1 0 -2\n",
         "proc/net/route": ROUTES,
         "proc/net/tcp": TCP,
@@ -68,6 +69,7 @@ def test_read_host(root):
     assert seen["ports_busy"] == [{"port": 6443, "process": ""}]
     assert seen["macs"] == ["0c:42:a1:00:00:01", "0c:42:a1:00:00:02"]
     assert seen["cgroup"] == "v2"
+    assert seen["locked_memory"] == "unlimited"
     assert seen["kubelet"]["server"] == "10.88.0.11:6443"
     assert seen["kubelet"]["cluster"] == host_facts.ca_digest(CA)
     assert seen["other_kubernetes"] == ["k3s"]

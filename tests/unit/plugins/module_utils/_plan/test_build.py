@@ -128,6 +128,7 @@ def test_a_mode_that_a_reboot_may_set_does_not_stop_the_site(hosts):
         ("ports", ("host", "ports_busy"), [{"port": 10250, "process": "nginx"}]),
         ("cgroup-v2", ("host", "cgroup"), "hybrid"),
         ("kernel-modules", ("host", "modules"), {"macvlan": False}),
+        ("locked-memory", ("host", "locked_memory"), "8388608"),
         ("time", ("host", "time"), {"synchronized": True, "asked": 0.0, "read": 0.0, "offset": -400}),
         ("dns", ("host", "dns"), {"mirror.example": False}),
         ("netns-mode", ("rdma", "netns_mode"), "exclusive"),
@@ -250,6 +251,39 @@ def test_allowed_checks_are_warnings(hosts, check):
     planned = plan(hosts, allow=[check], networks=[{"name": "rdma-net", "mtu": 9100}])
     assert check not in errors(planned)
     assert errors(planned, "warning")[check]["next"].startswith("Allowed.")
+
+
+@pytest.mark.parametrize(
+    ("most", "expected", "found"),
+    [
+        ("8388608", "unlimited", True),
+        ("8388608", "64M", True),
+        ("8388608", "8388608", False),
+        ("unlimited", "unlimited", False),
+        ("", "unlimited", False),  # the host does not tell
+    ],
+)
+def test_hosts_give_the_locked_memory_that_the_proof_expects(hosts, most, expected, found):
+    change(("host", "locked_memory"), most)(hosts, ["w1"])
+    assert ("locked-memory" in errors(plan(hosts, memlock=expected))) == found
+
+
+def test_a_control_plane_that_runs_no_pods_of_users_may_have_less(hosts):
+    change(("host", "locked_memory"), "8388608")(hosts, ["cp1"])
+    assert plan(hosts)["findings"] == []
+
+
+def test_less_locked_memory_names_both_ways_out(hosts):
+    change(("host", "locked_memory"), "8388608")(hosts, ["w1", "w2"])
+    finding = errors(plan(hosts))["locked-memory"]
+    assert finding["hosts"] == ["w1", "w2"]
+    assert "8 MiB" in finding["seen"]
+    assert 'verify_memlock: "8388608"' in finding["next"]
+
+
+def test_an_expectation_that_is_no_limit(hosts):
+    finding = errors(plan(hosts, memlock="8 MB"))["locked-memory"]
+    assert (finding["hosts"], finding["seen"]) == ([], "verify_memlock: '8 MB' is no limit")
 
 
 @pytest.mark.parametrize("name", ["cgroups", "subnet"])

@@ -138,6 +138,9 @@ FAULTS: t.Dict[str, Fault] = {
     "the address has a RoCE v1 GID only": Fault(probe={f"{GID}/1/type": "IB/RoCE v1"}),
     "locked memory is limited for uid 1000, whatever IPC_LOCK says": Fault(probe={"pods/w1/user/memlock": fabrics.LOW}),
     "locked memory is limited for root": Fault(probe={"pods/w1/root/memlock": fabrics.LOW}),
+    "the host is a container that may not raise its limit of locked memory": Fault(
+        hosts={"w1/host/locked_memory": "8388608"}
+    ),
     "V-IPU is on a node's own master": Fault(hosts={f"{LINK}/addresses": [{"address": "10.5.0.20", "prefix": 24}]}),
     "the gateway is on a node's own master": Fault(
         settings={"networks": [{"name": "rdma-net", "gateway": "10.5.0.12"}]}
