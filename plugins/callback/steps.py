@@ -281,9 +281,11 @@ class CallbackModule(Default):
         hosts = play.get_variable_manager()._inventory.get_hosts
         batch, everyone = [one.get_name() for one in hosts(play.hosts)], hosts(play.hosts, ignore_restrictions=True)
         name = play.get_name().strip()
-        if len(batch) < len(everyone):
+        partial = len(batch) < len(everyone)
+        if partial and batch:
             name += f" ({shorten_list(batch, _steps.NAMED)})"
-        self._steps_play = _steps.Play(name, tuple(batch), _short(play.strategy) in ("free", "host_pinned"))
+        whole = _short(play.strategy) in ("free", "host_pinned")
+        self._steps_play = _steps.Play(name, tuple(batch), whole, partial)
         if _short(play.strategy) == "debug":
             self._terminal = False  # its prompt would be overwritten
         with self._lock:

@@ -42,6 +42,7 @@ class Play(t.NamedTuple):
     name: str
     hosts: t.Tuple[str, ...]  # of this batch
     whole: bool  # hosts go through it each at its own pace, so the play is the step
+    partial: bool = False  # hosts that it is for are not in this batch, or not in this run
 
 
 NO_PLAY = Play("", (), whole=False)
@@ -283,7 +284,9 @@ class Run:
         return lines
 
     def no_hosts(self, now: float) -> t.List[Line]:
-        return [*self._close_step(now), Line(f"{self.play.name}: no hosts, left out.", "skipped")]
+        """Nothing is said of a play that is for nobody: another one of its playbook is meant, or Ansible warns."""
+        left_out = Line(f"{self.play.name}: left out, none of its hosts is in this run.", "skipped")
+        return [*self._close_step(now), *([left_out] if self.play.partial else [])]
 
     def task_starts(self, task: Task, now: float) -> t.List[Line]:
         name = self.play.name if self.play.whole else task.step

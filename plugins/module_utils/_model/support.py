@@ -43,3 +43,4 @@ class Problem(t.NamedTuple):
     seen: str
     expected: str = ""
     next: str = ""
+    what: str = ""  # a finding of the plan is about

@@ -79,7 +79,9 @@ def judge(files: Files) -> t.List[Problem]:
 def of_plan(plan: t.Mapping[str, t.Any]) -> t.Iterator[Problem]:
     for found in plan.get("findings") or []:
         where = shorten_list(found["hosts"], FEW) or "all hosts"
-        yield Problem("plan", found["level"], found["check"], where, found["seen"], found["what"], found["next"])
+        yield Problem(
+            "plan", found["level"], found["check"], where, found["seen"], what=found["what"], next=found["next"]
+        )
 
 
 def judged_again(plan: t.Any, probe: t.Any, report: t.Mapping[str, t.Any]) -> t.List[t.Mapping[str, t.Any]]:
@@ -163,10 +165,10 @@ def as_text(files: Files, problems: t.Sequence[Problem]) -> t.List[str]:
         same = list(alike)
         for problem in same[:FEW]:
             lines += ["", f"{problem.level.upper()} {problem.source}, {problem.check}: {problem.where}"]
-            for label in ("expected", "seen", "next"):
-                text = f"{label}: {getattr(problem, label)}"
-                if text != f"{label}: ":
-                    lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+            for label in ("what", "expected", "seen", "next"):
+                told = getattr(problem, label)
+                text = told if label == "what" else f"{label}: {told}"
+                lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ") if told else []
         if len(same) > FEW:
             lines += ["", f"And {len(same) - FEW} more of {same[0].source}, {same[0].check}."]
     return lines

@@ -11,7 +11,7 @@ import textwrap
 import typing as t
 import xml.etree.ElementTree as ET
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head, Missing
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import matrix
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
@@ -27,7 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import c
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import SECOND, node_of
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
-FEW = 10  # failures of one check that are told one by one in the terminal
+FEW = 10  # failures of one check that the terminal tells, and names in one of them
 
 
 def subject(check: Check) -> str:
@@ -89,17 +89,28 @@ def table(checks: t.Sequence[Check]) -> str:
 def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
     """One group of lines for all checks of a type, network and status."""
     groups: t.Dict[t.Tuple[str, str, str, str], t.List[Check]] = {}
+    advised: t.Dict[str, str] = {}  # the check that a next step was first told for
     for check in checks:
         made = check.status in (PASSED, FAILED) or check.value is not None
         reason = "" if made else check.seen
         groups.setdefault((check.check, check.network, check.status, reason), []).append(check)
     for (name, network, status, reason), group in groups.items():
         if status == FAILED:
-            yield from (failure(check) for check in group[:FEW])
-            if len(group) > FEW:
-                yield row(FAILED, CHECK_TYPES[name].title, network, f"and {len(group) - FEW} more: see report.html")
+            kinds = alike(group)
+            yield from (failure(same, advised) for same in kinds[:FEW])
+            if len(kinds) > FEW:
+                more = sum(map(len, kinds[FEW:]))
+                yield row(FAILED, CHECK_TYPES[name].title, network, f"and {more} more: see report.html")
         else:
             yield row(status, CHECK_TYPES[name].title, place_text(group, network), reason or seen_text(group))
+
+
+def alike(checks: t.Sequence[Check]) -> t.List[t.List[Check]]:
+    """Failures of one check that differ in their subject only, together."""
+    found: t.Dict[t.Tuple[str, str, str], t.List[Check]] = {}
+    for check in checks:
+        found.setdefault((check.seen, check.expected, check.next), []).append(check)
+    return list(found.values())
 
 
 def place_text(group: t.Sequence[Check], network: str) -> str:
@@ -125,10 +136,16 @@ def to_prove(entry: Missing) -> t.List[str]:
     return names + textwrap.wrap(entry.missing, WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
-def failure(check: Check) -> t.List[str]:
-    place = ", ".join(filter(None, [check.network, subject(check)]))
-    lines = row(FAILED, CHECK_TYPES[check.check].title, place, check.seen)
-    for label, text in (("expected", check.expected), ("next", check.next)):
+def failure(same: t.Sequence[Check], advised: t.Dict[str, str]) -> t.List[str]:
+    """Checks that failed alike. A next step that was told before is not told again."""
+    check = same[0]
+    title = CHECK_TYPES[check.check].title
+    place = ", ".join(filter(None, [check.network, shorten_list(filter(None, map(subject, same)), FEW)]))
+    lines = row(FAILED, title, place, check.seen)
+    told = advised.get(check.next, "")
+    advised.setdefault(check.next, title)
+    again = "as above" if told == title else f"the same as for {told}"
+    for label, text in (("expected", check.expected), ("next", again if told else check.next)):
         if text:
             lines += textwrap.wrap(f"{label}: {text}", WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 13)
     return lines

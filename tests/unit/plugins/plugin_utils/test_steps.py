@@ -327,8 +327,10 @@ def test_a_run_that_was_interrupted_says_where():
 
 
 def test_a_play_without_hosts():
-    run = begun()
-    assert text(run.no_hosts(1)) == ["Build the cluster: no hosts, left out."]
+    run = begun(Play("Reset the cluster", (), whole=False))
+    assert text(run.no_hosts(1)) == []
+    run = begun(Play("Reset the cluster", (), whole=False, partial=True))
+    assert text(run.no_hosts(1)) == ["Reset the cluster: left out, none of its hosts is in this run."]
 
 
 def test_the_end():

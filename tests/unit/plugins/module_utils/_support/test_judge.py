@@ -148,3 +148,11 @@ def test_a_strange_file_is_a_problem_and_no_crash(text: str) -> None:
 def test_a_terminal_is_not_controlled_by_it() -> None:
     files = archive({"plan.json": {"findings": [{**FINDING, "check": "\x1b[2Ja"}]}})
     assert "\x1b" not in "".join(as_text(files, judge(files)))
+
+
+def test_a_finding_of_the_plan_is_told_as_the_plan_tells_it() -> None:
+    """What it is about is nothing that was expected."""
+    finding = {**FINDING, "check": "swap", "hosts": ["w1"], "what": "Swap is on.", "seen": "/swap", "next": "Nothing."}
+    files = archive({"plan.json": {"findings": [finding]}})
+    lines = as_text(files, [problem for problem in judge(files) if problem.source == "plan"])
+    assert lines[-4:] == ["ERROR plan, swap: w1", "  Swap is on.", "  seen: /swap", "  next: Nothing."]

@@ -78,9 +78,29 @@ def test_many_values_are_cut_short() -> None:
 
 
 def test_many_failures_are_told_in_part() -> None:
-    text = report.table([FAILED._replace(node=f"w{i}") for i in range(200)])
+    text = report.table([FAILED._replace(node=f"w{i}", seen=f"{i} KiB") for i in range(200)])
     assert text.count("FAILED") == report.FEW + 1
     assert "and 190 more: see report.html" in text
+    assert text.count("next: as above") == report.FEW - 1
+
+
+def test_nodes_that_fail_alike_share_a_row_and_checks_their_advice() -> None:
+    root = FAILED._replace(check="memlock_root")
+    text = report.table([check._replace(node=node) for check in (root, FAILED) for node in ("w1", "w2")])
+    lines = [line.strip() for line in text.splitlines()]
+    assert [line for line in lines if "FAILED" in line] == [
+        "FAILED   Locked memory, uid 0        w1, w2: 8 MiB",
+        "FAILED   Locked memory, uid 1000     w1, w2: 8 MiB",
+    ]
+    assert [line for line in lines if line.startswith("next: ")] == [
+        "next: Apply the role ipu.fabric.memlock to this host, then",
+        "next: the same as for Locked memory, uid 0",
+    ]
+
+
+def test_many_nodes_that_fail_alike_are_named_in_part() -> None:
+    text = " ".join(report.table([FAILED._replace(node=f"w{i}") for i in range(200)]).split())
+    assert "w8, w9 and 190 more: 8 MiB" in text
 
 
 def test_one_reason_for_everything_is_one_line() -> None:
