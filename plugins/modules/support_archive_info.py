@@ -48,7 +48,8 @@ problems:
   description:
     - What is wrong, errors first. C(source) is V(plan), V(proof), V(node), V(pod), V(event) or V(archive), C(level) is
       V(error), V(unproven) or V(warning), C(check) is a check of the collection or a reason of Kubernetes.
-    - Each also says C(where), C(what) a finding of the plan is about, what was C(seen), what was C(expected) and what to do C(next).
+    - Each also says C(where), what was C(seen), what was C(expected) and what to do C(next). A finding of the plan has
+      C(what) it is about, and nothing expected.
   returned: success
   type: list
   elements: dict

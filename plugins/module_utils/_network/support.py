@@ -123,4 +123,4 @@ def describe_support(support: t.Sequence[Support]) -> str:
         elif each["state"] != UNKNOWN:
             said.append(f"{each['component']} {each['state']}")
     silent = [each["component"] for each in support if each["state"] == UNKNOWN]
-    return ", ".join([*said, *([f"not said for {' and '.join(silent)}"] if silent else [])])
+    return ", ".join([*said, *([f"unknown for {' and '.join(silent)}"] if silent else [])])

@@ -16,6 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import sho
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address, Link
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedLink
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import ALIKE_KEYS, GROUPS, nearest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import FAMILIES, NetworkSpec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import choose_nic
 
@@ -101,7 +102,16 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
     wanted = set(network.hosts)
     known = set(hosts).union(*(host.groups for host in hosts.values()))
     for name in sorted(wanted - known):
-        findings.error("networks", [], f"Network {network.name} names an unknown host or group.", name, "Correct it.")
+        if name in GROUPS and findings.has_error("unknown-group"):
+            continue  # that finding names the group that is misspelt
+        meant = nearest(name, known, ALIKE_KEYS)
+        findings.error(
+            "networks",
+            [],
+            f"Network {network.name} names a host or group that the inventory does not have.",
+            f"'{name}' in its hosts",
+            f"Did you mean {meant}?" if meant else f"Correct `hosts` of {network.name} in fabric_networks.",
+        )
     return [host for host in able if wanted & {host.name, *host.groups}]
 
 

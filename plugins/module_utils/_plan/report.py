@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 import typing as t
 
@@ -24,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.support import
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
+WHOLE_WORDS: t.Dict[str, t.Any] = {"break_long_words": False, "break_on_hyphens": False}  # of textwrap
 
 
 def cut(text: str, width: int) -> str:
@@ -31,13 +33,20 @@ def cut(text: str, width: int) -> str:
 
 
 def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: int = WIDTH) -> t.List[str]:
-    """Lines of a table; the widest columns are cut until it fits."""
-    widths = [max(len(row[column]) for row in [heading, *rows]) for column in range(len(heading))]
+    """Lines of a table. The widest columns are wrapped between words until it fits, and cut if that is not enough."""
+    columns = list(zip(heading, *rows))
+    widths = [max(map(len, column)) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 4:
-        widths[widths.index(max(widths))] -= 1
-    return [
-        "  ".join(cut(cell, room).ljust(room) for cell, room in zip(row, widths)).rstrip() for row in [heading, *rows]
-    ]
+        wrappable = [index for index, room in enumerate(widths) if room > words[index]]
+        widest = max(wrappable or range(len(widths)), key=lambda index: widths[index])
+        widths[widest] = words[widest] if wrappable else widths[widest] - 1
+    lines = []
+    for row in [heading, *rows]:
+        cells = [textwrap.wrap(cell, room, **WHOLE_WORDS) or [""] for cell, room in zip(row, widths)]
+        for line in itertools.zip_longest(*cells, fillvalue=""):
+            lines.append("  ".join(cut(cell, room).ljust(room) for cell, room in zip(line, widths)).rstrip())
+    return lines
 
 
 def count(number: int, word: str) -> str:
@@ -151,7 +160,7 @@ def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
             links = [count(len(host["links"]), "NIC")]
         mine = [finding["level"] for finding in plan["findings"] if name in finding["hosts"]]
         state = ", ".join(count(mine.count(level), level) for level in ("error", "warning") if level in mine) or "ok"
-        roles = ",".join(role.replace("control_plane", "control-plane") for role in host["roles"])
+        roles = ", ".join(role.replace("control_plane", "control-plane") for role in host["roles"])
         rows.append([name, host["address"] or "-", roles, *links, state])
     return ["HOST", "ADDRESS", "ROLES", *shown, "FINDINGS"], rows
 
@@ -195,7 +204,7 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
 
 
 def _wrap(line: str, indent: str) -> t.List[str]:
-    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, **WHOLE_WORDS) or [""]
 
 
 def as_text(plan: Preflight, title: str = "Plan") -> str:

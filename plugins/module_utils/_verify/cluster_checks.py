@@ -38,7 +38,7 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
     """What the hosts reported when the plan was made, which is just before the proof."""
     hosts = plan.get("certificates", [])  # an older plan has none
     if not hosts:
-        yield skip("certificates", "the hosts had no certificates of kubeadm when they were observed")
+        yield skip("certificates", "kubeadm had made no certificates yet when the hosts were observed")
     for host in hosts:
         texts = ((host["expired"], "expired"), (host["ending"], "to be renewed"))
         bad = "; ".join(f"{text}: {', '.join(names)}" for names, text in texts if names)
@@ -50,7 +50,7 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
 def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
     if not plan.get("certificates", []):
-        yield skip("kubelet_requests", "the hosts had no certificates of kubeadm when they were observed")
+        yield skip("kubelet_requests", "kubeadm had made no certificates yet when the hosts were observed")
         return
     found = probe.get("kubelet_requests", [])
     texts = [f"{each['name']} of {each['requestor']}: {each['problem'] or 'not approved yet'}" for each in found]

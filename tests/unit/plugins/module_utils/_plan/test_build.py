@@ -332,7 +332,8 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("networks", {"networks": [{"name": "rdma-net", "gateway": "10.5.0.1,10.5.0.2"}]}, "one of each family"),
         ("subnet", {"networks": [{"name": "rdma-net", "gateway": "fd00::1"}]}, "name both families"),
         ("fabric-nic", {"networks": [{"name": "rdma-net", "families": ["ipv4", "ipv6"]}]}, "of ipv4 and of ipv6"),
-        ("networks", {"networks": [{"name": "rdma-net", "hosts": ["w9"]}]}, "unknown host"),
+        ("networks", {"networks": [{"name": "rdma-net", "hosts": ["rack9"]}]}, "Correct `hosts`"),
+        ("networks", {"networks": [{"name": "rdma-net", "hosts": ["kube_nodes"]}]}, "Did you mean kube_node?"),
         ("networks", {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}, "different names"),
         ("subnet", {"networks": [{"name": "one"}, {"name": "two"}]}, "same addresses"),
         ("fabric-mtu", {"networks": [{"name": "rdma-net", "mtu": 9100}]}, "9000"),
@@ -351,6 +352,15 @@ def test_bad_settings(hosts, check, settings, said):
     planned = plan(hosts, **settings)
     assert check in errors(planned)
     assert said in json.dumps([item for item in planned["findings"] if item["check"] == check])
+
+
+def test_a_misspelt_group_is_one_finding(hosts):
+    """The network names the group as it should be called."""
+    for name in ("w1", "w2"):
+        hosts[name]["groups"] = ["kube_node", "ipu_nodes"]
+    groups = {"ipu_nodes": ["w1", "w2"], "kube_node": ["w1", "w2"], "kube_control_plane": ["cp1"]}
+    planned = plan(hosts, inventory_groups=groups, networks=[{"name": "rdma-net", "hosts": ["ipu_node"]}])
+    assert list(errors(planned)) == ["unknown-group"]
 
 
 def test_all_findings_come_at_once(hosts):
@@ -552,3 +562,23 @@ def test_speeds_that_are_not_known_are_no_finding():
     assert "pcie-link" not in errors(planned, "warning")
     assert planned["hosts"]["w2"]["links"]["rdma-net"]["rate_gbps"] is None
     assert {planned["hosts"][name]["links"]["rdma-net"]["pcie_gbps"] for name in ("w1", "w2")} == {None}
+
+
+HEADING = ["HOST", "ROLES", "rdma-net"]
+
+
+def test_a_table_that_is_too_wide_wraps_between_words():
+    rows = [["cp1", "control-plane, worker", "ens1f0 10.5.0.11/24"], ["w1", "worker, ipu", "ens1f0 10.5.0.12/24"]]
+    assert plan_report.table(HEADING, rows, 42) == [
+        "HOST  ROLES           rdma-net",
+        "cp1   control-plane,  ens1f0 10.5.0.11/24",
+        "      worker",
+        "w1    worker, ipu     ens1f0 10.5.0.12/24",
+    ]
+
+
+@given(st.lists(st.lists(st.text("ab ,", max_size=30), min_size=3, max_size=3), max_size=4), st.integers(16, 80))
+def test_no_table_is_wider_than_asked(rows, width):
+    lines = plan_report.table(HEADING, rows, width)
+    assert max(map(len, lines)) <= width
+    assert len(lines) > len(rows)

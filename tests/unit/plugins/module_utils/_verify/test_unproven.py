@@ -98,7 +98,7 @@ CASES: t.Dict[str, Case] = {
     "the network has no gateway": Case(),
     "not installed by Helm": Case({"releases": []}),
     "there is no DaemonSet of multus": Case({"addons/multus": []}),
-    "the hosts had no certificates of kubeadm when they were observed": Case({}, {"certificates": []}),
+    "kubeadm had made no certificates yet when the hosts were observed": Case({}, {"certificates": []}),
     "no image is pinned (fabric_image_digests)": Case({}, {"image_digests": {}}),
 }
 

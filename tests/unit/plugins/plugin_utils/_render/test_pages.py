@@ -241,7 +241,7 @@ def test_the_plan_is_whole_and_needs_nothing_else() -> None:
     assert not any(word in text for word in ("http", "@import", "url(", "<script"))
     assert page.titles == ["Plan of the fabric", "Decisions", "Topology", "Addresses", "Versions", "Hosts"]
     assert page.tables[-1][0] == ["Host", "Address", "Roles", "rdma-net", "Findings"]
-    assert page.tables[-1][2] == ["w1", "10.88.0.12", "worker,ipu", "ens1f0 10.5.0.12/24", "ok"]
+    assert page.tables[-1][2] == ["w1", "10.88.0.12", "worker, ipu", "ens1f0 10.5.0.12/24", "ok"]
     assert "<dt>V-IPU</dt><dd><ul><li>10.5.0.20:8090" in text
 
 
