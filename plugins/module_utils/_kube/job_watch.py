@@ -96,6 +96,7 @@ class JobWatch:
         self.cluster, self.params = cluster, params
         self.resources = NodeResources(cluster)
         self.status: Object = {}  # as the job says it itself
+        self.created = ""  # when, RFC 3339
         version, labels = KINDS[params["kind"]]
         metadata = {"name": params["name"], "namespace": params["namespace"]}
         self.wanted: Object = {"apiVersion": version, "kind": params["kind"], "metadata": metadata}
@@ -103,8 +104,10 @@ class JobWatch:
         self.labels = labels.format(name=params["name"])
 
     def pods(self) -> t.List[Object]:
+        """The job's pods, without older ones: those are of a deleted job with this name, and on their way out."""
         path = f"/api/v1/namespaces/{self.params['namespace']}/pods"
-        return self.cluster.items(path, labelSelector=self.labels)
+        pods = self.cluster.items(path, labelSelector=self.labels)
+        return [pod for pod in pods if pod["metadata"].get("creationTimestamp", "") >= self.created]
 
     def refusal(self) -> t.List[Problem]:
         """What the MPI operator holds against a job: it says so in an event and leaves the job alone."""
@@ -143,6 +146,7 @@ class JobWatch:
         if job is None:
             return [Problem(f"{self.what} is not there", True)]
         self.status = job.get("status") or {}
+        self.created = job["metadata"].get("creationTimestamp", "")
         end = ended(job)
         if end is None:
             pods = self.pods()

@@ -25,11 +25,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.support import
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
-WHOLE_WORDS: t.Dict[str, t.Any] = {"break_long_words": False, "break_on_hyphens": False}  # of textwrap
 
 
 def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def wrap_words(text: str, width: int, indent: str = "") -> t.List[str]:
+    """At least one line. No word is cut; all lines but the first are indented."""
+    wrapped = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrapped or [""]
 
 
 def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: int = WIDTH) -> t.List[str]:
@@ -43,7 +48,7 @@ def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: in
         widths[widest] = words[widest] if wrappable else widths[widest] - 1
     lines = []
     for row in [heading, *rows]:
-        cells = [textwrap.wrap(cell, room, **WHOLE_WORDS) or [""] for cell, room in zip(row, widths)]
+        cells = [wrap_words(cell, room) for cell, room in zip(row, widths)]
         for line in itertools.zip_longest(*cells, fillvalue=""):
             lines.append("  ".join(cut(cell, room).ljust(room) for cell, room in zip(line, widths)).rstrip())
     return lines
@@ -204,7 +209,7 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
 
 
 def _wrap(line: str, indent: str) -> t.List[str]:
-    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, **WHOLE_WORDS) or [""]
+    return wrap_words(line, WIDTH, indent)
 
 
 def as_text(plan: Preflight, title: str = "Plan") -> str:

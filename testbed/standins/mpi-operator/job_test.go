@@ -101,3 +101,23 @@ func TestRunningEndsWithTheJob(t *testing.T) {
 		t.Errorf("%+v", s.Conditions)
 	}
 }
+
+// A job was deleted and created again, and the garbage collector has not removed what the first one had.
+func TestObjectsOfAPredecessor(t *testing.T) {
+	first, j := read(t, nil)
+	second, _ := read(t, nil)
+	second.SetUID("3-4")
+	if err := managed(first, launcher(first, j)); err != nil {
+		t.Errorf("the job's own launcher: %v", err)
+	}
+	if err := managed(second, launcher(first, j)); err == nil || !strings.Contains(err.Error(), "ring-launcher") {
+		t.Errorf("want an error that names the launcher, got %v", err)
+	}
+	pods := controlled(second, []kube.Object{*worker(first, j, 0), *worker(second, j, 1)})
+	if len(pods) != 1 || pods[0].GetName() != "ring-worker-1" {
+		t.Errorf("want ring-worker-1 alone, got %d pods", len(pods))
+	}
+	if pods := controlled(nil, []kube.Object{*worker(first, j, 0)}); len(pods) != 0 {
+		t.Error("without a launcher there are pods of a launcher")
+	}
+}

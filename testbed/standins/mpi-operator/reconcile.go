@@ -85,14 +85,14 @@ func (o *operator) ensure(ctx context.Context, obj *kube.Object, j *mpiJob, laun
 		}
 	}
 	for _, object := range wanted {
-		if err := o.create(ctx, object); err != nil {
+		if err := o.create(ctx, obj, object); err != nil {
 			return nil, err
 		}
 	}
 	if launcherJob != nil {
 		return launcherJob, o.align(ctx, j, launcherJob)
 	}
-	pods, err := o.pods(ctx, obj, "worker")
+	pods, err := o.pods(ctx, obj, obj, "worker")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (o *operator) ensure(ctx context.Context, obj *kube.Object, j *mpiJob, laun
 		return nil, nil
 	}
 	launcherJob = launcher(obj, j)
-	return launcherJob, o.create(ctx, launcherJob)
+	return launcherJob, o.create(ctx, obj, launcherJob)
 }
 
 // align suspends the launcher with the job and lets it go on again.
@@ -139,11 +139,11 @@ func (o *operator) observe(ctx context.Context, obj *kube.Object, j *mpiJob, lau
 			s.set("Suspended", "False", "MPIJobResumed", "MPIJob resumed", now)
 		}
 	}
-	workers, err := o.pods(ctx, obj, "worker")
+	workers, err := o.pods(ctx, obj, obj, "worker")
 	if err != nil {
 		return err
 	}
-	launchers, err := o.pods(ctx, obj, "launcher")
+	launchers, err := o.pods(ctx, obj, launcherJob, "launcher")
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (o *operator) clean(ctx context.Context, obj *kube.Object, j *mpiJob) error
 	if policy == "None" && !j.Spec.RunPolicy.Suspend {
 		return nil
 	}
-	pods, err := o.pods(ctx, obj, "worker")
+	pods, err := o.pods(ctx, obj, obj, "worker")
 	if err != nil {
 		return err
 	}
@@ -197,25 +197,48 @@ func (o *operator) get(ctx context.Context, obj *kube.Object, name string) (*kub
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return found, err
-}
-
-func (o *operator) create(ctx context.Context, obj *kube.Object) error {
-	_, err := kube.Of(o.client, obj).Create(ctx, obj, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return found, managed(obj, found)
 }
 
-func (o *operator) pods(ctx context.Context, obj *kube.Object, role string) ([]kube.Object, error) {
+// create makes what is missing. What has this name already must be the owner's.
+func (o *operator) create(ctx context.Context, owner, obj *kube.Object) error {
+	_, err := kube.Of(o.client, obj).Create(ctx, obj, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	found, err := kube.Of(o.client, obj).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return managed(owner, found)
+}
+
+// pods are those of a role that the owner controls: of the MPIJob its workers, of the launcher's Job its pods.
+func (o *operator) pods(ctx context.Context, obj, owner *kube.Object, role string) ([]kube.Object, error) {
 	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels(obj.GetName(), role)})
 	list, err := o.client.Resource(kube.Pods).Namespace(obj.GetNamespace()).List(ctx,
 		metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}
-	return list.Items, nil
+	return controlled(owner, list.Items), nil
+}
+
+// managed refuses an object of another owner, as of a deleted job with this name: it is on its way out.
+func managed(owner, found *kube.Object) error {
+	if metav1.IsControlledBy(found, owner) {
+		return nil
+	}
+	return fmt.Errorf("%s %q already exists and is not managed by %s", found.GetKind(), found.GetName(), owner.GetKind())
+}
+
+func controlled(owner *kube.Object, pods []kube.Object) []kube.Object {
+	return slices.DeleteFunc(pods, func(pod kube.Object) bool {
+		return owner == nil || !metav1.IsControlledBy(&pod, owner)
+	})
 }
 
 func (o *operator) writeStatus(ctx context.Context, obj *kube.Object, s status) error {
@@ -248,7 +271,7 @@ func (o *operator) warn(ctx context.Context, obj *kube.Object, reason, message s
 		"message": message, "firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 		"source": map[string]any{"component": "mpi-job-controller"}})
 	log.Printf("%s/%s: %s", obj.GetNamespace(), obj.GetName(), message)
-	return o.create(ctx, event)
+	return o.create(ctx, obj, event)
 }
 
 // finished is the condition with which a Job ended, if it has.

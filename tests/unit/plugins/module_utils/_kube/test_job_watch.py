@@ -137,6 +137,17 @@ def test_an_mpijob_whose_worker_failed_never_starts():
     assert watch(Cluster(job(("Created", "True")), [worker, launcher]), kind="MPIJob").problems()
 
 
+def test_pods_of_a_job_of_this_name_that_was_deleted_are_not_its_own():
+    """The garbage collector may still be removing them when the job is created again."""
+    old = role(pod("mnist-worker-0", "2026-01-01T00:00:00Z", "Failed"), "worker")
+    new = role(pod("mnist-worker-1", "2026-01-01T00:00:07Z", "Running"), "worker")
+    again = job(("Created", "True"))
+    again["metadata"]["creationTimestamp"] = "2026-01-01T00:00:07Z"
+    found = watch(Cluster(again, [old, new]), kind="MPIJob")
+    assert [p.fault for p in found.problems()] == [False]
+    assert found.pods() == [new]
+
+
 def test_what_the_operator_refuses_ends_the_wait():
     event = {"type": "Warning", "reason": "ValidationError", "message": "bad policy", "lastTimestamp": "2"}
     cluster = Cluster(job(), events=[event, {**event, "message": "older", "lastTimestamp": "1"}])
