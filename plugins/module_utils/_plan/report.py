@@ -156,7 +156,7 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
 def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
     """Heading and rows of the table of hosts; the last columns count each host's findings."""
     networks = list(dict.fromkeys(name for host in plan["hosts"].values() for name in host["links"]))
-    shown = networks if len(networks) <= 2 else ["fabric"]
+    shown = networks if len(networks) <= 2 else ["FABRIC"]
     rows = []
     for name, host in plan["hosts"].items():
         if len(networks) <= 2:

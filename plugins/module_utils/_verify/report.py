@@ -56,7 +56,7 @@ def notes(checks: t.Sequence[Check]) -> t.List[str]:
         possible = len(each.nodes) * (len(each.nodes) - 1)
         if each.check == "rping" and len(each.pairs) < possible:
             found.append(
-                f"{each.network}: RDMA was tested on {len(each.pairs)} of {possible} pairs, in each direction. "
+                f"{each.network}: RDMA was tested on {len(each.pairs):,} of {possible:,} pairs, in each direction. "
                 "verify_rdma_seconds says how long it may take."
             )
     return found

@@ -65,7 +65,7 @@ def support_text(support: Support) -> str:
     if support["until"]:
         return f"{'supported until' if support['state'] == SUPPORTED else 'ended on'} {support['until']}"
     texts = {SUPPORTED: "supported", DEPRECATED: "deprecated: severe faults only", ENDED: "ended"}
-    return texts.get(support["state"], "its makers do not say")
+    return texts.get(support["state"], "unknown")
 
 
 def versions(plan: Plan) -> t.List[Version]:

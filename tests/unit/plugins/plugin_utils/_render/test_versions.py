@@ -57,7 +57,7 @@ def test_support_is_said_as_the_plan_has_it():
     found = {each.component: (each.level, each.support) for each in versions(plan)}
     assert found["Kubernetes"] == ("error", "ended on 2027-06-28")
     assert found["Calico"] == ("ok", "supported")
-    assert found["IPU operator"] == ("skipped", "its makers do not say")
+    assert found["IPU operator"] == ("skipped", "unknown")
 
 
 def test_images_have_the_digest_that_pins_them():
