@@ -85,7 +85,8 @@ def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
         versions=versions(plan),
         images=pinned,
         pinned=f"{digests} of them known by a digest, the others by their tags",
-        heading_row=[*(cell.capitalize() for cell in heading[:3]), *heading[3:-1], heading[-1].capitalize()],
+        # Names of networks are lower case, and stay as they are.
+        heading_row=[cell.capitalize() if cell.isupper() else cell for cell in heading],
         hosts=hosts,
         few=FEW_HOSTS,
     )
