@@ -34,7 +34,6 @@ ALLOWABLE: t.Dict[str, str] = {
     "kernel-modules": "the kernel has the modules that pod networks need",
     "kubernetes-range": "the network operator's vendor supports this Kubernetes",
     "kubernetes-version": "the Kubernetes version is one that the roles know",
-    "locked-memory": "a host can give its pods the limit of locked memory that the proof expects",
     "memory": "a host has the memory that its role needs",
     "netns-mode": "RDMA devices are shared between network namespaces",
     "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",
@@ -90,6 +89,7 @@ REQUIRED: t.Dict[str, str] = {
     "inventory": "the groups make a cluster",
     "ipu-operator-version": "the IPU operator's release is known",
     "link-layer": "the fabric is Ethernet: macvlan does not work over InfiniBand",
+    "locked-memory": "a host can give its pods the limit of locked memory that the proof expects",
     "master-name": "the master's name is that of one NIC on each host",
     "network-operator-version": "the network operator's release is known",
     "networks": "the entries of fabric_networks are valid",
@@ -123,7 +123,8 @@ class Findings:
         if check in self._allow:
             self._add("warning", check, hosts, what, seen, f"Allowed. Otherwise: {next_step}")
             return
-        hint = f" Or allow it with fabric_allow: [{check}]." if check in ALLOWABLE else ""
+        offered = check in ALLOWABLE and "fabric_allow" not in next_step
+        hint = f" Or allow it with fabric_allow: [{check}]." if offered else ""
         self._add("error", check, hosts, what, seen, next_step + hint)
 
     def warning(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:

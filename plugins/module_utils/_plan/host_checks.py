@@ -249,10 +249,7 @@ def _check_cgroup(host: PlacedHost, facts: HostFacts, expected: Expected, findin
     seen = f"the host has cgroup {facts['cgroup']}"
     step = "Boot with systemd.unified_cgroup_hierarchy=1, or a distribution that has cgroup v2."
     if expected.kubernetes >= (1, 35):
-        step += (
-            " To run without it, both are needed: failCgroupV1: false in kubernetes_kubelet_config, and this finding"
-            " allowed."
-        )
+        step += " Or set both failCgroupV1: false in kubernetes_kubelet_config, and fabric_allow: [cgroup-v2]."
         findings.error(
             "cgroup-v2", [host.name], "From 1.35 on the kubelet refuses to run without cgroup v2.", seen, step
         )

@@ -279,6 +279,14 @@ def test_less_locked_memory_names_both_ways_out(hosts):
     assert finding["hosts"] == ["w1", "w2"]
     assert "8 MiB" in finding["seen"]
     assert 'verify_memlock: "8388608"' in finding["next"]
+    assert "fabric_allow" not in finding["next"]  # the proof would fail all the same
+
+
+def test_what_is_needed_beside_allowing_is_told_with_it(hosts):
+    change(("host", "cgroup"), "hybrid")(hosts, ["w1"])
+    told = errors(plan(hosts))["cgroup-v2"]["next"]
+    assert told.count("fabric_allow") == 1
+    assert told.endswith("failCgroupV1: false in kubernetes_kubelet_config, and fabric_allow: [cgroup-v2].")
 
 
 def test_an_expectation_that_is_no_limit(hosts):
@@ -286,7 +294,7 @@ def test_an_expectation_that_is_no_limit(hosts):
     assert (finding["hosts"], finding["seen"]) == ([], "verify_memlock: '8 MB' is no limit")
 
 
-@pytest.mark.parametrize("name", ["cgroups", "subnet"])
+@pytest.mark.parametrize("name", ["cgroups", "subnet", "locked-memory"])
 def test_allowing_what_can_not_be_allowed(hosts, name):
     assert name in errors(plan(hosts, allow=[name]), "warning")["allow"]["what"]
 
