@@ -45,6 +45,7 @@ HOST_MODULES = (
     "port_probe",
     "rdma_host",
     "rdma_info",
+    "registry_images_info",
     "rejoining_nodes",
     "secrets_encryption",
     "systemd_units",

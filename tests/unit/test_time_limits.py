@@ -81,7 +81,9 @@ def test_image_pull(module, monkeypatch):
     monkeypatch.setattr(images, "PULL_SECONDS", 1)
     monkeypatch.setattr(module, "warn", warnings.append)
     assert not run(lambda: images.pull_images(module))["changed"]
-    assert warnings == ["Could not pull registry.example/pause:1 yet: no end within 1 s"]
+    assert warnings == [
+        "Not pulled yet, which the kubelet will try again: registry.example/pause:1. Seen: no end within 1 s"
+    ]
 
 
 def test_connection_to_a_pod(monkeypatch):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER
 
@@ -33,6 +33,13 @@ def docker_images(names: t.Iterable[str]) -> t.List[str]:
     return [name for name in names if run_program((*command, name), INSPECT_SECONDS).rc == 0]
 
 
+def why_not_pulled(image: str, done: Done) -> str:
+    """The last line of what the program said, which is its error, alike for images that fail alike."""
+    if done.rc is None:
+        return f"no end within {PULL_SECONDS} s"
+    return "".join(done.err.strip().splitlines()[-1:]).replace(image, "the image") or f"exit code {done.rc}"
+
+
 def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
     """Pull images in parallel. What can't be pulled now the kubelet pulls later: only a warning."""
     has_docker = module.params["runtime"] == DOCKER
@@ -47,9 +54,11 @@ def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
     pull = ["docker", "pull", "--quiet"] if has_docker else pull
     with ThreadPoolExecutor(len(wanted)) as pool:
         ends = list(pool.map(lambda image: run_program([*pull, image], PULL_SECONDS), wanted))
+    left: t.Dict[str, t.List[str]] = {}
     for image, done in zip(wanted, ends):
         if done.rc != 0:
-            seen = f"no end within {PULL_SECONDS} s" if done.rc is None else done.err.strip()
-            module.warn(f"Could not pull {image} yet: {seen}")
+            left.setdefault(why_not_pulled(image, done), []).append(image)
+    for seen, images in left.items():
+        module.warn(f"Not pulled yet, which the kubelet will try again: {', '.join(images)}. Seen: {seen}")
     pulled = [image for image, done in zip(wanted, ends) if done.rc == 0]
     return outcome({"images": sorted(present)}, {"images": sorted({*present, *pulled})})

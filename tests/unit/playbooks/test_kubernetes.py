@@ -189,3 +189,37 @@ def test_the_api_host_speaks_to_this_cluster(tmp_path):
     assert "leads to another cluster than the one of cp1" in run.said, run.text
     run = speak(tmp_path, "", kubernetes_api_kubeconfig="/none/admin.conf")
     assert "Where: /none/admin.conf on cp1. Seen: " in run.said
+
+
+ASK = [
+    {
+        "hosts": "all",
+        "gather_facts": False,
+        "tasks": [
+            {"include_role": {"name": "ipu.fabric.kubernetes", "tasks_from": "mirror"}},
+            {"include_role": {"name": "ipu.fabric.kubernetes"}},
+        ],
+        "vars": {
+            "kubernetes_cni": "flannel",
+            "kubernetes_version": "1.35.4",
+            "kubernetes_registry_mirror": "http://mirror.site:5000",
+            "kubernetes_flannel_image": "ghcr.io/flannel-io/flannel:v1",
+            "kubernetes_flannel_cni_image": "ghcr.io/flannel-io/plugin:v1",
+        },
+    }
+]
+
+
+def test_images_that_nobody_has_end_the_run_before_a_host_is_changed(tmp_path):
+    lacking = {"image": "ghcr.io/flannel-io/plugin:v1", "seen": "Name or service not known"}
+    answers = {"registry_images_info": {"*": {"lacking": [lacking]}}}
+    run = play(tmp_path, ASK, GROUPS, answers, "--check", kubernetes_kubeconfig=str(tmp_path / "admin.conf"))
+    assert {call.module for call in run.calls} == {"registry_images_info"}, run.text
+    (call,) = run.calls
+    assert call.options["mirror"] == "http://mirror.site:5000"
+    assert call.options["images"] == [
+        "registry.k8s.io/kube-apiserver:v1.35.4",
+        "ghcr.io/flannel-io/flannel:v1",
+        "ghcr.io/flannel-io/plugin:v1",
+    ]
+    assert "no ghcr.io/flannel-io/plugin:v1; Name or service not known" in " ".join(run.text.split())

@@ -100,6 +100,7 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1", "docker-ce": "29.1"}}}
     found["systemd_units"] = {"*": {"stale": [], "restarted": []}}
     found["docker_daemon_info"] = {"*": {"path": "/x", "content": "", "mode": "0600", "differs": False}}
+    found["registry_images_info"] = {"*": {"lacking": []}}
     found["kubeadm"] = {"*": {"failed": True, "msg": "enough"}}
     roles = ("fabric", "kubernetes", "network_operator", "ipu_operator", "gpu_operator", "spiderpool", "whereabouts")
     # A site gives them to the role by others.
@@ -107,7 +108,7 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     given = {"fabric_probe_ports": False, "fabric_cni": "none", "fabric_mirror": {"registry": "mirror.site:5000"}}
     given = {**given, **given_to(*roles, without=without), **settings}
     done = shown(tmp_path, f"ipu.fabric.plan {playbook}", GROUPS, found, "--check", **given)
-    downloads = [call for call in done.calls if call.module in ("apt_packages", "helm_release")]
+    downloads = [call for call in done.calls if call.module in ("apt_packages", "helm_release", "registry_images_info")]
     assert {call.options["download_proxy"]["http"] for call in downloads} == {given["fabric_proxy"]["http"]}, done.text
     assert found_in(done, tmp_path) == set()
 
@@ -254,6 +255,10 @@ TASKS = [
         "workers": {"template": {"spec": POD}}, "ipus_per_job_instance": 1,
     }},
     {"ipu.fabric.download": {"url": "http://127.0.0.1:9/a", "dest": "{{ folder }}/a", "download_proxy": PROXY}},
+    {"ipu.fabric.registry_images_info": {
+        "mirror": "http://127.0.0.1:9", "images": ["a.invalid/a:1"], "login": {"username": "a", "password": MARKER},
+        "download_proxy": PROXY,
+    }},
     {"ipu.fabric.host_proxy": PROXY, "check_mode": True},
     {"ipu.fabric.bundle": {
         "path": "{{ folder }}/bundle", "releases": {}, "platforms": ["debian-bookworm-amd64"], "charts": [CHART],

@@ -15,16 +15,20 @@ def test_images_that_are_there_are_not_pulled(monkeypatch, make_module):
 
     def pull(argv, _timeout):
         pulled.append(argv[-1])
-        return Done(1 if "missing" in argv[-1] else 0, "", "not found\n")
+        said = f"level=warning msg=deprecated\nctr: failed to resolve image: {argv[-1]}: not found\n"
+        return Done(1 if "missing" in argv[-1] else 0, "", said)
 
     monkeypatch.setattr(images, "output_of", lambda *_: "pause:3.10.1\n")
     monkeypatch.setattr(images, "run_program", pull)
-    module = make_module("images", images=["pause:3.10.1", "kube-proxy:v1", "missing:v1"])
+    module = make_module("images", images=["pause:3.10.1", "kube-proxy:v1", "missing:v1", "missing:v2"])
     result = module.apply()
     assert result["changed"]
     assert result["diff"]["after"] == {"images": ["kube-proxy:v1", "pause:3.10.1"]}
-    assert module.warnings == ["Could not pull missing:v1 yet: not found"]
-    assert sorted(pulled) == ["kube-proxy:v1", "missing:v1"]
+    assert module.warnings == [
+        "Not pulled yet, which the kubelet will try again: missing:v1, missing:v2. "
+        "Seen: ctr: failed to resolve image: the image: not found"
+    ]
+    assert sorted(pulled) == ["kube-proxy:v1", "missing:v1", "missing:v2"]
     assert not make_module("images", images=["pause:3.10.1"]).apply()["changed"]
 
 

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a host can get images: from a mirror, or from where their names say.
+
+Source of the requests: OCI Distribution Specification 1.1, "Checking if content exists in the registry". The path and
+`ns` are those of containerd's mirrors.
+"""
+
+from __future__ import annotations
+
+import typing as t
+import urllib.error
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+KINDS = ", ".join(
+    (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    )
+)
+DOCKER_HUB = "docker.io"
+DOCKER_HUB_API = "registry-1.docker.io"
+NOT_FOUND = 404
+
+
+class ImageName(t.NamedTuple):
+    """The parts of an image's full name, as in quay.io/calico/node:v3.32.1."""
+
+    registry: str
+    repository: str
+    reference: str  # a tag, or a digest with its kind
+
+
+class Login(t.TypedDict):
+    """At the mirror, sent with each request (Basic). Empty is none."""
+
+    username: str
+    password: str
+
+
+class Lacking(t.TypedDict):
+    """An image that a host can't get."""
+
+    image: str
+    seen: str  # what the registry of its name did
+
+
+def split_name(image: str) -> ImageName:
+    registry, _slash, rest = image.partition("/")
+    name, at, digest = rest.partition("@")
+    repository, _colon, tag = name.partition(":")
+    return ImageName(registry, repository, digest if at else tag or "latest")
+
+
+def manifest_url(mirror: str, image: str) -> str:
+    """Where a mirror has an image: containerd adds the registry that it stands for."""
+    name = split_name(image)
+    return f"{mirror.rstrip('/')}/v2/{name.repository}/manifests/{name.reference}?ns={name.registry}"
+
+
+def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]:
+    """HTTP status of an answer, or None and why there was none."""
+    try:
+        answer = open_url(
+            url,
+            method="HEAD",
+            headers={"Accept": KINDS},
+            timeout=timeout,
+            follow_redirects="safe",
+            url_username=login["username"] or None,
+            url_password=login["password"] or None,
+            force_basic_auth=bool(login["username"]),
+        )
+        return int(answer.getcode()), ""
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+    except Exception as error:  # open_url raises whatever its transport does
+        return None, str(error)
+
+
+def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: float) -> t.List[Lacking]:
+    """Images that the mirror says it does not have, and whose own registry the host does not reach.
+
+    Any other answer is no proof: a mirror may want another login, and fetch images only when they are pulled.
+    """
+
+    def is_missing(image: str) -> bool:
+        return ask(manifest_url(mirror, image), login, timeout)[0] == NOT_FOUND
+
+    def why_unreachable(registry: str) -> str:
+        status, seen = ask(f"https://{registry}/v2/", Login(username="", password=""), timeout)
+        return seen if status is None else ""
+
+    if not images:
+        return []
+    with ThreadPoolExecutor(len(images)) as pool:
+        missing = [image for image, lacks in zip(images, pool.map(is_missing, images)) if lacks]
+        registries = sorted({split_name(image).registry for image in missing} - {urlsplit(mirror).netloc})
+        hosts = [DOCKER_HUB_API if registry == DOCKER_HUB else registry for registry in registries]
+        unreachable = dict(zip(registries, pool.map(why_unreachable, hosts)))
+    found = ((image, unreachable.get(split_name(image).registry, "it is the mirror itself")) for image in missing)
+    return [Lacking(image=image, seen=seen) for image, seen in found if seen]
+
+
+def read_lacking(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.registry_images_info)."""
+    params = module.params
+    use_proxy(params["download_proxy"])
+    login = Login(username=params["login"].get("username") or "", password=params["login"].get("password") or "")
+    lacking = find_lacking(params["mirror"], params["images"], login, params["timeout"])
+    return {"changed": False, "lacking": lacking}
