@@ -61,7 +61,7 @@ def read_decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
 def keep_plan(
     folder: str, plan: Plan, cache: observation_cache.Cache, check_mode: bool, approved: str = ""
 ) -> t.Dict[str, t.Any]:
-    """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run.
+    """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run, if any.
 
     approved: the path of a plan that stays as it is, there or not.
     """
@@ -69,9 +69,8 @@ def keep_plan(
     if not check_mode:
         texts = {**plan_files(folder, plan, approved), OBSERVATIONS: json.dumps(cache) + "\n"}
         write_files(folder, texts, "fabric_artifacts_dir")
-    elif before is None:
-        return {"changed": False}  # whether anything would be decided in another way is not known here
-    return outcome(before, after)
+    # Without an earlier plan nothing is decided in another way than before.
+    return outcome(before, after) if before is not None else {"changed": False}
 
 
 def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:

@@ -60,7 +60,9 @@ import time
 import typing as t
 
 from ansible import constants, context
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback.default import CallbackModule as Default
+from ansible.template import Templar
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.plugin_utils import _steps
 
@@ -87,6 +89,12 @@ COLORS = {
     "unreachable": constants.COLOR_UNREACHABLE,
     "skipped": constants.COLOR_SKIP,
 }
+
+
+def _runs_in_check_mode(play: t.Any) -> bool:
+    """Whether a play says so itself. Ansible leaves what it says as it is written until a task runs."""
+    variables = {**play.vars, "ansible_check_mode": bool(context.CLIARGS.get("check"))}
+    return boolean(Templar(play.get_loader(), variables=variables).template(play.check_mode), strict=False)
 
 
 def _short(action: str) -> str:
@@ -285,7 +293,7 @@ class CallbackModule(Default):
         if partial and batch:
             name += f" ({shorten_list(batch, _steps.NAMED)})"
         whole = _short(play.strategy) in ("free", "host_pinned")
-        self._steps_play = _steps.Play(name, tuple(batch), whole, partial)
+        self._steps_play = _steps.Play(name, tuple(batch), whole, partial, _runs_in_check_mode(play))
         if _short(play.strategy) == "debug":
             self._terminal = False  # its prompt would be overwritten
         with self._lock:

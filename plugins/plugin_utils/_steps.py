@@ -43,6 +43,7 @@ class Play(t.NamedTuple):
     hosts: t.Tuple[str, ...]  # of this batch
     whole: bool  # hosts go through it each at its own pace, so the play is the step
     partial: bool = False  # hosts that it is for are not in this batch, or not in this run
+    check: bool = False  # it runs in check mode, whether or not the whole run does
 
 
 NO_PLAY = Play("", (), whole=False)
@@ -274,6 +275,9 @@ class Run:
     messages: t.Dict[t.Tuple[str, ...], t.List[str]] = dataclasses.field(default_factory=dict)
     failures: t.Dict[t.Tuple[str, Rows], t.List[str]] = dataclasses.field(default_factory=dict)
     ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
+    would: t.Dict[str, int] = dataclasses.field(
+        default_factory=dict
+    )  # by host: what Ansible counts as changed, but is not
 
     def start(self) -> t.List[Line]:
         return [Line("Check mode: nothing is changed.", "changed")] if self.check else []
@@ -315,6 +319,8 @@ class Run:
         if changed:
             step.changed.setdefault(task.name, []).append(host)
             step.worth_a_line = True
+            if self.play.check and not self.check:
+                self.would[host] = self.would.get(host, 0) + 1
 
     def skipped(self, task: Task, host: str) -> None:
         self._ends_on(task, host, skipped=True)
@@ -399,13 +405,13 @@ class Run:
         return [*lines, *self._line(step, now, state)]
 
     def _line(self, step: Step, now: float, state: str) -> t.List[Line]:
-        changes = sum(map(len, step.changed.values()))
+        changes, check = sum(map(len, step.changed.values())), self.check or self.play.check
         bad = len(step.failed), len(step.unreachable)
         words = [
             state,
             f"{bad[0]} failed" if bad[0] else "",
             f"{bad[1]} unreachable" if bad[1] else "",
-            (f"would change {changes}" if self.check else f"{changes} changed") if changes else "",
+            (f"would change {changes}" if check else f"{changes} changed") if changes else "",
             f"{step.rescued} rescued" if step.rescued and not any(bad) else "",
             f"{step.ignored} ignored" if step.ignored and not any(bad) else "",
         ]
@@ -414,7 +420,7 @@ class Run:
         done = f"{len(step.hosts - step.failed - step.unreachable)}/{len(step.hosts)}"
         lines = [Line(columns(step.name, done, text, duration(now - step.begun)), tone, 4, aligned=True)]
         if step.changed.keys() - {step.name}:
-            lines.append(Line(f"    {'would change' if self.check else 'changed'}: {_changes(step)}", tone, 4))
+            lines.append(Line(f"    {'would change' if check else 'changed'}: {_changes(step)}", tone, 4))
         return lines
 
     # What it is at
@@ -472,7 +478,9 @@ class Run:
         return self._close_step(now, "interrupted")
 
     def end(self, counts: t.Mapping[str, Counts], now: float) -> t.List[Line]:
-        lines = [*self._close_step(now), Line(""), *recap(counts)]
+        lines = self._close_step(now)
+        counts = {host: one._replace(changed=one.changed - self.would.get(host, 0)) for host, one in counts.items()}
+        lines += [Line(""), *recap(counts)]
         slow = sorted(((name, took) for name, took in self.ended.items() if took >= 1), key=lambda one: -one[1])
         if len(self.ended) > 1 and slow[: self.slowest]:
             told = ", ".join(f"{name} {duration(took)}" for name, took in slow[: self.slowest])
@@ -491,7 +499,9 @@ class Run:
         if self.check:
             would = f"{count(changes, 'change')} would be made" if changes else "nothing would change"
             return Line(f"Checked in {took}: {would}.", tone)
-        return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing changed'}.", tone)
+        would = sum(self.would.values())
+        planned = f"; {count(would, 'change')} would be made" if would else ""
+        return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing changed'}{planned}.", tone)
 
 
 def columns(name: str, hosts: str, text: str, took: str) -> str:

@@ -60,7 +60,8 @@ def _check_time(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], fi
             findings.warning("time", [host.name], what, seen, f"Nothing: {SETS_UP}, and chrony sets the clock.")
     elif clock["synchronized"] is False:
         if not servers:
-            step = f"Name the site's NTP servers in {VARIABLE}: {SETS_UP}. Or set up a time service yourself."
+            step = f"Name the site's NTP servers in {VARIABLE}: {SETS_UP}. Or set up a time service yourself. A"
+            step += " container needs none: its clock is that of its machine."
         elif has_chrony:
             step = "See `chronyc -n sources` there, or wait if chrony has just begun."
         else:

@@ -49,8 +49,8 @@ class ResetPlan(t.TypedDict):
 
 
 def describe_host(name: str, found: FoundOnHost) -> t.List[str]:
-    parts = [f"{kind}: {shorten_list(names, SHOWN)}" for kind, names in found["removed"].items()]
-    lines = [f"{name}: {'; '.join(parts).replace('_', ' ') or 'nothing is left'}"]
+    parts = [f"{kind.replace('_', ' ')}: {shorten_list(names, SHOWN)}" for kind, names in found["removed"].items()]
+    lines = [f"{name}: {'; '.join(parts) or 'nothing is left'}"]
     return lines + ([f"{name} keeps {', '.join(found['kept'])}"] if found["kept"] else [])
 
 

@@ -208,7 +208,7 @@ def list_warnings(
     if members and count < len(members) and count % 2 == 0:
         warnings.append(f"etcd then has {count} members: it survives no more losses than with {count - 1}.")
     if not any(not node["control_plane"] and name not in gone for name, node in nodes.items()):
-        warnings.append("The cluster then has no worker.")
+        warnings.append("Only control planes are left then: pods run on those that are in kube_node too.")
     for each in leaving:
         if each["groups"]:
             warnings.append(

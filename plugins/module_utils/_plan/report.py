@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 import typing as t
 
@@ -25,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.support import
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
+NO_BREAK = "\u00a0"  # a space at which no line of a table ends
 
 
 def cut(text: str, width: int) -> str:
@@ -41,7 +43,7 @@ def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: in
     """Lines of a table. The widest columns are wrapped between words until it fits, and cut if that is not enough."""
     columns = list(zip(heading, *rows))
     widths = [max(map(len, column)) for column in columns]
-    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split(" ")) for column in columns]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 4:
         wrappable = [index for index, room in enumerate(widths) if room > words[index]]
         widest = max(wrappable or range(len(widths)), key=lambda index: widths[index])
@@ -50,7 +52,8 @@ def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: in
     for row in [heading, *rows]:
         cells = [wrap_words(cell, room) for cell, room in zip(row, widths)]
         for line in itertools.zip_longest(*cells, fillvalue=""):
-            lines.append("  ".join(cut(cell, room).ljust(room) for cell, room in zip(line, widths)).rstrip())
+            text = "  ".join(cut(cell, room).ljust(room) for cell, room in zip(line, widths))
+            lines.append(text.replace(NO_BREAK, " ").rstrip())
     return lines
 
 
@@ -141,7 +144,7 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
         lines.append(("", f"{network['master']} becomes an alternative name of {renamed}"))
     if not network["subnets"]:
         return [*lines, ("", "no addresses, see the findings")]
-    blocks = {pool["subnet"]: f" in blocks of {pool['perNodeBlockSize']} a node" for pool in network["pools"]}
+    blocks = {pool["subnet"]: f", a block of {pool['perNodeBlockSize']} for each node" for pool in network["pools"]}
     for subnet in network["subnets"]:
         gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
         span = f"{subnet['range_start']}-{subnet['range_end']}"
@@ -221,6 +224,7 @@ def as_text(plan: Preflight, title: str = "Plan") -> str:
     for word, text in facts(plan):
         lines += _wrap(f"{word:<10}{text}", " " * 12)
     heading, rows = host_rows(plan)
+    rows = [[*cells, re.sub(r"(?<=\d) ", NO_BREAK, state)] for *cells, state in rows]
     lines += ["", *table(heading, rows[:ROWS])]
     if len(rows) > ROWS:
         lines.append(f"... and {len(rows) - ROWS} more hosts, in plan.json")

@@ -146,9 +146,13 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
         [running.host],
         "The cluster has another pod network than the plan: with a second one pods lose each other.",
         f"fabric_cni is {settings.cni}; {running.host} has {listed}",
-        f"Set fabric_cni to {kept}, the one that is there. No role replaces a pod network."
-        if kept
-        else "Set fabric_cni to none to leave it as it is. No role replaces a pod network.",
+        (
+            f"Set fabric_cni to {kept}, the one that is there."
+            if kept
+            else "Set fabric_cni to none to leave it as it is."
+        )
+        + " No role replaces a pod network. A cluster that has nothing to keep can be taken away, and site begins a new"
+        " one: ipu.fabric.reset with -e fabric_reset=cluster.",
     )
 
 

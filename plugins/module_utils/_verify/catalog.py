@@ -68,7 +68,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         " see the finding of the plan.",
     ),
     "kubelet_requests": CheckType(
-        "No kubelet asks in vain",
+        "Kubelets get certificates",
         "cluster",
         "Run the playbook ipu.fabric.site, which approves what fits the inventory. Deny the rest: `kubectl get csr`.",
     ),
@@ -231,6 +231,7 @@ STATUSES = (PASSED, FAILED, UNPROVEN, ACCEPTED, SKIPPED)
 PROVED, NOT_RUN = "proved", "not run"
 
 # Why a check is unproven, and what would prove it.
+NO_NODE = ("the cluster has no node of this name", "Run site, which joins the host, or take it out of the inventory.")
 NODE_POD = ("the probe pod of this node does not run", "Let the node's probe pod start; `Pod starts` has the reason.")
 TWO_NODES = ("needs pods with an address on two nodes", "Have pods with an address on a second node of the network.")
 NO_ADDRESS = ("the pod has no address on this network", "Let the pod get an address; see the checks of the network.")

@@ -27,6 +27,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
     CHECK_TYPES,
     FAILED,
     NO_ADDRESS,
+    NO_NODE,
     NODE_POD,
     NOT_RUN,
     PASSED,
@@ -187,7 +188,8 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
     twice = sorted(f"{a}: {', '.join(owners[a])}" for a in {a for a, owner in given} if len(owners[a]) > 1)
     if not given:
         return unproven("unique", "no pod has an address on this network", NO_ADDRESS[1], network=name)
-    return result("unique", not twice, "each address once", "; ".join(twice) or f"{len(given)} addresses", network=name)
+    seen = "; ".join(twice) or f"{len(given)} address{'' if len(given) == 1 else 'es'}"
+    return result("unique", not twice, "each address once", seen, network=name)
 
 
 # Pods
@@ -197,7 +199,8 @@ def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     networks = {network["name"]: network for network in plan["networks"]}
     for node, pod in sorted(probe["pods"].items()):
         good = pod["state"] == "running"
-        yield result("pod", good, "running", "running" if good else pod["reason"], node=node)
+        check = result("pod", good, "running", "running" if good else pod["reason"], node=node)
+        yield check._replace(next=NO_NODE[1]) if pod["reason"] == NO_NODE[0] else check
         for name in pod["networks"]:
             where: Place = {"node": node, "network": name}
             if good:

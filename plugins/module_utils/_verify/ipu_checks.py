@@ -13,6 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Nod
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
     CHECK_TYPES,
     NO_IPU,
+    NO_NODE,
     NODE_POD,
     need_image,
     result,
@@ -72,4 +73,7 @@ def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Che
         have = nodes[node]["labels"] if node in nodes else {}
         wrong = [f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != value]
         expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)
+        if node in nodes:
+            yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)
+        else:
+            yield result("ipu_labels", False, expected, NO_NODE[0], node=node)._replace(next=NO_NODE[1])

@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems impo
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Attached, NodeFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NO_NODE
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
     LABEL,
     Options,
@@ -52,7 +53,7 @@ def ready_condition(node: ApiObject) -> t.Tuple[bool, str]:
 def node_fault(node: t.Optional[ApiObject]) -> str:
     """Why no pod can start on a node; empty when one can."""
     if node is None:
-        return "the cluster has no node of this name"
+        return NO_NODE[0]
     ready, message = ready_condition(node)
     return "" if ready else f"the node is not Ready: {message}"
 

@@ -33,7 +33,12 @@ def check_pools(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         if not network["subnet"]:
             yield skip("ip_pool", "the plan has no subnet for this network", network=network["name"])
             continue
-        nodes = [target.node for target in targets(plan) if network["name"] in target.networks]
+        # A node that the cluster does not have is a finding of its own.
+        nodes = [
+            target.node
+            for target in targets(plan)
+            if network["name"] in target.networks and target.node in probe["nodes"]
+        ]
         for subnet in network["subnets"]:
             yield from subnet_checks(network, subnet, probe["pools"], nodes)
 

@@ -119,7 +119,7 @@ def place_text(group: t.Sequence[Check], network: str) -> str:
     if len(group) > 1:
         nodes = "pods" if any(check.node.endswith(SECOND) for check in group) else "nodes"
         first = f"{len(group)} {'pairs' if group[0].pair else nodes if group[0].node else 'objects'}"
-    return ", ".join(filter(None, [network, first]))
+    return ", ".join(filter(None, dict.fromkeys([network, first])))  # a pool has the name of its network
 
 
 def seen_text(group: t.Sequence[Check]) -> str:
@@ -140,7 +140,7 @@ def failure(same: t.Sequence[Check], advised: t.Dict[str, str]) -> t.List[str]:
     """Checks that failed alike. A next step that was told before is not told again."""
     check = same[0]
     title = CHECK_TYPES[check.check].title
-    place = ", ".join(filter(None, [check.network, shorten_list(filter(None, map(subject, same)), FEW)]))
+    place = ", ".join(filter(None, dict.fromkeys([check.network, shorten_list(filter(None, map(subject, same)), FEW)])))
     lines = row(FAILED, title, place, check.seen)
     told = advised.get(check.next, "")
     advised.setdefault(check.next, title)

@@ -201,8 +201,10 @@ def merged(lines: t.Iterable[str]) -> t.List[str]:
 
 
 def verdict(checks: t.Sequence[Check]) -> str:
-    """The whole report in a sentence."""
+    """The whole report in a sentence. It says itself that a site has no RDMA: its checks are skipped then."""
     number, word = counts(checks), outcome(checks)
+    rdma = {check.status for check in checks if CHECK_TYPES[check.check].area == "rdma"}
+    without = " without RDMA" if word == PROVED and rdma == {SKIPPED} else ""
     made, missing = number[PASSED] + number[FAILED], f"{number[UNPROVEN]:,} could not be made"
     if word == FAILED:
         said = f"{number[FAILED]:,} of {made:,} checks failed" + (f", and {missing}" if number[UNPROVEN] else "")
@@ -213,7 +215,7 @@ def verdict(checks: t.Sequence[Check]) -> str:
         said += f", and {number[ACCEPTED]:,} that could not be made are accepted" if number[ACCEPTED] else ""
     else:
         said = "no check was made"
-    return f"Fabric {word}: {said}."
+    return f"Fabric {word}{without}: {said}."
 
 
 def area_rows(checks: t.Sequence[Check]) -> t.Iterator[t.Tuple[str, str, t.List[Row]]]:

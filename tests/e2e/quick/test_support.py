@@ -50,7 +50,7 @@ def test_an_archive_of_a_finished_cluster(finished: Bed, secrets: dict[str, str]
     before, state = archives(finished), finished.state()
     result = finished.play("support", "-vvv")
     assert (result.code, result.changed()) == (0, {"cp1": 1})
-    assert "nothing is missing" in result.text
+    assert "Everything was collected" in result.text
     assert finished.state() == state
     [path] = archives(finished) - before
     assert path.stat().st_mode & 0o777 == 0o600

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers
 
@@ -31,6 +32,15 @@ def test_what_site_would_change(tmp_path):
     assert tried >= {"helm_release", "kube_apply", "macvlan_network", "node_labels"}
     assert [call for call in done.calls if call.module in tried and not call.check] == []
     assert not (tmp_path / "artifacts/bin").exists()
+
+
+@pytest.mark.parametrize(("drifted", "code"), [([POOL], 2), ([], 0)])
+def test_a_timer_notices_drift(tmp_path, drifted, code):
+    found = answers()
+    found["kube_apply"]["*"]["ansible_facts"] = {"_fabric_drift_found": drifted}
+    done = play(tmp_path, "ipu.fabric.drift", GROUPS, found, fabric_probe_ports=False, fabric_fail_on_drift=True)
+    assert done.code == code, done.text
+    assert ("fabric_fail_on_drift is set" in done.said) == bool(drifted)
 
 
 def test_another_cluster_has_no_drift(tmp_path):

@@ -38,11 +38,13 @@ def run(check_mode=False, **arguments):
 
 def test_a_plan_and_its_files(tmp_path):
     result = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "rdma-net"}])
-    assert (result["changed"], result["errors"]) == (True, 0)
+    assert (result["changed"], result["errors"]) == (False, 0)  # there was no other plan before
     assert result["text"].startswith("Plan: 3 hosts")
     assert json.loads((tmp_path / "artifacts/plan.json").read_text()) == result["plan"]
     again = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "rdma-net"}])
     assert not again["changed"]
+    other = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "other"}])
+    assert other["changed"]
 
 
 def test_check_mode_returns_the_plan_and_writes_nothing(tmp_path):
@@ -163,14 +165,15 @@ def test_written_once(tmp_path):
     folder = tmp_path / "site" / "artifacts"
     folder.parent.mkdir()
     first = keep_plan(str(folder), PLAN, {}, check_mode=False)
-    assert first["changed"]
-    assert first["diff"]["before"] is None
-    assert set(PLAN) - set(first["diff"]["after"]) == {"certificates", "drift", "findings", "support"}
+    assert first == {"changed": False}  # there was none that would be another
     assert json.loads((folder / "plan.json").read_text()) == PLAN
     assert json.loads((folder / "observations.json").read_text()) == {}
     assert "<html" in (folder / "plan.html").read_text()
     assert os.stat(folder / "plan.json").st_mode & 0o777 == 0o644
     assert not keep_plan(str(folder), PLAN, {}, check_mode=False)["changed"]
+    moved = keep_plan(str(folder), {**PLAN, "hosts": {}}, {}, check_mode=False)
+    assert moved["changed"]
+    assert set(PLAN) - set(moved["diff"]["after"]) == {"certificates", "drift", "findings", "support"}
 
 
 def test_findings_alone_are_no_change(tmp_path):
@@ -183,7 +186,8 @@ def test_findings_alone_are_no_change(tmp_path):
 
 def test_what_is_no_plan_is_replaced(tmp_path):
     (tmp_path / "plan.json").write_text("[]")
-    assert keep_plan(str(tmp_path), PLAN, {}, check_mode=False)["changed"]
+    keep_plan(str(tmp_path), PLAN, {}, check_mode=False)
+    assert json.loads((tmp_path / "plan.json").read_text()) == PLAN
 
 
 def test_check_mode_writes_nothing(tmp_path):

@@ -45,6 +45,19 @@ def fails(name="Fail", **more):
 FAILURE = ["  what   It broke.", "  seen   x", "  next   fix it."]
 
 
+def test_a_play_in_check_mode_changes_nothing(tmp_path):
+    """As the play of `drift` does, whose check mode depends on a variable."""
+    work = [{"name": "Write", "ansible.builtin.copy": {"content": "a", "dest": f"{tmp_path}/made"}, "run_once": True}]
+    words = "{{ tried | default(ansible_check_mode) }}"
+    done, rows = run(tmp_path, work, check_mode=words, vars={"tried": True}, connection="local")
+    assert not (tmp_path / "made").exists()
+    assert rows[:2] == ["A play                                1/1  would change 1 TIME", "    would change: Write"]
+    assert "w1                                        1          0             0          0" in rows
+    assert re.fullmatch(r"Done in TIME: nothing changed; 1 change would be made\.", rows[-1]), done.text
+    done, rows = run(tmp_path, work, check_mode=words, connection="local")
+    assert rows[0] == "A play                                1/1  1 changed TIME", done.text
+
+
 def test_a_log_has_plain_lines(tmp_path):
     done, rows = run(tmp_path, [command("true"), command("true", "Again", changed_when="inventory_hostname == 'w2'")])
     assert done.code == 0
@@ -256,7 +269,7 @@ def test_the_plan_of_three_hosts(tmp_path, columns):
     steps = [TIME.sub(" TIME", row) for row in rows if re.search(r" \d/\d  ", row)]
     assert steps == [
         "Observe the hosts                     3/3  ok TIME",
-        "Plan                                  1/1  1 changed TIME",
+        "Plan                                  1/1  ok TIME",
     ]
     table = done.read("artifacts/plan.json")
     assert {name for name in table["hosts"] if any(row.startswith(f"{name} ") for row in rows)} == {"cp1", "w1", "w2"}

@@ -389,5 +389,5 @@ def test_the_table_of_hosts_keeps_the_order_of_the_networks(hosts):
 
 def test_blocks_of_nv_ipam_are_explained(hosts):
     text = " ".join(plan_report.as_text(plan(hosts)).split())
-    assert "10.5.0.129-10.5.0.254, 16 addresses in blocks of 8 a node, 16 needed" in text
+    assert "10.5.0.129-10.5.0.254, 16 addresses, a block of 8 for each node, 16 needed" in text
     assert "blocks" not in plan_report.as_text(plan(hosts, ipam="whereabouts"))

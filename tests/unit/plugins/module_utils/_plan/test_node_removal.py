@@ -75,6 +75,11 @@ def test_a_worker():
     assert (result["nodes"][0]["alive"], result["nodes"][0]["reset"]) == (True, True)
 
 
+def test_the_last_worker():
+    """Whether pods run on control planes is up to their taints: no word about that."""
+    assert plan(list(WORKERS))["warnings"][0].startswith("Only control planes are left then:")
+
+
 def test_a_worker_whose_host_is_dead():
     result = plan("w2", dead=["w2"])
     assert result["table"] == [

@@ -67,6 +67,7 @@ def test_the_pod_network(cni, found, said):
         assert f"fabric_cni is {cni}" in finding["seen"]
         assert all(network["seen"] in finding["seen"] for network in found)
         assert finding["next"].startswith(said)
+        assert "-e fabric_reset=cluster" in finding["next"]  # the way out for one that has never worked
 
 
 @pytest.mark.parametrize(

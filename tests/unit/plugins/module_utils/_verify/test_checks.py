@@ -393,6 +393,19 @@ def test_a_fault_is_found_by_its_own_check(path: str, value: t.Any, failed: t.Di
     assert all(bool(check.next) == (check.status in ("failed", "unproven")) for check in bad)
 
 
+def test_a_host_that_has_not_joined_is_one_finding_with_one_advice() -> None:
+    """Neither its pool, nor its labels, nor an image is at fault."""
+    facts = probe()
+    del facts["nodes"]["w1"]
+    facts["pods"]["w1"].update(state="failed", reason="the cluster has no node of this name")
+    facts["pools"][0]["nodes"] = [block for block in facts["pools"][0]["nodes"] if block["node"] != "w1"]
+    bad = [check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"]
+    assert {"pod", "ipu_labels"} <= {check.check for check in bad}
+    assert "ip_pool" not in {check.check for check in bad}
+    advice = {check.next for check in bad if check.check in ("pod", "ipu_labels")}
+    assert advice == {"Run site, which joins the host, or take it out of the inventory."}
+
+
 @pytest.mark.parametrize("ipam", ["whereabouts", "spiderpool"])
 @pytest.mark.parametrize(
     ("change", "status", "seen"),

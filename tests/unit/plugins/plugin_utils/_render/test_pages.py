@@ -98,7 +98,8 @@ def test_html_tells_failures_first() -> None:
 @pytest.mark.parametrize(
     ("checks", "text"),
     [
-        ([PASSED, SKIPPED], "Fabric proved: all 1 checks passed."),
+        ([PASSED], "Fabric proved: all 1 checks passed."),
+        ([PASSED, SKIPPED], "Fabric proved without RDMA: all 1 checks passed."),
         ([PASSED, FAILED], "Fabric failed: 1 of 2 checks failed."),
         ([FAILED, OPEN], "Fabric failed: 1 of 1 checks failed, and 1 could not be made."),
         ([PASSED, OPEN], "Fabric unproven: of 2 checks none failed, but 1 could not be made."),
