@@ -75,7 +75,7 @@ lacking:
       type: str
   sample:
     - image: quay.io/calico/node:v3.32.1
-      seen: "<urlopen error [Errno -2] Name or service not known>"
+      seen: "quay.io: [Errno -2] Name or service not known"
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY

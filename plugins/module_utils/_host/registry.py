@@ -85,7 +85,7 @@ def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]
     except urllib.error.HTTPError as error:
         return error.code, ""
     except Exception as error:  # open_url raises whatever its transport does
-        return None, str(error)
+        return None, str(getattr(error, "reason", error))
 
 
 def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: float) -> t.List[Lacking]:
@@ -98,16 +98,16 @@ def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: fl
         return ask(manifest_url(mirror, image), login, timeout)[0] == NOT_FOUND
 
     def why_unreachable(registry: str) -> str:
-        status, seen = ask(f"https://{registry}/v2/", Login(username="", password=""), timeout)
-        return seen if status is None else ""
+        host = DOCKER_HUB_API if registry == DOCKER_HUB else registry
+        status, seen = ask(f"https://{host}/v2/", Login(username="", password=""), timeout)
+        return f"{registry}: {seen}" if status is None else ""
 
     if not images:
         return []
     with ThreadPoolExecutor(len(images)) as pool:
         missing = [image for image, lacks in zip(images, pool.map(is_missing, images)) if lacks]
         registries = sorted({split_name(image).registry for image in missing} - {urlsplit(mirror).netloc})
-        hosts = [DOCKER_HUB_API if registry == DOCKER_HUB else registry for registry in registries]
-        unreachable = dict(zip(registries, pool.map(why_unreachable, hosts)))
+        unreachable = dict(zip(registries, pool.map(why_unreachable, registries)))
     found = ((image, unreachable.get(split_name(image).registry, "it is the mirror itself")) for image in missing)
     return [Lacking(image=image, seen=seen) for image, seen in found if seen]
 
