@@ -81,7 +81,8 @@ def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[s
     room = pool["capacity"] - len(lost(pool))
     if room < needed:
         faults.append(f"room for {room} pods")
-    seen = "{usable} usable - {excluded} excluded - {allocated} allocated = {free} free".format(**pool)
+    # The probe asks before its own pods get addresses.
+    seen = "before the proof {usable} usable - {excluded} excluded - {allocated} allocated = {free} free".format(**pool)
     expected = "addresses free, none leaked" + (f", room for {needed} pods" if needed else "")
     seen = "; ".join([seen, *faults])
     check = result("ip_pool", not faults, expected, seen, network=network, subject=pool["name"])
