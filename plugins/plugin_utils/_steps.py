@@ -499,8 +499,8 @@ class Run:
         if self.check:
             would = f"{count(changes, 'change')} would be made" if changes else "nothing would change"
             return Line(f"Checked in {took}: {would}.", tone)
-        would = sum(self.would.values())
-        planned = f"; {count(would, 'change')} would be made" if would else ""
+        tried = sum(self.would.values())
+        planned = f"; {count(tried, 'change')} would be made" if tried else ""
         return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing changed'}{planned}.", tone)
 
 
