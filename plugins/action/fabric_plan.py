@@ -30,7 +30,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action impo
 from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_file import see_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
-from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import site_variables
+from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import role_variables, site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
 PLAN, OBSERVATIONS = "plan.json", "observations.json"
@@ -145,7 +145,7 @@ class ActionModule(ControllerAction):
             **options,
             resolved=resolve_vipu(options["vipu_hosts"]),
             kubeconfig=kubeconfig,
-            site_variables=site_variables(),
+            site_variables=site_variables() | role_variables(),
         )
         if scope == "ports":
             return {"changed": False, **build.build_port_needs(settings, observations)}

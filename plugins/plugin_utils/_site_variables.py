@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names of the variables that an inventory may set, as far as they begin with fabric_."""
+"""The names of the variables that an inventory may set: those of a site begin with fabric_, others with their role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-ROLE = Path(__file__).parents[2] / "roles/fabric/meta/argument_specs.yml"
+ROLES = Path(__file__).parents[2] / "roles"
+ROLE = ROLES / "fabric/meta/argument_specs.yml"
 # What playbooks read beside the role, and what plays keep for each other.
 OF_PLAYBOOKS = (
     "fabric_backup",
@@ -45,6 +46,14 @@ def site_options() -> t.Dict[str, t.Dict[str, t.Any]]:
     options: t.Dict[str, t.Dict[str, t.Any]]
     options = yaml.safe_load(ROLE.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
     return options
+
+
+@functools.lru_cache(maxsize=None)
+def role_variables() -> t.FrozenSet[str]:
+    """The names of the variables of all roles."""
+    texts = (path.read_text(encoding="utf-8") for path in ROLES.glob("*/meta/argument_specs.yml"))
+    entries = (entry for text in texts for entry in yaml.safe_load(text)["argument_specs"].values())
+    return frozenset(name for entry in entries for name in entry.get("options", {}))
 
 
 def site_variables() -> t.FrozenSet[str]:

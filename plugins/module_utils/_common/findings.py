@@ -62,7 +62,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "unique-mac": "no two hosts have the same MAC",
     "unique-machine-id": "no two hosts have the same machine-id",
     "unknown-group": "groups of the inventory that are named like one of ours are not misspelt",
-    "unknown-variable": "variables of the inventory that begin with fabric_ are the collection's",
+    "unknown-variable": "no variable of the inventory that is meant for the collection is misspelt",
     "unobserved": "every host could be observed",
     "unpinned-source": "the digest of what is downloaded is known",
     "upgrade-nodes": "every node of the cluster that is upgraded is in the inventory",

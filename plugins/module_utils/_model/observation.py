@@ -313,7 +313,7 @@ class ObservedParts(t.TypedDict, total=False):
 class _Optional(ObservedParts, total=False):
     recalled: str  # when it was observed, in ISO 8601, if that was in an earlier run
     reboot: bool  # the site lets the role rdma_host reboot it
-    variables: t.List[str]  # names of those that begin with fabric_
+    variables: t.List[str]  # names of those that begin like ours
 
 
 class Observation(_Optional):

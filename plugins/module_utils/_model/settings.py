@@ -41,7 +41,7 @@ class Settings:
     artifacts_dir: str  # folder for the files of the plan; empty: none
     inventory_sources: t.Sequence[str]
     inventory_groups: t.Mapping[str, t.Sequence[str]]  # all of them, with their hosts
-    site_variables: t.Collection[str]  # names of all that the collection reads, and that begin with fabric_
+    site_variables: t.Collection[str]  # names of all that the collection reads
     allow: t.Sequence[str]  # names of checks
     manage_kubernetes: bool
     kubernetes_version: str

@@ -13,8 +13,23 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 PREFIX = "fabric_"
+# Roles whose variables a site may set too. Left out are those with a name that others may use as well, such as chrony.
+ROLE_PREFIXES = (
+    "gpu_operator_",
+    "ipu_operator_",
+    "kubernetes_",
+    "macvlan_",
+    "memlock_",
+    "mpi_operator_",
+    "native_workload_",
+    "network_operator_",
+    "rdma_host_",
+    "spiderpool_",
+    "verify_",
+    "whereabouts_",
+)
 # How alike two names have to be, by difflib; 1 is the same. The group gpu_node, at 0.88, is no misspelt ipu_node.
-ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.6
+ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92, 0.6
 
 
 def nearest(name: str, known: t.Iterable[str], alike: float) -> str:
@@ -38,14 +53,17 @@ def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) ->
 
 
 def check_variables(observations: Observations, known: t.Collection[str], findings: Findings) -> None:
-    """Variables with our prefix that are none of ours."""
+    """Variables with our prefix that are none of ours, and those that are named nearly like one of our roles'."""
     hosts_of: t.Dict[str, t.List[str]] = {}
     for host, observation in observations.items():
         for name in observation.get("variables", ()):
             if name not in known:
                 hosts_of.setdefault(name, []).append(host)
-    words = {name[len(PREFIX) :]: name for name in known}
+    words = {name[len(PREFIX) :]: name for name in known if name.startswith(PREFIX)}
     for name, hosts in sorted(hosts_of.items()):
+        if not name.startswith(PREFIX):
+            _check_role_variable(name, [] if len(hosts) == len(observations) else hosts, known, findings)
+            continue
         meant = words.get(nearest(name[len(PREFIX) :], words, ALIKE_VARIABLES))
         note = findings.error if meant else findings.warning
         note(
@@ -54,4 +72,17 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
             f"The collection has no variable {name}, so nothing reads it.",
             name,
             f"Did you mean {meant}?" if meant else f"Name what is the site's own without {PREFIX}.",
+        )
+
+
+def _check_role_variable(name: str, hosts: t.Sequence[str], known: t.Collection[str], findings: Findings) -> None:
+    """Only a warning: the name may be another collection's."""
+    meant = nearest(name, known, ALIKE_ROLE_VARIABLES)
+    if meant:
+        findings.warning(
+            "unknown-variable",
+            hosts,
+            f"No role of the collection has a variable {name}, so none reads it.",
+            name,
+            f"Did you mean {meant}? Nothing to do if it is not meant for this collection.",
         )

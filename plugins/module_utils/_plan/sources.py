@@ -131,7 +131,7 @@ def _check_registry(registry: str, findings: Findings) -> None:
         findings.warning(
             "http-source",
             [],
-            "Images that come by http may be replaced on their way.",
+            "Images that come by http may be tampered with in transit.",
             f"fabric_mirror.registry is {without_credentials(registry)}",
             "Give the registry a certificate, or pin the images in fabric_image_digests.",
         )

@@ -84,7 +84,7 @@ def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
         least=LEAST,
         versions=versions(plan),
         images=pinned,
-        pinned=f"{digests} of them known by a digest, the others by their tags",
+        pinned=f"of the pod network and the network operator, {digests} known by a digest, the others by their tags",
         # Names of networks are lower case, and stay as they are.
         heading_row=[cell.capitalize() if cell.isupper() else cell for cell in heading],
         hosts=hosts,

@@ -76,7 +76,7 @@ def versions(plan: Plan) -> t.List[Version]:
         mine = [one for one in origins if word in one.name.lower()]
         origins = [one for one in origins if one not in mine]
         if each["component"] == "Kubernetes" and plan["hardening"]:  # this collection installs it
-            mine.append(Origin("packages", "apt", "packages of the hosts' repositories", "signed"))
+            mine.append(Origin("packages", "apt", "packages of the apt repositories that site sets up", "signed"))
         level = LEVELS.get(each["state"], "skipped")
         found.append(Version(each["component"], each["release"], level, support_text(each), mine))
     return found + [Version(one.name, "", "skipped", "", [one]) for one in origins]

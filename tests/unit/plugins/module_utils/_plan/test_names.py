@@ -11,7 +11,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observation
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import check_groups, check_variables
 
-KNOWN = ("fabric_networks", "fabric_gpu", "fabric_vipu_hosts", "fabric_allow", "fabric_stack")
+ROLES = ("verify_memlock", "verify_image", "kubernetes_kubelet_config")
+KNOWN = (*ROLES, "fabric_networks", "fabric_gpu", "fabric_vipu_hosts", "fabric_allow", "fabric_stack")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,12 @@ def test_groups(groups: dict[str, list[str]], found: dict[str, list[str]]) -> No
         ("fabric_vipu_host", "error", "Did you mean fabric_vipu_hosts?"),
         ("fabric_building", "warning", "without fabric_"),
         ("fabric_gpu", "", ""),
+        ("verify_memlok", "warning", "Did you mean verify_memlock?"),
+        ("kubernetes_kublet_config", "warning", "Did you mean kubernetes_kubelet_config?"),
+        ("verify_memlock", "", ""),
+        # Another collection's.
+        ("kubernetes_packages", "", ""),
+        ("verify_images_of_the_shop", "", ""),
     ],
 )
 @pytest.mark.parametrize("hosts", [["cp1"], ["cp1", "w1"]])
