@@ -67,6 +67,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.route_checks im
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_pings, check_traffic
 
 PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mtu")
+# What pods see otherwise when their network is not as planned.
+FOLLOW_ATTACHMENT = ("interface", "mtu", "ping", "full_size")
+NOT_AS_PLANNED = (
+    f"First act on `{CHECK_TYPES['attachment'].title}` of this network, and recreate its pods: this may follow from it."
+)
 
 
 def per_pod(network: PlannedNetwork) -> t.Tuple[str, ...]:
@@ -99,7 +104,19 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
+    checks = point_to_cause(checks)
     return [accept(cleaned(check), expect.allow_unproven) for check in checks]
+
+
+def point_to_cause(checks: t.Sequence[Check]) -> t.List[Check]:
+    """What pods show of a network that is not as planned follows from that: hosts and switches are not at fault."""
+    changed = {check.network for check in checks if check.check == "attachment" and check.status == FAILED}
+    return [
+        check._replace(next=NOT_AS_PLANNED)
+        if check.network in changed and check.check in FOLLOW_ATTACHMENT and check.status == FAILED
+        else check
+        for check in checks
+    ]
 
 
 def cleaned(check: Check) -> Check:
@@ -160,7 +177,7 @@ def attachment_check(network: PlannedNetwork, config: object) -> Check:
     }
     if network["mtu"]:
         planned["mtu"] = network["mtu"]
-    expected = ", ".join(f"{key}={planned[key]}" for key in ("type", "master", "mode"))
+    expected = ", ".join(f"{key}={value}" for key, value in planned.items() if key != "ipam")
     if not isinstance(config, dict):
         seen = "no NetworkAttachmentDefinition" if config is None else f"not JSON: {config}"
         return result("attachment", False, expected, seen, network=name)

@@ -406,6 +406,16 @@ def test_a_host_that_has_not_joined_is_one_finding_with_one_advice() -> None:
     assert advice == {"Run site, which joins the host, or take it out of the inventory."}
 
 
+def test_what_follows_from_an_edited_network_is_no_fault_of_hosts_and_switches() -> None:
+    facts = probe()
+    facts["networks"]["rdma-net"]["attachment"]["mtu"] = 1400
+    put(facts, "pairs/0/full", NO_REPLY)
+    bad = {check.check: check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"}
+    assert set(bad) == {"attachment", "full_size"}
+    assert "ipu.fabric.fabric" in bad["attachment"].next
+    assert bad["full_size"].next.startswith("First act on `Attachment matches the plan` of this network")
+
+
 @pytest.mark.parametrize("ipam", ["whereabouts", "spiderpool"])
 @pytest.mark.parametrize(
     ("change", "status", "seen"),
