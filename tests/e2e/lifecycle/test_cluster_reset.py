@@ -117,6 +117,17 @@ def test_it_takes_away_what_was_installed_and_nothing_else(furnished: Bed) -> No
     assert (again.code, again.changed()) == (0, {})
 
 
+def test_a_mirror_without_the_images_is_noticed_before_a_host_is_changed(furnished: Bed) -> None:
+    """The testbed's has Calico's manifests, and its images only when they are asked for."""
+    for arguments in (["--check"], []):
+        result = furnished.play("site", *arguments, fabric_cni="calico")
+        assert result.code != 0
+        shown = " ".join(result.shown.split())
+        assert "The registry mirror does not have images that every node needs" in shown, result.tail()
+        assert "quay.io/calico/node:v" in shown
+        assert [furnished.on(host, LEFT) for host in HOSTS] == ["", ""]
+
+
 def test_site_works_right_after(furnished: Bed, unbroken: dict[str, Any]) -> None:
     assert furnished.play("site").code == 0
     again = furnished.play("site")

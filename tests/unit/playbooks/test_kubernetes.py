@@ -164,7 +164,7 @@ def test_the_kubeconfig_of_another_cluster_is_kept(tmp_path, there, kept):
     backups = list(tmp_path.glob("admin.conf.*~"))
     assert [file.read_text() for file in backups] == [there] * kept
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in backups)
-    assert ("It is now" in run.said) == kept
+    assert ("It was kept as" in run.said) == kept
 
 
 def speak(folder, there, **more):
