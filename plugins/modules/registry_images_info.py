@@ -26,7 +26,7 @@ options:
     type: str
     required: true
   images:
-    description: Full names of images, with their registry.
+    description: Names of images. Without a registry they are Docker Hub's, as for containerd.
     type: list
     elements: str
     required: true

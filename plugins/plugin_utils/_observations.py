@@ -14,7 +14,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIX, ROLE_PREFIXES
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIXES
 
 MODULES = {
     "host": "host_info",
@@ -37,7 +37,7 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
 def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
     """What the inventory says of a host."""
     part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
-    named = sorted(name for name in variables if name.startswith((PREFIX, *ROLE_PREFIXES)))
+    named = sorted(name for name in variables if name.startswith(PREFIXES))
     if named:
         part["variables"] = named
     if boolean(variables.get("rdma_host_reboot", False), strict=False):

@@ -9,10 +9,9 @@ import functools
 import typing as t
 from pathlib import Path
 
-import yaml
+from ansible.module_utils.common.yaml import yaml_load
 
 ROLES = Path(__file__).parents[2] / "roles"
-ROLE = ROLES / "fabric/meta/argument_specs.yml"
 # What playbooks read beside the role, and what plays keep for each other.
 OF_PLAYBOOKS = (
     "fabric_backup",
@@ -40,20 +39,23 @@ OF_PLAYBOOKS = (
 )
 
 
-@functools.lru_cache(maxsize=None)
-def site_options() -> t.Dict[str, t.Dict[str, t.Any]]:
-    """The argument specification of the role fabric, by the names of its variables."""
-    options: t.Dict[str, t.Dict[str, t.Any]]
-    options = yaml.safe_load(ROLE.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
-    return options
+Options = t.Dict[str, t.Dict[str, t.Any]]
 
 
 @functools.lru_cache(maxsize=None)
+def role_options(role: str) -> Options:
+    """The argument specification of a role, by the names of its variables."""
+    specs = yaml_load((ROLES / role / "meta/argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    return {name: option for entry in specs.values() for name, option in entry.get("options", {}).items()}
+
+
+def site_options() -> Options:
+    return role_options("fabric")
+
+
 def role_variables() -> t.FrozenSet[str]:
     """The names of the variables of all roles."""
-    texts = (path.read_text(encoding="utf-8") for path in ROLES.glob("*/meta/argument_specs.yml"))
-    entries = (entry for text in texts for entry in yaml.safe_load(text)["argument_specs"].values())
-    return frozenset(name for entry in entries for name in entry.get("options", {}))
+    return frozenset(name for path in ROLES.glob("*/meta/argument_specs.yml") for name in role_options(path.parts[-3]))
 
 
 def site_variables() -> t.FrozenSet[str]:

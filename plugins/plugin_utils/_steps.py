@@ -275,9 +275,7 @@ class Run:
     messages: t.Dict[t.Tuple[str, ...], t.List[str]] = dataclasses.field(default_factory=dict)
     failures: t.Dict[t.Tuple[str, Rows], t.List[str]] = dataclasses.field(default_factory=dict)
     ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
-    would: t.Dict[str, int] = dataclasses.field(
-        default_factory=dict
-    )  # by host: what Ansible counts as changed, but is not
+    would: t.Dict[str, int] = dataclasses.field(default_factory=dict)  # by host: counted as changed, but only tried
 
     def start(self) -> t.List[Line]:
         return [Line("Check mode: nothing is changed.", "changed")] if self.check else []

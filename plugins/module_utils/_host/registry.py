@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import full_image, image_tag
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 
 if t.TYPE_CHECKING:
@@ -41,7 +42,7 @@ class ImageName(t.NamedTuple):
     reference: str  # a tag, or a digest with its kind
 
 
-class Login(t.TypedDict):
+class Login(t.TypedDict, total=False):
     """At the mirror, sent with each request (Basic). Empty is none."""
 
     username: str
@@ -56,10 +57,9 @@ class Lacking(t.TypedDict):
 
 
 def split_name(image: str) -> ImageName:
-    registry, _slash, rest = image.partition("/")
-    name, at, digest = rest.partition("@")
-    repository, _colon, tag = name.partition(":")
-    return ImageName(registry, repository, digest if at else tag or "latest")
+    registry, _slash, rest = full_image(image).partition("/")
+    name, _at, digest = rest.partition("@")
+    return ImageName(registry, name.partition(":")[0], digest or image_tag(image) or "latest")
 
 
 def manifest_url(mirror: str, image: str) -> str:
@@ -77,9 +77,9 @@ def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]
             headers={"Accept": KINDS},
             timeout=timeout,
             follow_redirects="safe",
-            url_username=login["username"] or None,
-            url_password=login["password"] or None,
-            force_basic_auth=bool(login["username"]),
+            url_username=login.get("username"),
+            url_password=login.get("password"),
+            force_basic_auth=bool(login.get("username")),
         )
         return int(answer.getcode()), ""
     except urllib.error.HTTPError as error:
@@ -99,7 +99,7 @@ def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: fl
 
     def why_unreachable(registry: str) -> str:
         host = DOCKER_HUB_API if registry == DOCKER_HUB else registry
-        status, seen = ask(f"https://{host}/v2/", Login(username="", password=""), timeout)
+        status, seen = ask(f"https://{host}/v2/", Login(), timeout)
         return f"{registry}: {seen}" if status is None else ""
 
     if not images:
@@ -116,6 +116,5 @@ def read_lacking(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.registry_images_info)."""
     params = module.params
     use_proxy(params["download_proxy"])
-    login = Login(username=params["login"].get("username") or "", password=params["login"].get("password") or "")
-    lacking = find_lacking(params["mirror"], params["images"], login, params["timeout"])
+    lacking = find_lacking(params["mirror"], params["images"], params["login"], params["timeout"])
     return {"changed": False, "lacking": lacking}

@@ -28,6 +28,7 @@ ROLE_PREFIXES = (
     "verify_",
     "whereabouts_",
 )
+PREFIXES = (PREFIX, *ROLE_PREFIXES)
 # How alike two names have to be, by difflib; 1 is the same. The group gpu_node, at 0.88, is no misspelt ipu_node.
 ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92, 0.6
 
@@ -60,15 +61,16 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
             if name not in known:
                 hosts_of.setdefault(name, []).append(host)
     words = {name[len(PREFIX) :]: name for name in known if name.startswith(PREFIX)}
-    for name, hosts in sorted(hosts_of.items()):
+    for name, having in sorted(hosts_of.items()):
+        hosts = [] if len(having) == len(observations) else having
         if not name.startswith(PREFIX):
-            _check_role_variable(name, [] if len(hosts) == len(observations) else hosts, known, findings)
+            _check_role_variable(name, hosts, known, findings)
             continue
         meant = words.get(nearest(name[len(PREFIX) :], words, ALIKE_VARIABLES))
         note = findings.error if meant else findings.warning
         note(
             "unknown-variable",
-            [] if len(hosts) == len(observations) else hosts,
+            hosts,
             f"The collection has no variable {name}, so nothing reads it.",
             name,
             f"Did you mean {meant}?" if meant else f"Name what is the site's own without {PREFIX}.",

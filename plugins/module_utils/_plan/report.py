@@ -33,7 +33,7 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def wrap_words(text: str, width: int, indent: str = "") -> t.List[str]:
+def wrap_words(text: str, indent: str = "", width: int = WIDTH) -> t.List[str]:
     """At least one line. No word is cut; all lines but the first are indented."""
     wrapped = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return wrapped or [""]
@@ -50,7 +50,7 @@ def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: in
         widths[widest] = words[widest] if wrappable else widths[widest] - 1
     lines = []
     for row in [heading, *rows]:
-        cells = [wrap_words(cell, room) for cell, room in zip(row, widths)]
+        cells = [wrap_words(cell, width=room) for cell, room in zip(row, widths)]
         for line in itertools.zip_longest(*cells, fillvalue=""):
             text = "  ".join(cut(cell, room).ljust(room) for cell, room in zip(line, widths))
             lines.append(text.replace(NO_BREAK, " ").rstrip())
@@ -203,26 +203,22 @@ def why_left(one: Drift) -> str:
 
 def drift_text(drift: t.Sequence[Drift]) -> str:
     """Objects that are not as planned, for a terminal."""
-    lines = _wrap(f"Drift: {drift_headline(drift)}", "  ")
+    lines = wrap_words(f"Drift: {drift_headline(drift)}", "  ")
     for one in drift:
-        lines += ["", *_wrap(f"{one['change']} {one['object']}", "    ")]
+        lines += ["", *wrap_words(f"{one['change']} {one['object']}", "    ")]
         for field in one["fields"] or ([why_left(one)] if one["change"] == "leave" else []):
-            lines += _wrap(f"  {field}", "    ")
+            lines += wrap_words(f"  {field}", "    ")
     return printable("\n".join(lines)) + "\n"
-
-
-def _wrap(line: str, indent: str) -> t.List[str]:
-    return wrap_words(line, WIDTH, indent)
 
 
 def as_text(plan: Preflight, title: str = "Plan") -> str:
     """All of it for a terminal: decisions, hosts, findings."""
     lines = [
-        *_wrap(f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", "  "),
+        *wrap_words(f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", "  "),
         *([""] if facts(plan) else []),
     ]
     for word, text in facts(plan):
-        lines += _wrap(f"{word:<10}{text}", " " * 12)
+        lines += wrap_words(f"{word:<10}{text}", " " * 12)
     heading, rows = host_rows(plan)
     rows = [[*cells, re.sub(r"(?<=\d) ", NO_BREAK, state)] for *cells, state in rows]
     lines += ["", *table(heading, rows[:ROWS])]
@@ -231,5 +227,5 @@ def as_text(plan: Preflight, title: str = "Plan") -> str:
     for finding in plan["findings"]:
         lines.append("")
         for line in finding_lines(finding):
-            lines += _wrap(line, "    ")
+            lines += wrap_words(line, "    ")
     return printable("\n".join(lines)) + "\n"  # names of NICs and addresses are what hosts say

@@ -104,19 +104,20 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
-    checks = point_to_cause(checks)
-    return [accept(cleaned(check), expect.allow_unproven) for check in checks]
+    return [accept(cleaned(check), expect.allow_unproven) for check in point_to_cause(checks)]
 
 
 def point_to_cause(checks: t.Sequence[Check]) -> t.List[Check]:
-    """What pods show of a network that is not as planned follows from that: hosts and switches are not at fault."""
-    changed = {check.network for check in checks if check.check == "attachment" and check.status == FAILED}
-    return [
-        check._replace(next=NOT_AS_PLANNED)
-        if check.network in changed and check.check in FOLLOW_ATTACHMENT and check.status == FAILED
-        else check
-        for check in checks
-    ]
+    """What fails because of something else gets the advice for that: hosts, switches and images are not at fault."""
+    edited = {check.network for check in checks if check.check == "attachment" and check.status == FAILED}
+
+    def advice(check: Check) -> str:
+        if check.status == FAILED and check.seen == NO_NODE[0]:
+            return NO_NODE[1]
+        follows = check.check in FOLLOW_ATTACHMENT and check.network in edited
+        return NOT_AS_PLANNED if check.status == FAILED and follows else check.next
+
+    return [check._replace(next=advice(check)) for check in checks]
 
 
 def cleaned(check: Check) -> Check:
@@ -216,8 +217,7 @@ def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     networks = {network["name"]: network for network in plan["networks"]}
     for node, pod in sorted(probe["pods"].items()):
         good = pod["state"] == "running"
-        check = result("pod", good, "running", "running" if good else pod["reason"], node=node)
-        yield check._replace(next=NO_NODE[1]) if pod["reason"] == NO_NODE[0] else check
+        yield result("pod", good, "running", "running" if good else pod["reason"], node=node)
         for name in pod["networks"]:
             where: Place = {"node": node, "network": name}
             if good:

@@ -73,7 +73,5 @@ def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Che
         have = nodes[node]["labels"] if node in nodes else {}
         wrong = [f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != value]
         expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        if node in nodes:
-            yield result("ipu_labels", not wrong, expected, ", ".join(wrong) or expected, node=node)
-        else:
-            yield result("ipu_labels", False, expected, NO_NODE[0], node=node)._replace(next=NO_NODE[1])
+        seen = ", ".join(wrong) or expected
+        yield result("ipu_labels", not wrong, expected, seen if node in nodes else NO_NODE[0], node=node)

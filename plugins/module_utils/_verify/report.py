@@ -113,13 +113,18 @@ def alike(checks: t.Sequence[Check]) -> t.List[t.List[Check]]:
     return list(found.values())
 
 
+def join_place(network: str, what: str) -> str:
+    """A pool has the name of its network, which is said once."""
+    return ", ".join(filter(None, dict.fromkeys([network, what])))
+
+
 def place_text(group: t.Sequence[Check], network: str) -> str:
     """The one subject, or how many there are."""
     first = subject(group[0])
     if len(group) > 1:
         nodes = "pods" if any(check.node.endswith(SECOND) for check in group) else "nodes"
         first = f"{len(group)} {'pairs' if group[0].pair else nodes if group[0].node else 'objects'}"
-    return ", ".join(filter(None, dict.fromkeys([network, first])))  # a pool has the name of its network
+    return join_place(network, first)
 
 
 def seen_text(group: t.Sequence[Check]) -> str:
@@ -140,8 +145,8 @@ def failure(same: t.Sequence[Check], advised: t.Dict[str, str]) -> t.List[str]:
     """Checks that failed alike. A next step that was told before is not told again."""
     check = same[0]
     title = CHECK_TYPES[check.check].title
-    place = ", ".join(filter(None, dict.fromkeys([check.network, shorten_list(filter(None, map(subject, same)), FEW)])))
-    lines = row(FAILED, title, place, check.seen)
+    where = join_place(check.network, shorten_list(filter(None, map(subject, same)), FEW))
+    lines = row(FAILED, title, where, check.seen)
     told = advised.get(check.next, "")
     advised.setdefault(check.next, title)
     again = "as above" if told == title else f"the same as for {told}"

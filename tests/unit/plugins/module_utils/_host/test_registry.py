@@ -53,6 +53,8 @@ def mirror(monkeypatch):
     [
         (NODE, ("quay.invalid", "calico/node", "v3.32.1")),
         ("docker.io/library/busybox", ("docker.io", "library/busybox", "latest")),
+        ("flannel/flannel:v1", ("docker.io", "flannel/flannel", "v1")),
+        ("busybox:1", ("docker.io", "library/busybox", "1")),
         ("ghcr.io/a/b:v1@sha256:abcd", ("ghcr.io", "a/b", "sha256:abcd")),
         ("registry.site:5000/a:1", ("registry.site:5000", "a", "1")),
     ],

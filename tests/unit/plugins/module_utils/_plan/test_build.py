@@ -279,7 +279,7 @@ def test_less_locked_memory_names_both_ways_out(hosts):
     assert finding["hosts"] == ["w1", "w2"]
     assert "8 MiB" in finding["seen"]
     assert 'verify_memlock: "8388608"' in finding["next"]
-    assert "fabric_allow" not in finding["next"]  # the proof would fail all the same
+    assert "fabric_allow" not in finding["next"]  # allowing it would not help: the proof fails anyway
 
 
 def test_what_is_needed_beside_allowing_is_told_with_it(hosts):
