@@ -94,8 +94,10 @@ options:
         namespace, and that is not among O(networks). The NADs that the operator created for them are removed too. What
         others created is never touched; C(metadata.managedFields) says who made it.
       - V(pruned) fails while pods that have not ended use one of them, and changes nothing. Pods that are being deleted
-        are waited for. Addresses that whereabouts keeps for pods that are gone are released in the ranges of removed
-        networks.
+        are waited for. It also fails, whatever O(unplanned) says, while pods have addresses of blocks that nv-ipam
+        would take from their nodes because a pool of O(networks) has another block size, subnet or node selector than
+        the one that is there. Addresses that whereabouts keeps for pods that are gone are released in the ranges of
+        removed networks.
     type: str
     choices: [present, absent, pruned]
     default: present

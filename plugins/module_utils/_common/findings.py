@@ -96,6 +96,7 @@ REQUIRED: t.Dict[str, str] = {
     "ntp-setup": "the entries of fabric_ntp are valid, and no other service sets the clock",
     "plan-file": "the file in fabric_plan_file can be read, and is a plan of the hosts of this inventory",
     "plan-moved": "every decision is that of the plan in fabric_plan_file",
+    "pool-blocks": "nodes keep their blocks of nv-ipam",
     "runtime": "the container runtime works with the other settings of the site, and its digest is known",
     "spiderpool-version": "Spiderpool's release is known",
     "stack": "the stack that makes the fabric networks is one that the roles know",

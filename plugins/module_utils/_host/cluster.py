@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a control plane says of its cluster: release, endpoint, addresses and pod network.
+"""What a control plane says of its cluster: release, endpoint, addresses, pod network and pools of nv-ipam.
 
 Asked by kubectl as administrator, with `get --raw` alone: every other command writes a cache on the host.
 """
@@ -16,7 +16,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution, on_host
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, PodNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, NvIpamPool, PodNetwork
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
@@ -53,9 +53,25 @@ class Metadata(t.TypedDict, total=False):
 
 
 class Spec(t.TypedDict, total=False):
-    """The part of a node's spec that is read."""
+    """The parts of the specs of nodes and of IPPools that are read."""
 
     podCIDR: str
+    subnet: str
+    perNodeBlockSize: int
+
+
+class Allocation(t.TypedDict):
+    """The block of a node in an IPPool."""
+
+    nodeName: str
+    startIP: str
+    endIP: str
+
+
+class Status(t.TypedDict, total=False):
+    """The part of an IPPool's status that is read."""
+
+    allocations: t.List[Allocation]
 
 
 class ApiObject(t.TypedDict, total=False):
@@ -66,6 +82,7 @@ class ApiObject(t.TypedDict, total=False):
     items: t.List[ApiObject]
     metadata: Metadata
     spec: Spec
+    status: Status
 
 
 class Addresses(t.NamedTuple):
@@ -114,6 +131,22 @@ def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[Pod
     return found + [
         {"name": "calico", "seen": "Installation {name}".format(**each["metadata"])}
         for each in installations.get("items", [])
+    ]
+
+
+def nv_ipam_pools(pools: ApiObject) -> t.List[NvIpamPool]:
+    """The IPPools, and the blocks that nodes have of each."""
+    return [
+        {
+            "name": pool["metadata"]["name"],
+            "subnet": pool["spec"]["subnet"],
+            "block_size": pool["spec"]["perNodeBlockSize"],
+            "blocks": {
+                each["nodeName"]: f"{each['startIP']}-{each['endIP']}"
+                for each in pool.get("status", {}).get("allocations", [])
+            },
+        }
+        for pool in pools.get("items", [])
     ]
 
 
@@ -175,6 +208,7 @@ def read_cluster(root: str) -> ClusterFacts:
         "pod_cidr": "",
         "service_cidr": "",
         "pod_networks": [],
+        "nv_ipam_pools": [],
     }
     if not found or not admin:
         return facts
@@ -185,6 +219,7 @@ def read_cluster(root: str) -> ClusterFacts:
         servers = asks(SERVERS) if found.distribution.embeds_containerd else ApiObject()
         endpoint, addresses = read_addresses(name, asks, servers)
         networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
+        pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     return {
@@ -195,4 +230,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "pod_cidr": addresses.pods,
         "service_cidr": addresses.services,
         "pod_networks": networks or embedded_flannel(servers),
+        "nv_ipam_pools": pools,
     }

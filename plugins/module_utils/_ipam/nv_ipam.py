@@ -20,11 +20,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, pool_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PoolSpec
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress, NodeAllocation
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
+# Nodes by name, as the plan selects them.
+SELECTED = "nodeSelector.nodeSelectorTerms[].matchExpressions[] | [?key=='kubernetes.io/hostname'].values[]"
 NV_IPAM = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
 
 
@@ -36,6 +39,18 @@ def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str
 def excluded_addresses(spec: Object, where: str) -> netaddr.IPSet:
     """What the spec of an IPPool or a CIDRPool keeps from all nodes, except its gateway."""
     return parse_ranges(query("exclusions[].join('-', [startIP, endIP])", spec) or (), where)
+
+
+def keeps_block(spec: t.Union[Object, PoolSpec], node: str, block: str) -> bool:
+    """Whether nv-ipam leaves a node its block `a-b` under this spec of an IPPool, as its controller decides it."""
+    network, size = ipaddress.ip_network(spec["subnet"], strict=False), spec["perNodeBlockSize"]
+    first, last = map(ipaddress.ip_address, block.split("-"))
+    nodes = query(SELECTED, spec)
+    if first not in network or last not in network or (nodes and node not in nodes):
+        return False
+    skipped = 1 if network.num_addresses > 2 else 0  # the network's own address
+    offset = int(first) - int(network[skipped])
+    return offset >= 0 and offset % size == 0 and int(last) - int(first) + 1 == size
 
 
 def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> AddressPool:

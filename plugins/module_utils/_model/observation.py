@@ -127,6 +127,15 @@ class PodNetwork(t.TypedDict):
     seen: str  # the object that shows it
 
 
+class NvIpamPool(t.TypedDict):
+    """An IPPool of nv-ipam, and what it has given to nodes."""
+
+    name: str
+    subnet: str
+    block_size: int
+    blocks: t.Dict[str, str]  # first-last address, by node
+
+
 class ClusterFacts(t.TypedDict):
     """What a control plane says of its cluster. Empty is not known, or not there."""
 
@@ -139,6 +148,7 @@ class ClusterFacts(t.TypedDict):
     pod_cidr: str  # one, or one of each family with a comma between
     service_cidr: str
     pod_networks: t.List[PodNetwork]
+    nv_ipam_pools: t.List[NvIpamPool]
 
 
 class Certificate(t.TypedDict):

@@ -79,13 +79,13 @@ def pool_names(ipam: Object) -> t.Set[t.Tuple[str, str]]:
 
 
 def planned_pools(network: Object) -> t.Set[t.Tuple[str, str]]:
-    own = {("IPPool", pool["name"]) for pool in _pools_of(network) if pool.get("name")}
+    own = {("IPPool", pool["name"]) for pool in pools_of(network) if pool.get("name")}
     return own | pool_names(network.get("ipam") or {})
 
 
 def planned_addresses(network: Object) -> netaddr.IPSet:
     """What pods on a network of the plan may get."""
-    parts = [pool_addresses(pool) for pool in _pools_of(network) if pool.get("subnet")]
+    parts = [pool_addresses(pool) for pool in pools_of(network) if pool.get("subnet")]
     parts += [each.allowed for each in read_ranges(network.get("ipam") or {})]
     if not parts:  # Spiderpool's
         subnets = network.get("subnets") or [network.get("subnet") or {}]
@@ -93,7 +93,8 @@ def planned_addresses(network: Object) -> netaddr.IPSet:
     return union(parts)
 
 
-def _pools_of(network: Object) -> t.List[Object]:
+def pools_of(network: Object) -> t.List[Object]:
+    """The pools of nv-ipam that a network of the plan has."""
     return [pool for pool in network.get("pools") or [network.get("pool")] if pool]
 
 

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks and pools that this collection made and that are not planned any more: found, checked, and removed."""
+"""Networks and pools that this collection made and that are not planned any more: found, checked, and removed.
+
+Pools that stay are checked too: nv-ipam gives up blocks that do not fit what is planned now.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pods, read_pod
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, read_address
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, reserved_address
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
@@ -145,6 +151,51 @@ def find_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> t.List[str]
             if both:
                 texts.append(f"{describe(obj)} shares {address_sources.describe_addresses(both)}, with network {name}")
     return texts
+
+
+# ---- blocks of nv-ipam ----------------------------------------------------------------------------------------------
+
+
+def blocks_given_up(
+    items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str
+) -> t.Dict[str, netaddr.IPSet]:
+    """What other pods may get of the blocks that nodes lose when the pools become as planned; by pool."""
+    specs = {pool.get("name"): pool for network in planned for pool in address_sources.pools_of(network)}
+    found = {}
+    for item in items:
+        place, name = name_of(item)
+        if item["kind"] != "IPPool" or place != namespace or name not in specs:
+            continue
+        spec = specs[name]
+        with contextlib.suppress(*address_sources.MALFORMED):
+            blocks = query("status.allocations[].[nodeName, join('-', [startIP, endIP])]", item) or ()
+            lost = [block for node, block in blocks if not keeps_block(spec, node, block)]
+            if lost:
+                was, will = ("{subnet} in blocks of {perNodeBlockSize}".format(**each) for each in (item["spec"], spec))
+                what = f"{describe(item)}: {was} now, {will} planned; {len(lost)} of {len(blocks)} nodes lose theirs"
+                found[what] = parse_ranges(lost, name) & address_sources.pool_addresses(spec)
+    return found
+
+
+def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> None:
+    """A node's daemon knows the addresses of its own pods alone: another node's would be given a second time."""
+    held = {
+        f"{name} ({address})": what
+        for name, pod in sorted(pods.items())
+        for address in dict.fromkeys(pod.attached)
+        for what, addresses in lost.items()
+        if read_address(address) in addresses
+    }
+    if held:
+        raise FabricError(
+            "Nodes must keep their blocks of nv-ipam while pods have addresses of them: others would get these too.",
+            "; ".join(dict.fromkeys(held.values())),
+            f"{len(held)} addresses are in use: {shorten_list(list(held), SHOWN)}",
+            "Stop what creates these pods and run again, or keep the pool as it is: its block size follows from "
+            "fabric_pods_per_node, share, reserved and the number of hosts, its nodes from the hosts with a NIC on the "
+            "network.",
+            code="unsafe",
+        )
 
 
 # ---- who uses it ----------------------------------------------------------------------------------------------------
@@ -318,6 +369,9 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     def find_again() -> Unplanned:
         return find_unplanned(cluster, planned, module.params["pool_namespace"])
 
+    lost = blocks_given_up(address_sources.listed_pools(cluster), planned, module.params["pool_namespace"])
+    if lost:
+        refuse_blocks_in_use(lost, dict(map(read_pod, running_pods(cluster))))
     found = find_again()
     others = others_of(address_sources.address_sources(cluster), planned) if module.check_mode else []
     if not prune:

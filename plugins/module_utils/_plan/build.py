@@ -64,6 +64,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.rail_nics import 
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.resources import check_resources, plan_resources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import (
     adopt,
+    check_blocks,
     check_running,
     describe_running,
     find_running,
@@ -141,6 +142,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         cni_network_directory=distribution["cni_network_directory"],
     )
     networks = plan_networks(chosen, rules, findings)
+    check_blocks(running, networks, findings)
     resources = plan_resources(networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
     plan: Plan = {

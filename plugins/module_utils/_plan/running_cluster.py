@@ -11,8 +11,9 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RunningCluster
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RunningCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import RENEW, expired
@@ -208,6 +209,24 @@ def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) 
             f"{config.path} leads to {config.server}, and its CA is not the one that {running.host} trusts",
             "Move the file away, or set fabric_kubeconfig to that of this cluster. A proxy may have a CA of its own.",
         )
+
+
+def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
+    """Pools whose nodes lose their blocks: no harm as long as no pod has an address of them, which the role checks."""
+    there = {pool["name"]: pool for pool in running.facts["nv_ipam_pools"]} if running else {}
+    for pool in (pool for network in networks for pool in network["pools"] if pool["name"] in there):
+        now, subnet, size = there[pool["name"]], pool["subnet"], pool["perNodeBlockSize"]
+        if running and not all(keeps_block(pool, node, block) for node, block in now["blocks"].items()):
+            findings.warning(
+                "pool-blocks",
+                [running.host],
+                "nv-ipam takes the blocks of a pool from its nodes, and gives addresses of running pods a second time.",
+                f"IPPool {pool['name']} has {now['subnet']} in blocks of {now['block_size']}; "
+                f"{subnet} in blocks of {size} is planned",
+                "Stop the pods of this network before site, which refuses the change while they have these addresses. "
+                "Or keep the blocks: their size follows from fabric_pods_per_node, share, reserved and the number of "
+                "hosts, their nodes from the hosts with a NIC on the network.",
+            )
 
 
 def describe_running(running: t.Optional[Running]) -> t.Optional[RunningCluster]:

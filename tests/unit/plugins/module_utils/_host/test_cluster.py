@@ -78,8 +78,24 @@ def test_a_cluster(host):
         "pod_cidr": "10.244.0.0/16,fd00:10:244::/56",
         "service_cidr": "10.96.0.0/12",
         "pod_networks": [{"name": "flannel", "seen": "DaemonSet kube-flannel/kube-flannel-ds"}],
+        "nv_ipam_pools": [],
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
+
+
+def test_the_blocks_of_nv_ipam(host):
+    root, answer = host
+    spec = {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}
+    status = {"allocations": [{"nodeName": "w1", "startIP": "10.5.0.1", "endIP": "10.5.0.8"}]}
+    items = [
+        {"metadata": {"name": "rail"}, "spec": spec, "status": status},
+        {"metadata": {"name": "new"}, "spec": spec},
+    ]
+    answer("/apis/nv-ipam.nvidia.com/v1alpha1/ippools", {"items": items})
+    assert cluster.read_cluster(str(root))["nv_ipam_pools"] == [
+        {"name": "rail", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {"w1": "10.5.0.1-10.5.0.8"}},
+        {"name": "new", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {}},
+    ]
 
 
 def test_calico_by_its_operator_and_without(host):

@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import nv_ipam_pool, nv_ipam_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block, nv_ipam_pool, nv_ipam_pools
 from ansible_collections.ipu.fabric.tests.unit.fixtures.pools import Object, live, pod, whys
 
 BLOCKS = [
@@ -60,3 +60,37 @@ def test_leaks_of_nv_ipam(pods: leaks.Pods, nodes: t.Set[str], expected: t.Dict[
 def test_a_pool_without_blocks_has_no_room() -> None:
     found = nv_ipam_pool({"metadata": {"name": "p"}, "spec": {"subnet": "10.5.0.0/24"}}, {}, set())
     assert (found["capacity"], found["free"], found["nodes"]) == (0, 0, [])
+
+
+SELECTED = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["w1", "w3"]}]},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({}, [True, True]),
+        ({"exclusions": [{"startIP": "10.5.0.0", "endIP": "10.5.0.140"}]}, [True, True]),
+        ({"gateway": "10.5.0.254"}, [True, True]),
+        ({"perNodeBlockSize": 16}, [False, False]),
+        ({"perNodeBlockSize": 4}, [False, False]),
+        ({"subnet": "10.5.0.0/23"}, [True, True]),
+        ({"subnet": "10.5.0.128/25"}, [True, True]),
+        ({"subnet": "10.5.0.0/25"}, [False, False]),
+        ({"subnet": "10.5.0.136/29"}, [False, False]),  # its blocks begin one address later
+        ({"subnet": "10.6.0.0/24"}, [False, False]),
+        ({"subnet": "fd00:5::/64"}, [False, False]),
+        ({"nodeSelector": SELECTED}, [True, False]),
+    ],
+)
+def test_which_blocks_a_changed_pool_keeps(change: Object, kept: t.Sequence[bool]) -> None:
+    spec = nv_ipam([], **change)["spec"]
+    assert [keeps_block(spec, each["nodeName"], f"{each['startIP']}-{each['endIP']}") for each in BLOCKS] == kept
+
+
+def test_blocks_of_one_address() -> None:
+    assert keeps_block({"subnet": "10.5.0.0/31", "perNodeBlockSize": 1}, "w1", "10.5.0.0-10.5.0.0")
+    assert not keeps_block({"subnet": "10.5.0.0/30", "perNodeBlockSize": 1}, "w1", "10.5.0.0-10.5.0.0")

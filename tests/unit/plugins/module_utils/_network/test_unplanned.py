@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import types
 import typing as t
 
 import netaddr
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources, unplanned
 
 Object = t.Dict[str, t.Any]
@@ -161,3 +163,87 @@ def test_what_whereabouts_keeps_for_pods_that_are_gone() -> None:
         ("delete", "10.5.0.6", "net-10.5.0.6"),
     ]
     assert found[0].body == {"metadata": {"resourceVersion": "7"}, "spec": {"allocations": {"6": None}}}
+
+
+NODES = ("w1", "10.5.0.1", "10.5.0.8"), ("w2", "10.5.0.9", "10.5.0.16")
+
+
+def live_pool(**changes: t.Any) -> Object:
+    allocations = [{"nodeName": node, "startIP": start, "endIP": end} for node, start, end in NODES]
+    spec = {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}
+    return {**pool("rail"), "spec": spec, "status": {"allocations": allocations}, **changes}
+
+
+def wanted(**changes: t.Any) -> t.List[Object]:
+    spec = {"name": "rail", "subnet": "10.5.0.0/24", "perNodeBlockSize": 8, "exclusions": [], **changes}
+    return [{"name": "rail", "ipam": {"type": "nv-ipam", "poolName": "rail"}, "pools": [spec]}]
+
+
+def holder(*addresses: str) -> t.Dict[str, leaks.Pod]:
+    return {"jobs/trainer": leaks.Pod("u", "w2", True, addresses, addresses)}
+
+
+def test_blocks_in_use_are_not_given_to_other_nodes() -> None:
+    """Real nv-ipam gives all blocks of another size up: w1 gets 10.5.0.1 to 16, and with it an address that w2 uses."""
+    lost = unplanned.blocks_given_up([live_pool()], wanted(perNodeBlockSize=16), "operator")
+    with pytest.raises(FabricError) as caught:
+        unplanned.refuse_blocks_in_use(lost, holder("10.5.0.9", "10.5.0.9", "10.244.0.7"))
+    assert caught.value.code == "unsafe"
+    text = str(caught.value)
+    for part in (
+        "IPPool operator/rail: 10.5.0.0/24 in blocks of 8 now, 10.5.0.0/24 in blocks of 16 planned",
+        "2 of 2 nodes",
+        "1 addresses are in use: jobs/trainer (10.5.0.9)",
+        "fabric_pods_per_node",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("items", "planned", "held"),
+    [
+        ([live_pool()], wanted(), "10.5.0.9"),  # as it is
+        ([live_pool()], wanted(gateway="10.5.0.254"), "10.5.0.9"),
+        ([live_pool()], wanted(perNodeBlockSize=16), "10.5.0.200"),  # of no block
+        ([live_pool(status={})], wanted(perNodeBlockSize=16), "10.5.0.9"),  # nothing was given to nodes
+        ([live_pool()], wanted(subnet="10.6.0.0/24"), "10.5.0.9"),  # nobody gets them again
+        (
+            [live_pool()],
+            wanted(perNodeBlockSize=16, exclusions=[{"startIP": "10.5.0.0", "endIP": "10.5.0.127"}]),
+            "10.5.0.9",  # nor these
+        ),
+        ([live_pool(kind="CIDRPool")], wanted(perNodeBlockSize=16), "10.5.0.9"),
+        ([{**live_pool(), **pool("rail", "elsewhere")}], wanted(perNodeBlockSize=16), "10.5.0.9"),
+        ([live_pool()], [{"name": "rail", "ipam": RANGE, "pools": [{"name": "rail"}]}], "10.5.0.9"),  # no spec at all
+    ],
+)
+def test_a_pool_may_change_where_no_address_is_given_twice(
+    items: t.List[Object], planned: t.List[Object], held: str
+) -> None:
+    unplanned.refuse_blocks_in_use(unplanned.blocks_given_up(items, planned, "operator"), holder(held))
+
+
+class Api:
+    """The lists that the module reads."""
+
+    def __init__(self, **lists: t.List[Object]) -> None:
+        self.lists = lists
+
+    def items(self, path: str, **_query: t.Any) -> t.List[Object]:
+        return self.lists.get(path.rpartition("/")[2], [])
+
+    def get(self, path: str, **query: t.Any) -> Object:
+        return {"items": self.items(path, **query)}
+
+
+@pytest.mark.parametrize("unplanned_ones", ["check", "remove"])
+def test_the_module_refuses_before_it_removes_anything(monkeypatch: pytest.MonkeyPatch, unplanned_ones: str) -> None:
+    status = json.dumps([{"name": "jobs/rail", "ips": ["10.5.0.9"]}])
+    running = pod("trainer", "rail")
+    running["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = status
+    api = Api(ippools=[live_pool(), pool("old")], pods=[running])
+    monkeypatch.setattr(unplanned, "connect", lambda _module: api)
+    params = {"networks": wanted(perNodeBlockSize=16), "unplanned": unplanned_ones, "pool_namespace": "operator"}
+    module = types.SimpleNamespace(params={**params, "timeout": 1}, check_mode=True)
+    with pytest.raises(FabricError, match=r"jobs/trainer \(10.5.0.9\)"):
+        unplanned.prune_networks(t.cast(t.Any, module))

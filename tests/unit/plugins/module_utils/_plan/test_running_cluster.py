@@ -244,3 +244,19 @@ def test_what_can_be_allowed():
     """Nothing that a role would go on to break, and nothing that it refuses later on."""
     assert {"cluster-cni", "cluster-cidr", "cluster-version"} <= set(REQUIRED)
     assert {"cluster-endpoint", "cluster-unread", "node-version", "other-cluster"} <= set(ALLOWABLE)
+
+
+def test_blocks_that_nodes_would_lose():
+    """The plan names what site refuses while pods have addresses of them."""
+    (pool,) = plan(cluster())["networks"][0]["pools"]
+    blocks = {"node12": "10.5.0.129-10.5.0.136", "node13": "10.5.0.137-10.5.0.144"}
+    there = {"name": pool["name"], "subnet": pool["subnet"], "block_size": 8, "blocks": blocks}
+    assert pool["perNodeBlockSize"] == 8
+    assert "pool-blocks" not in errors(plan(cluster(nv_ipam_pools=[there])), "warning")
+    assert "pool-blocks" not in errors(
+        plan(cluster(nv_ipam_pools=[{**there, "name": "x"}]), pods_per_node=16), "warning"
+    )
+    finding = errors(plan(cluster(nv_ipam_pools=[there]), pods_per_node=16), "warning")["pool-blocks"]
+    assert finding["hosts"] == ["cp1"]
+    assert "10.5.0.0/24 in blocks of 8; 10.5.0.0/24 in blocks of 16 is planned" in finding["seen"]
+    assert "fabric_pods_per_node" in finding["next"]

@@ -100,6 +100,7 @@ MADE = {"distribution": "k3s", "server": False, "units": ["k3s"], "kubeconfig": 
         "cni_network_directory": "/etc/cni/net.d"}  # fmt: skip
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
+BLOCKS_OF_8 = {"name": "rdma-net", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {"w1": "10.5.0.129-10.5.0.136"}}
 PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem": "no host is the node x"}
@@ -179,6 +180,9 @@ FAULTS: t.Dict[str, Fault] = {
                 fabrics.source("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")
             ],
         }
+    ),
+    "a pool gets another block size while pods have addresses of it": Fault(
+        hosts={"cp1/host/cluster": sites.running(nv_ipam_pools=[BLOCKS_OF_8])}, settings={"pods_per_node": 16}
     ),
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
     "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
