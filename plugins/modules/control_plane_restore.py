@@ -12,11 +12,12 @@ version_added: 0.1.0
 description:
   - Runs on a host that becomes the first control plane again, before C(kubeadm init), and on the other control planes.
   - V(aside) stops a control plane and moves its configuration, keys and etcd's data to a directory
-    C(/var/lib/ipu-fabric/before-restore) with the time in its name. Other files of C(/etc/kubernetes) stay, and
-    containers of pods go on.
-  - V(restored) does that, too, and then takes keys and etcd's data out of
-    C(/var/lib/ipu-fabric/restore/control-plane.tar.gz), which the caller has copied there. etcd becomes a cluster of
-    this member alone, by C(etcdutl) of its own image.
+    C(/var/lib/ipu-fabric/before-restore) with the time in its name; what is on another disk, to a directory
+    C(ipu-fabric-before-restore) beside it. Nothing is copied. Other files of C(/etc/kubernetes) stay, and containers of
+    pods go on.
+  - V(restored) first makes etcd's new data out of C(/var/lib/ipu-fabric/restore/control-plane.tar.gz), which the caller
+    has copied there, if there is room for it. etcd becomes a cluster of this member alone, by C(etcdutl) of its own
+    image. Then it does what V(aside) does, and puts keys and data in place.
   - Until V(done), C(/var/lib/ipu-fabric/restore-unfinished) names the backup.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -74,7 +75,7 @@ going_on:
   returned: with O(state=read)
   type: bool
 set_aside:
-  description: Directory that has what was there before. Empty if there was nothing.
+  description: Directory that has what was there before, unless that was on another disk. Empty if there was nothing.
   returned: with another O(state)
   type: str
 """

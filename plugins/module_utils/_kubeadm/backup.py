@@ -49,6 +49,10 @@ def find_files() -> t.List[str]:
     keys = encryption_config(read_text(API_SERVER))
     if keys and not os.path.isfile(keys):
         missing.append(keys)
+    if keys and not keys.startswith(f"{os.path.dirname(PKI)}/"):
+        missing.append(
+            f"{os.path.basename(keys)} below {os.path.dirname(PKI)}, where alone a restore writes: it is {keys}"
+        )
     if missing:
         raise FabricError(
             "A backup has to have all keys of the cluster.",

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
+import secrets
 import shutil
 import tarfile
 import tempfile
@@ -29,6 +31,8 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 ASIDE = "/var/lib/ipu-fabric/before-restore"  # and the time
+# Where that is another file system: beside what is set aside, so that nothing has to be copied.
+ASIDE_NEARBY = "ipu-fabric-before-restore"
 STAGING = "/var/lib/ipu-fabric/restore"  # the archive, and what is taken out of it
 IMAGE_ROOT = "/run/ipu-fabric/etcd-image"
 # What makes a host a control plane. Everything else in /etc/kubernetes is the site's, and stays.
@@ -41,6 +45,9 @@ STATIC_PODS = {"etcd": 2379, "kube-apiserver": 6443, "kube-controller-manager": 
 # Clients that outlive the restore know revisions that the snapshot does not have yet: etcd goes on far behind them.
 REVISIONS = 1_000_000_000
 SECONDS = 600
+# Of etcd beside its database: the log that it has and the one that it makes ready.
+LOG_BYTES = 2 * (64 << 20)
+SPARE_BYTES = 64 << 20  # keys, certificates, manifests
 
 
 def run(where: str, *argv: str) -> str:
@@ -101,15 +108,80 @@ def stop_control_plane() -> None:
         time.sleep(1)
 
 
-def set_aside(found: t.Sequence[str]) -> str:
-    """Move what is there to a directory for root alone, and forget a kubeadm that was interrupted."""
-    stop_control_plane()
-    os.makedirs(os.path.dirname(ASIDE), exist_ok=True)
-    place = tempfile.mkdtemp(prefix=f"{ASIDE}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-")  # for root alone
+def nearby_of(path: str, place: str) -> str:
+    return os.path.join(os.path.dirname(path), ASIDE_NEARBY + place[len(ASIDE) :])
+
+
+def find_targets(found: t.Sequence[str], place: str) -> t.Dict[str, str]:
+    """Where each of them goes by a rename, which needs no room: in `place`, or nearby if that is on another mount."""
+    targets = {}
     for path in found:
         target = place + path
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.move(path, target)
+        nearby = nearby_of(path, place)
+        os.makedirs(nearby, mode=0o700, exist_ok=True)
+        try:
+            os.rename(nearby, target)
+            os.rmdir(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            target = os.path.join(nearby, os.path.basename(path))
+        targets[path] = target
+    return targets
+
+
+def no_room(path: str, seen: str) -> FabricError:
+    return FabricError(
+        "A restore needs room on the control plane.",
+        f"{path} on {host_name()}",
+        seen,
+        "Make room there, then run ipu.fabric.restore again. Nothing was stopped and nothing was moved.",
+        code="unusable-file",
+    )
+
+
+def check_room(needs: t.Mapping[str, int]) -> None:
+    """Bytes by directory; those of one file system add up."""
+    wanted: t.Dict[int, int] = {}
+    for directory, size in needs.items():
+        device, free = os.stat(directory).st_dev, os.statvfs(directory)
+        wanted[device] = wanted.get(device, 0) + size
+        if free.f_bavail * free.f_frsize < wanted[device]:
+            raise no_room(
+                directory, f"{free.f_bavail * free.f_frsize} bytes are free there, and {wanted[device]} are needed"
+            )
+
+
+def check_movable(found: t.Sequence[str]) -> None:
+    mounts = [path for path in found if os.path.ismount(path)]
+    if mounts:
+        raise FabricError(
+            "What a control plane has is renamed before a backup is put back, and a mount can't be.",
+            host_name(),
+            f"mounted: {', '.join(mounts)}",
+            "Mount it one directory higher, as /var/lib/etcd instead of /var/lib/etcd/member. Nothing was changed.",
+            code="wrong-state",
+        )
+
+
+def set_aside(found: t.Sequence[str]) -> str:
+    """Move what is there to directories for root alone, and forget a kubeadm that was interrupted."""
+    check_movable(found)
+    place = f"{ASIDE}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+    try:
+        os.makedirs(os.path.dirname(ASIDE), exist_ok=True)
+        os.mkdir(place, 0o700)  # for root alone
+        targets = find_targets(found, place)  # a disk that is full shows while the control plane still runs
+        stop_control_plane()
+    except BaseException as error:
+        for empty in (place, *(nearby_of(path, place) for path in found)):
+            shutil.rmtree(empty, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise no_room(str(error.filename or place), error.strerror or str(error)) from error
+        raise
+    for path, target in targets.items():
+        os.rename(path, target)
     with contextlib.suppress(FileNotFoundError):
         os.remove(paths.MARKER)
     return place
@@ -122,11 +194,21 @@ def wanted_files(names: t.Sequence[str]) -> t.List[str]:
     return [name for name in names if name in keys or not (name == backup.SNAPSHOT or name.startswith(pki))]
 
 
+def is_expected(name: str) -> bool:
+    """Whether a backup may have this file: etcd's data, the PKI, and the keys of Secrets.
+
+    Those are wherever the site has put them in /etc/kubernetes, but not where the kubelet starts what it finds."""
+    path, others = "/" + name, [f"{trace}/" for trace in TRACES if trace != backup.PKI]
+    inside = f"{path}/".startswith(f"{os.path.dirname(backup.PKI)}/") and not f"{path}/".startswith(tuple(others))
+    return os.path.normpath(path) == path and (name == backup.SNAPSHOT or inside)
+
+
 def check_names(members: t.Sequence[tarfile.TarInfo]) -> None:
-    strange = [
-        each.name for each in members if not each.isfile() or os.path.normpath("/" + each.name) != "/" + each.name
-    ]
     names = [each.name for each in members]
+    pki = backup.PKI.lstrip("/") + "/"
+    keys_of_secrets = [name for name in names if name != backup.SNAPSHOT and not name.startswith(pki)]
+    strange = [each.name for each in members if not each.isfile() or not is_expected(each.name)]
+    strange += [name for name in sorted(set(names)) if names.count(name) > 1] or keys_of_secrets[1:]
     missing = [name for name in (backup.SNAPSHOT, f"{backup.PKI}/ca.key".lstrip("/")) if name not in names]
     if strange or missing:
         raise FabricError(
@@ -178,20 +260,20 @@ def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
     ]
 
 
-def put_etcd(image: str, data: str, arguments: t.Sequence[str]) -> None:
-    """etcd's data directory may be a mount, so only what is in it is renamed."""
+def make_etcd(image: str, data: str, arguments: t.Sequence[str]) -> str:
+    """etcd's new data, beside the old ones that may still be in use: its directory may be a mount."""
     directory, name = os.path.split(paths.ETCD)
     part = os.path.join(directory, ".restore")
     shutil.rmtree(part, ignore_errors=True)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
     with etcdutl(image) as program:
         run("Restoring etcd's data", program, "snapshot", "restore", data, "--data-dir", part, *arguments)
-    os.rename(os.path.join(part, name), paths.ETCD)
-    shutil.rmtree(part)
+    return os.path.join(part, name)
 
 
 def put_back(module: AnsibleModule) -> str:
-    """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too."""
+    """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too.
+
+    All that needs much room is made first. Then the control plane stops, and what is left to do is renaming."""
     params = module.params
     path = os.path.join(STAGING, backup.NAME)
     digest = file_digest(path)
@@ -207,13 +289,23 @@ def put_back(module: AnsibleModule) -> str:
     data = os.path.join(STAGING, backup.SNAPSHOT)
     with tarfile.open(path) as archive:
         check_names(archive.getmembers())
-        with open(os.open(data, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            shutil.copyfileobj(t.cast(t.IO[bytes], archive.extractfile(backup.SNAPSHOT)), out)
-        snapshot.check_snapshot(data)
+        directory, size = os.path.dirname(paths.ETCD), archive.getmember(backup.SNAPSHOT).size
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        check_movable(traces())
+        check_room({STAGING: size + SPARE_BYTES, directory: size + LOG_BYTES})
+        try:
+            with open(os.open(data, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                shutil.copyfileobj(t.cast(t.IO[bytes], archive.extractfile(backup.SNAPSHOT)), out)
+            snapshot.check_snapshot(data)
+            arguments = restore_arguments(params["node_name"], params["address"], params["backup"])
+            made = make_etcd(params["image"], data, arguments)
+        finally:
+            os.remove(data)
         place = set_aside(traces())
         write_file(module, paths.RESTORING, params["backup"], "0600")
         put_keys(module, archive)
-    put_etcd(params["image"], data, restore_arguments(params["node_name"], params["address"], params["backup"]))
+    os.rename(made, paths.ETCD)
+    shutil.rmtree(os.path.dirname(made))
     return place
 
 

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
@@ -43,11 +45,11 @@ def host(tmp_path, monkeypatch):
         (pki / name).parent.mkdir(parents=True, exist_ok=True)
         (pki / name).write_text(f"saved {name}")
         (pki / name).chmod(0o600 if name.endswith(".key") else 0o644)
-    (tmp_path / "enc.yaml").write_text("saved encryption")
+    (kubernetes / "enc.yaml").write_text("saved encryption")
     staging.mkdir()
     (tmp_path / "etcd.db").write_bytes(SNAPSHOT)
     monkeypatch.setattr(backup, "PKI", str(pki))
-    files = {str(path).lstrip("/"): str(path) for path in (*pki.rglob("*"), tmp_path / "enc.yaml") if path.is_file()}
+    files = {str(path).lstrip("/"): str(path) for path in (*pki.rglob("*"), kubernetes / "enc.yaml") if path.is_file()}
     backup.pack(str(staging / backup.NAME), {"etcd.db": str(tmp_path / "etcd.db"), **files})
     for path in files.values():
         with open(path, "w") as file:
@@ -79,6 +81,14 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESTORING", str(tmp_path / "restoring"))
     monkeypatch.setattr(paths, "ETCD", str(etcd))
     monkeypatch.setattr(restore, "called", called, raising=False)
+    (tmp_path / "free").write_bytes(b"")
+    os.truncate(tmp_path / "free", 1 << 40)
+
+    def free(_directory):
+        size = (tmp_path / "free").stat().st_size
+        return types.SimpleNamespace(f_bavail=size, f_frsize=1)
+
+    monkeypatch.setattr(restore.os, "statvfs", free)
     return tmp_path
 
 
@@ -93,7 +103,7 @@ def test_restored(host):
     assert result["changed"]
     assert (host / "kubernetes/pki/ca.key").read_text() == "saved ca.key"
     assert (host / "kubernetes/pki/ca.key").stat().st_mode & 0o777 == 0o600
-    assert (host / "enc.yaml").read_text() == "saved encryption"
+    assert (host / "kubernetes/enc.yaml").read_text() == "saved encryption"
     assert (host / "etcd/member/wal").read_text() == "restored"
     assert os.listdir(host / "etcd") == ["member"]
     assert (host / "restoring").read_text() == "20261123T004500Z"
@@ -104,7 +114,12 @@ def test_restored(host):
         with open(f"{aside}{host}/{name}") as file:
             assert file.read() == "of the lost cluster"
     assert os.stat(aside).st_mode & 0o777 == 0o700
-    assert restore.called[0] == ("systemctl", "stop", "kubelet")
+    # What needs room is made while the control plane still runs.
+    [made] = [number for number, argv in enumerate(restore.called) if "restore" in argv]
+    stopped = restore.called.index(("systemctl", "stop", "kubelet"))
+    listed = [number for number, argv in enumerate(restore.called) if "containers" in argv]
+    assert made < stopped < min(listed)
+    assert not (host / "staging/etcd.db").exists()
     [mount] = [argv for argv in restore.called if "mount" in argv]
     assert mount[:-1] == (*restore.CTR, "images", "mount", "etcd:3.6.6")
     assert [*restore.CTR, "images", "unmount", "--rm", mount[-1]] in restore.called
@@ -128,6 +143,26 @@ def test_check_mode(host):
     assert not (host / "restoring").exists()
 
 
+def with_file(*names):
+    """An archive that has more files than a backup."""
+
+    def spoil(host):
+        key = f"{host}/kubernetes/pki/ca.key".lstrip("/")
+        more = {name.format(host=str(host).lstrip("/")): str(host / "kubernetes/enc.yaml") for name in names}
+        files = {"etcd.db": str(host / "etcd.db"), key: str(host / "kubernetes/enc.yaml"), **more}
+        backup.pack(str(host / "staging/other"), files)
+
+    return spoil
+
+
+def with_link(host):
+    (host / "link").symlink_to("/etc/shadow")
+    key = f"{host}/kubernetes/pki/ca.key".lstrip("/")
+    link = f"{host}/kubernetes/link".lstrip("/")
+    files = {"etcd.db": str(host / "etcd.db"), key: str(host / "kubernetes/enc.yaml"), link: str(host / "link")}
+    backup.pack(str(host / "staging/other"), files)
+
+
 @pytest.mark.parametrize(
     ("spoil", "seen"),
     [
@@ -137,8 +172,8 @@ def test_check_mode(host):
             lambda host: backup.pack(
                 str(host / "staging/other"),
                 {
-                    "etcd.db": str(host / "enc.yaml"),
-                    f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "enc.yaml"),
+                    "etcd.db": str(host / "kubernetes/enc.yaml"),
+                    f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "kubernetes/enc.yaml"),
                 },
             ),
             "bytes, where a database",
@@ -148,12 +183,18 @@ def test_check_mode(host):
                 str(host / "staging/other"),
                 {
                     "etcd.db": str(host / "etcd.db"),
-                    "../../etc/shadow": str(host / "enc.yaml"),
-                    f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "enc.yaml"),
+                    "../../etc/shadow": str(host / "kubernetes/enc.yaml"),
+                    f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "kubernetes/enc.yaml"),
                 },
             ),
             "it has ../../etc/shadow",
         ),
+        (with_file("etc/cron.d/x"), "it has etc/cron.d/x"),
+        (with_file("root/.ssh/authorized_keys"), "it has root/.ssh/authorized_keys"),
+        (with_file("{host}/kubernetes/manifests/x.yaml"), "it has .*/manifests/x.yaml"),
+        (with_file("{host}/kubernetes/a.yaml", "{host}/kubernetes/b.yaml"), "it has .*/b.yaml"),
+        (with_link, "it has .*/kubernetes/link"),
+        (lambda host: os.truncate(host / "free", 100), "100 bytes are free there, and [0-9]+ are needed"),
     ],
 )
 def test_nothing_is_touched_for_an_archive_that_is_not_right(host, spoil, seen):
@@ -174,6 +215,47 @@ def test_aside(host):
     again = restore.restore(options(host, "aside"))
     assert not again["changed"]
     assert restore.called.count(("systemctl", "stop", "kubelet")) == 1
+
+
+def test_a_full_disk_leaves_the_control_plane_as_it_is(host, monkeypatch):
+    """Nothing is stopped before there is a place for what it has."""
+
+    def full(path, *_options, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(restore.os, "makedirs", full)
+    with pytest.raises(FabricError, match="Seen: No space left on device"):
+        restore.set_aside(restore.traces())
+    assert restore.called == []
+    assert (host / "etcd/member/wal").exists()
+    assert not list(host.glob("aside-*"))
+
+
+def test_what_is_on_another_disk_is_set_aside_there(host, monkeypatch):
+    """As etcd's data often are. Nothing is copied, so it needs no room."""
+    rename = os.rename
+
+    def one_disk(source, target):
+        if source.startswith(str(host / "etcd")) != target.startswith(str(host / "etcd")):
+            raise OSError(errno.EXDEV, "Invalid cross-device link", source)
+        rename(source, target)
+
+    monkeypatch.setattr(restore.os, "rename", one_disk)
+    monkeypatch.setattr(restore.shutil, "move", None)
+    restore.restore(options(host))
+    [nearby] = host.glob("etcd/ipu-fabric-before-restore-*")
+    assert nearby.stat().st_mode & 0o777 == 0o700
+    assert (nearby / "member/wal").read_text() == "of the lost cluster"
+    assert (host / "etcd/member/wal").read_text() == "restored"
+    assert not list(host.glob("kubernetes/ipu-fabric-*"))
+
+
+def test_a_mount_is_named_before_anything_is_stopped(host, monkeypatch):
+    monkeypatch.setattr(restore.os.path, "ismount", lambda path: path == str(host / "etcd/member"))
+    for state in ("aside", "restored"):
+        with pytest.raises(FabricError, match=r"mounted: .*/etcd/member"):
+            restore.restore(options(host, state))
+    assert restore.called == []
 
 
 def test_a_control_plane_that_does_not_stop(host, monkeypatch):
