@@ -13,7 +13,8 @@ description:
   - Adds repositories with their keys, installs packages at the version asked for, and holds them, in one call.
   - Needs nothing on the host but apt, dpkg and Python. Recommended packages are left out.
   - Waits for other programs that hold the locks of apt, and finishes an installation that was interrupted.
-  - Uses no network when everything is present already, and in check mode.
+  - Uses no network when everything is present already, and in check mode. But a key that has expired is fetched again,
+    since vendors renew theirs under the same fingerprint; there is a warning while the URL has no other.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -24,12 +25,13 @@ options:
   repositories:
     description:
       - Repositories, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
-        C(/etc/apt/keyrings/NAME.asc), or C(NAME.gpg) when it is served in binary form.
+        C(/etc/apt/keyrings/NAME.gpg), in binary form, whichever way it is served.
       - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
         C(key_url) (armored or binary; empty when the host's own keyrings know the key), C(key_sha256) (the digest
-        that the served key must have; empty takes any), C(key_fingerprint) (that of each key in it, several with
-        commas between; not compared when there is a digest; empty takes any) and C(trusted) (V(true) takes packages
-        without a signature; for files on this host whose digests were checked before).
+        that the served key must have), C(key_fingerprint) (that of each key in it, several with commas between; not
+        compared when there is a digest) and C(trusted) (V(true) takes packages without a signature; only for a C(file:)
+        URI, for files whose digests were checked before).
+      - C(key_url) needs C(key_sha256) or C(key_fingerprint). With V(none) as C(key_fingerprint) any key is taken.
     type: dict
     default: {}
   only:
@@ -83,6 +85,7 @@ EXAMPLES = r"""
         suite: bookworm
         components: stable
         key_url: https://download.docker.com/linux/debian/gpg
+        key_fingerprint: 9DC858229FC7DD38854AE2D88D81803C0EBFCD88
     packages:
       - name: containerd.io
         version: "2"

@@ -34,6 +34,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fau
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import packed_chart
 from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
     LIST,
+    PACKAGES,
     RELEASES,
     SCHEMA,
     Bundle,
@@ -88,12 +89,12 @@ class Request:
         return sorted({packages.parse_platform(name).architecture for name in self.platforms})
 
 
-def read_list(path: str) -> t.Optional[Bundle]:
+def read_list(path: str, schemas: t.Sequence[int] = (SCHEMA,)) -> t.Optional[Bundle]:
     """The list of a bundle; None where there is none that can be read."""
     try:
         with open(os.path.join(path, LIST), encoding="utf-8") as file:
             content: Bundle = json.load(file)
-        return content if content["schema"] == SCHEMA and isinstance(content["files"], dict) else None
+        return content if content["schema"] in schemas and isinstance(content["files"], dict) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -109,15 +110,21 @@ class Store:
         self.done: t.Dict[str, BundleFile] = {}
         self.fetched: t.List[str] = []
         self.lock = threading.Lock()
-        before = read_list(path)
+        before = read_list(path, (1, SCHEMA))
         if before:
-            self.known.update(before["files"])
+            self.know(before["schema"], before["files"])
             self.digests.update({image["file"]: image["digest"] for image in before["images"]})
         with contextlib.suppress(OSError, ValueError, KeyError):
             with open(self.progress, encoding="utf-8") as file:
                 kept = json.load(file)
-            self.known.update(kept["files"])
+            self.know(kept.get("schema", 1), kept["files"])
             self.digests.update(kept["digests"])
+
+    def know(self, schema: int, files: t.Mapping[str, BundleFile]) -> None:
+        """Take over what a run before this one has recorded."""
+        self.known.update(
+            {name: entry for name, entry in files.items() if schema == SCHEMA or not name.startswith(PACKAGES)}
+        )
 
     def full(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -139,7 +146,7 @@ class Store:
             self.fetched.append(name)
             if digest:
                 self.digests[name] = digest
-            self.write(self.progress, json.dumps({"files": self.known, "digests": self.digests}))
+            self.write(self.progress, json.dumps({"schema": SCHEMA, "files": self.known, "digests": self.digests}))
 
     def fetch(self, name: str, get: t.Callable[[str], t.Optional[str]]) -> None:
         """Have a file: the one that is there, or the one that `get` puts there, which may know its image's digest."""

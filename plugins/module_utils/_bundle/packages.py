@@ -19,7 +19,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     as_repository,
     choose,
     fetch_key,
-    keyring_files,
+    key_check,
+    keyring_path,
     parse_madison,
     sources_text,
 )
@@ -118,14 +119,20 @@ class AptRoot:
         )
 
     def add(self, name: str, repository: Repository, keyring: str) -> None:
-        """Name a repository: its key is served, or is a keyring of this machine."""
+        """Name a repository: its key is served, or is a keyring of this machine. Hosts trust what this one verifies."""
+        if repository.get("trusted"):
+            raise FabricError(
+                f"Packages without a signature can't be put into a bundle: {name}.",
+                repository["uri"],
+                "trusted: true",
+                "Give it key_url and key_fingerprint instead.",
+                code="invalid-input",
+            )
         keyrings, digest = [keyring] if keyring else [], ""
         if repository["key_url"]:
-            key, digest = fetch_key(repository["key_url"], repository["key_sha256"])
-            files = {f"{self.root}{path}": content for path, content in keyring_files(name, key).items()}
-            for path, content in files.items():
-                write(path, content)
-            keyrings = list(files)
+            served, digest = fetch_key(repository["key_url"], key_check(repository))
+            keyrings = [f"{self.root}{keyring_path(name)}"]
+            write(keyrings[0], served.data)
         text = sources_text(repository, keyrings, digest)
         if keyring and not repository["key_url"]:
             text += f"Signed-By: {keyring}\n"
@@ -139,12 +146,27 @@ class AptRoot:
         command = ("apt-get", "-q", "-y", "install", "--download-only", "--no-install-recommends", *chosen)
         self.run("Could not fetch packages.", *command)
         named = self.run("Could not list packages.", *command, "--print-uris", "-o", f"Dir::Cache={self.root}/nothing")
-        return [f"{self.archives}/{name}" for name in parse_uris(named)]
+        return [self.checked(name, algorithm, digest) for name, algorithm, digest in parse_uris(named)]
+
+    def checked(self, name: str, algorithm: str, digest: str) -> str:
+        """An archive as the signed lists have it: of one that was there apt compares only the size."""
+        path = f"{self.archives}/{name}"
+        with open(path, "rb") as file:
+            seen = hashlib.new(algorithm, file.read()).hexdigest() if algorithm in ("SHA256", "SHA512") else ""
+        if seen != digest:
+            raise FabricError(
+                "A package is not the one in the lists of its repository.",
+                path,
+                f"{algorithm} {seen} instead of {digest}",
+                "Remove the file, and run again.",
+                code="wrong-content",
+            )
+        return path
 
 
-def parse_uris(text: str) -> t.List[str]:
-    """File names from apt-get --print-uris: 'URI' name size digest."""
-    return re.findall(r"^'[^']+' (\S+\.deb) \d+ ", text, re.MULTILINE)
+def parse_uris(text: str) -> t.List[t.Tuple[str, str, str]]:
+    """File names with their digests from apt-get --print-uris: 'URI' name size ALGORITHM:digest."""
+    return re.findall(r"^'[^']+' (\S+\.deb) \d+ (\w+):([0-9a-f]+)$", text, re.MULTILINE)
 
 
 def pool_name(archive: str) -> str:

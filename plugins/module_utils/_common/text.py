@@ -33,6 +33,12 @@ def join_endpoint(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def scheme_of(url: str) -> str:
+    """The scheme of a URL in lower case, as programs read it; empty for a path, and for host:port."""
+    scheme, separator, _rest = url.strip().partition("://")
+    return scheme.lower() if separator else ""
+
+
 def shorten_list(names: t.Iterable[str], most: int, separator: str = ", ") -> str:
     """The first names, and how many more there are: `a, b and 3 more`."""
     listed = list(names)

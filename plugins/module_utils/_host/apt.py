@@ -17,11 +17,14 @@ from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.download import lost_tls
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import (
+    ANY,
     ARMOR,
     KeyFormatError,
-    fingerprints,
+    Keyring,
+    read_keys,
     split_fingerprints,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import add_to_record
@@ -65,7 +68,14 @@ class Repository(_Unsigned):
     components: str  # with spaces between
     key_url: str  # empty when the host's own keyrings have the key
     key_sha256: str  # of the served key; empty takes any that has the fingerprint
-    key_fingerprint: str  # of all keys in it, with commas between; empty takes any
+    key_fingerprint: str  # of all keys in it, with commas between; `none` takes any
+
+
+class KeyCheck(t.NamedTuple):
+    """What a repository key is compared with: `fetch_key` has no other way to be called."""
+
+    sha256: str  # of the served key; empty: its fingerprints are compared
+    fingerprints: t.List[str]  # of all keys in it; ANY where the site has said so
 
 
 def looks_like_key(key: bytes) -> bool:
@@ -73,15 +83,9 @@ def looks_like_key(key: bytes) -> bool:
     return bool(ARMOR.search(key)) or (bool(key) and (key[0] & 0xFC == 0x98 or key[0] == 0xC6))
 
 
-def keyring_files(name: str, key: bytes) -> t.Dict[str, bytes]:
-    """The keyrings of a repository, by path. apt takes the form from the extension.
-
-    Each armored block gets a file of its own, without CR and words before it: not every release of apt reads those.
-    """
-    blocks = [block.replace(b"\r", b"") + b"\n" for block in ARMOR.findall(key)]
-    names = [name, *(f"{name}-{number}" for number in range(2, len(blocks) + 1))]
-    armored = {f"{KEYRINGS}/{name}.asc": block for name, block in zip(names, blocks)}
-    return armored or {f"{KEYRINGS}/{name}.gpg": key}
+def keyring_path(name: str) -> str:
+    """The keyring of a repository: binary, which leaves apt nothing to read in another way than we did."""
+    return f"{KEYRINGS}/{name}.gpg"
 
 
 def sources_text(repository: Repository, keyrings: t.Iterable[str], digest: str) -> str:
@@ -110,20 +114,13 @@ def listed_keyrings(sources: str) -> t.List[str]:
     return match.group(1).split() if match and sources.startswith("# Key: ") else []
 
 
-def is_current(path: str, digest: str) -> bool:
-    """Whether a keyring is there in the form that it is written in now: as .gpg only a key that is served so."""
-    if not path.endswith(".gpg"):
-        return os.path.exists(path)
-    with contextlib.suppress(FileNotFoundError), open(path, "rb") as keyring:
-        return hashlib.sha256(keyring.read()).hexdigest() == digest
-    return False
-
-
-def read_key(path: str) -> bytes:
-    """A keyring; empty where there is none."""
-    with contextlib.suppress(OSError), open(path, "rb") as keyring:
-        return keyring.read()
-    return b""
+def read_keyring(path: str) -> t.Optional[Keyring]:
+    """A keyring as we write it; None where there is none, or one in another form."""
+    with contextlib.suppress(OSError, KeyFormatError), open(path, "rb") as file:
+        content = file.read()
+        keyring = read_keys(content)
+        return keyring if keyring.data == content else None
+    return None
 
 
 def satisfies(version: str, asked: str) -> bool:
@@ -320,23 +317,33 @@ class Apt:
         self.run(["dpkg", "--set-selections"], f"Could not put packages on {selection}.", lines)
 
 
-def why_not(key: bytes, wanted: str) -> str:
-    """Why a key is not the one with these fingerprints; empty when it is, or when any will do."""
-    asked = split_fingerprints(wanted)
-    if not asked:
+def key_check(repository: Repository) -> KeyCheck:
+    """What the site compares a key with. Whoever takes any key has to say so."""
+    check = KeyCheck(repository["key_sha256"].lower(), split_fingerprints(repository["key_fingerprint"]))
+    if not any(check):
+        raise FabricError(
+            "A repository key needs something to be compared with.",
+            repository["key_url"],
+            "neither key_fingerprint nor key_sha256",
+            "Set one of them to what the publisher says. With `key_fingerprint: none` any key is taken.",
+            code="invalid-input",
+        )
+    return check
+
+
+def why_not(keyring: Keyring, check: KeyCheck) -> str:
+    """Why these are not the keys that were asked for; empty when they are. A digest is compared where it is served."""
+    if check.sha256 or check.fingerprints == ANY:
         return ""
-    try:
-        found = fingerprints(key)
-    except KeyFormatError as error:
-        return str(error)
-    strange = [each for each in found if each not in asked]
-    return "" if found and not strange else f"fingerprint {', '.join(strange) or 'of no key at all'}"
+    strange = [each for each in keyring.fingerprints if each not in check.fingerprints]
+    return "" if keyring.fingerprints and not strange else f"fingerprint {', '.join(strange) or 'of no key at all'}"
 
 
-def fetch_key(url: str, sha256: str, fingerprint: str = "") -> t.Tuple[bytes, str]:
-    """A key as it was served, and its digest. A site that names the digest has looked at the key itself."""
+def fetch_key(url: str, check: KeyCheck) -> t.Tuple[Keyring, str]:
+    """The keys that were served, and the digest of how they were."""
     try:
-        key: bytes = open_url(url, timeout=30).read()
+        answer = open_url(url, timeout=30)
+        key: bytes = answer.read()
     except Exception as error:  # open_url raises whatever its transport does
         raise FabricError(
             "Could not fetch a repository key.",
@@ -346,22 +353,12 @@ def fetch_key(url: str, sha256: str, fingerprint: str = "") -> t.Tuple[bytes, st
             code="download-failed",
         ) from error
     digest = hashlib.sha256(key).hexdigest()
-    if sha256 and digest != sha256.lower():
+    if check.sha256 not in ("", digest):
         raise FabricError(
             "A repository key is not the expected one.",
             url,
             f"sha256 {digest}",
-            f"Expected {sha256}: find out why.",
-            code="wrong-content",
-        )
-    strange = "" if sha256 or not looks_like_key(key) else why_not(key, fingerprint)
-    if strange:
-        raise FabricError(
-            "A repository key is not the expected one.",
-            url,
-            strange,
-            f"Expected {fingerprint}: find out why. A mirror that signs with a key of its own needs key_fingerprint or"
-            " key_sha256.",
+            f"Expected {check.sha256}: find out why.",
             code="wrong-content",
         )
     if not looks_like_key(key):
@@ -372,7 +369,23 @@ def fetch_key(url: str, sha256: str, fingerprint: str = "") -> t.Tuple[bytes, st
             "Correct the URL of the key.",
             code="wrong-content",
         )
-    return key, digest
+    try:
+        keyring = read_keys(key)
+        strange = why_not(keyring, check)
+        if check.fingerprints == ANY and not check.sha256 and lost_tls(url, answer):
+            strange = f"it was sent on to {lost_tls(url, answer)}, without TLS"
+    except KeyFormatError as error:
+        strange = str(error)
+    if strange:
+        raise FabricError(
+            "A repository key is not the expected one.",
+            url,
+            strange,
+            f"Expected {', '.join(check.fingerprints)}: find out why. A mirror that signs with a key of its own needs"
+            " key_fingerprint or key_sha256.",
+            code="wrong-content",
+        )
+    return keyring, digest
 
 
 def as_repository(name: str, given: object) -> Repository:
@@ -404,37 +417,64 @@ def as_repository(name: str, given: object) -> Repository:
         "key_sha256": values.get("key_sha256", ""),
         "key_fingerprint": values.get("key_fingerprint", ""),
     }
+    if repository["key_url"]:
+        key_check(repository)
     if values.get("trusted", "").lower() in ("true", "yes"):
+        if not repository["uri"].startswith("file:/"):
+            raise FabricError(
+                f"The repository {name} can't be used without a signature.",
+                "repositories",
+                f"trusted: true, and {repository['uri']} is not on this host",
+                "Give it key_url and key_fingerprint instead of trusted.",
+                code="invalid-input",
+            )
         repository["trusted"] = True
     return repository
 
 
 def ensure_repository(module: AnsibleModule, name: str, repository: Repository) -> t.Tuple[str, str]:
-    """The sources file before and after; the key is fetched only when it is missing, or another one is asked for."""
-    path = f"{SOURCES}/{name}.sources"
+    """The sources file before and after. The key is fetched when it is missing, when another one is asked for, and
+    when it has expired: vendors renew theirs under the same fingerprint."""
+    path, keyring, url = f"{SOURCES}/{name}.sources", keyring_path(name), repository["key_url"]
     before = read_text(path)
-    old = keyrings = listed_keyrings(before)
-    digest = key_digest(before, repository["key_url"])
-    fresh = bool(digest and old) and all(is_current(keyring, digest) for keyring in old)
-    if not repository["key_sha256"]:
-        fresh = fresh and not any(why_not(read_key(keyring), repository["key_fingerprint"]) for keyring in old)
-    if repository["key_url"] and not (fresh and repository["key_sha256"].lower() in ("", digest)):
-        if module.check_mode:
-            digest = repository["key_sha256"] or "of the key that is fetched"
-            return before, sources_text(repository, [f"{KEYRINGS}/{name}.asc"], digest)
-        key, digest = fetch_key(repository["key_url"], repository["key_sha256"], repository["key_fingerprint"])
-        files = keyring_files(name, key)
-        for keyring, content in files.items():
-            write_file(module, keyring, content.decode("utf-8", "surrogateescape"))
-        keyrings = list(files)
-    after = sources_text(repository, keyrings, digest)
+    old = listed_keyrings(before)
+    digest = key_digest(before, url)
+    fetched: t.Optional[Keyring] = None
+    if url:
+        check = key_check(repository)
+        there = read_keyring(keyring) if digest and old == [keyring] else None
+        if there is None or why_not(there, check) or check.sha256 not in ("", digest):
+            if module.check_mode:
+                return before, sources_text(repository, [keyring], check.sha256 or "of the key that is fetched")
+            fetched, digest = fetch_key(url, check)
+        elif there.end < time.time():
+            fetched, digest = renewed_key(module, name, url, check, there) or (None, digest)
+    after = sources_text(repository, [keyring], digest)
     if not module.check_mode:
+        if fetched:
+            write_file(module, keyring, fetched.data.decode("utf-8", "surrogateescape"))
         if after != before:
             write_file(module, path, after)
-        for keyring in set(old) - set(listed_keyrings(after)):
+        for other in set(old) - set(listed_keyrings(after)):
             with contextlib.suppress(FileNotFoundError):
-                os.remove(keyring)
+                os.remove(other)
     return before, after
+
+
+def renewed_key(
+    module: AnsibleModule, name: str, url: str, check: KeyCheck, there: Keyring
+) -> t.Optional[t.Tuple[Keyring, str]]:
+    """What is served in place of keys that have expired, also in check mode, which could not tell otherwise."""
+    ended = time.strftime("%Y-%m-%d", time.gmtime(there.end))
+    try:
+        keyring, digest = fetch_key(url, check)
+        if keyring.end >= time.time():
+            return keyring, digest
+        seen = "the same is still served there"
+    except FabricError as error:
+        seen = error.seen
+    module.warn(f"The key of the repository {name} has expired on {ended}, and {url} has no other: {seen}.")
+    return None
 
 
 def versions_and_hold(package: t.Optional[Package]) -> VersionAndHold:

@@ -14,6 +14,7 @@ import typing as t
 from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
 
 if t.TYPE_CHECKING:
@@ -35,6 +36,12 @@ def _read(url: str, timeout: int) -> t.BinaryIO:
         return answer
     except Exception as error:  # open_url raises whatever its transport does
         raise FabricError("A file could not be fetched.", url, str(error), AGAIN, code="download-failed") from error
+
+
+def lost_tls(url: str, answer: object) -> str:
+    """Where a download by TLS was sent on to without it; empty when it was not."""
+    final = str(getattr(answer, "url", "an unknown place"))
+    return final if scheme_of(url) == "https" and scheme_of(final) != "https" else ""
 
 
 def digest_in(text: str, name: str) -> str:
@@ -62,6 +69,14 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
     expected, part = expected_digest(source, timeout), f"{path}.part"
     try:
         with _read(source["url"], timeout) as answer, open(part, "wb") as file:
+            if not expected and lost_tls(source["url"], answer):
+                raise FabricError(
+                    "A file without a known digest has to come by TLS.",
+                    source["url"],
+                    f"it was sent on to {lost_tls(source['url'], answer)}",
+                    "Give its digest, or another URL.",
+                    code="wrong-content",
+                )
             shutil.copyfileobj(answer, file, 1 << 20)
         digest = sha256_of(part)
         if expected not in ("", digest):

@@ -1,24 +1,42 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fingerprints of OpenPGP keys, as `gpg --show-keys` says them, without gpg. What can't be read for sure is refused."""
+"""OpenPGP keys without gpg: fingerprints, as `gpg --show-keys` says them, and when keys expire.
+
+What can't be read for sure is refused. What was read is packed again, so that no other reader finds other keys in it.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
+import math
 import re
 import typing as t
 
 ARMOR = re.compile(rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n.+?^-----END PGP PUBLIC KEY BLOCK-----", re.M | re.S)
 BEGIN = b"-----BEGIN PGP"
-PUBLIC_KEY = 6
+ANY = ["NONE"]  # in place of fingerprints, where somebody has said that any key will do
+SIGNATURE, PUBLIC_KEY, USER_ID, SUBKEY, USER_ATTRIBUTE = 2, 6, 13, 14, 17
+KEPT = (SIGNATURE, PUBLIC_KEY, USER_ID, SUBKEY, USER_ATTRIBUTE)  # nothing else is needed to check a signature
 SECRET_KEYS = (5, 7)
+# Types of signatures, and of the subpackets in them.
+SELF, BINDING = b"\x10\x11\x12\x13\x1f", b"\x18"
+MADE, KEY_LIFE, KEY_FLAGS = 2, 9, 27
+SIGNS = 2  # the flag of a key that signs data
 
 
 class KeyFormatError(ValueError):
     """Why a key can't be read."""
+
+
+class Keyring(t.NamedTuple):
+    """Public keys as they were read."""
+
+    data: bytes  # their packets, packed again
+    fingerprints: t.List[str]  # of all primary keys
+    end: float  # when the last of them expires, in seconds since 1970; infinity: never
 
 
 def dearmor(block: bytes) -> bytes:
@@ -69,29 +87,95 @@ def _new_length(data: bytes, place: int) -> t.Tuple[int, int, int]:
     return tag, place + 6, int.from_bytes(data[place + 2 : place + 6], "big")
 
 
+def pack(tag: int, body: bytes) -> bytes:
+    """A packet with the shortest length that says it."""
+    size = len(body)
+    if size < 192:
+        return bytes([0xC0 | tag, size]) + body
+    if size < 8384:
+        return bytes([0xC0 | tag, (size - 192 >> 8) + 192, size - 192 & 255]) + body
+    return bytes([0xC0 | tag, 255]) + size.to_bytes(4, "big") + body
+
+
 def key_fingerprint(body: bytes) -> str:
     """The fingerprint of a public key packet."""
     version = body[0] if body else 0
-    if version == 4:
+    if version == 4 and len(body) < 1 << 16:
         return hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body).hexdigest().upper()  # RFC 9580 wants SHA-1
     if version == 6:
         return hashlib.sha256(b"\x9b" + len(body).to_bytes(4, "big") + body).hexdigest().upper()
-    raise KeyFormatError(f"a key of version {version}")
+    raise KeyFormatError(f"a key of version {version} and {len(body)} bytes")
 
 
-def fingerprints(key: bytes) -> t.List[str]:
-    """Those of all primary keys, armored or not. KeyFormatError where there may be others that are not understood."""
+def _subpackets(area: bytes) -> t.Iterator[t.Tuple[int, bytes]]:
+    place = 0
+    while place < len(area):
+        first = area[place]
+        size = 1 if first < 192 else 2 if first < 255 else 5
+        rest = int.from_bytes(area[place + 1 : place + size], "big")
+        length = {1: first, 2: (first - 192 << 8) + rest + 192, 5: rest}[size]
+        place += size
+        yield int.from_bytes(area[place : place + 1], "big") & 0x7F, area[place + 1 : place + length]
+        place += length
+
+
+def _said(signature: bytes) -> t.Dict[int, bytes]:
+    """The hashed part of a signature of version 4 or 6, by type of subpacket."""
+    size = {4: 2, 6: 4}.get(int.from_bytes(signature[:1], "big"), 0)
+    length = int.from_bytes(signature[4 : 4 + size], "big")
+    return dict(_subpackets(signature[4 + size : 4 + size + length])) if size else {}
+
+
+def _number(said: t.Mapping[int, bytes], kind: int) -> int:
+    return int.from_bytes(said.get(kind, b"")[:4], "big")
+
+
+def _end(key: bytes, signatures: t.Sequence[t.Mapping[int, bytes]]) -> float:
+    """When a key expires, by the newest signature that says what it is for. Those of other people don't say that."""
+    own = [said for said in signatures if KEY_FLAGS in said or KEY_LIFE in said]
+    life = _number(max(own, key=lambda said: _number(said, MADE)), KEY_LIFE) if own else 0
+    return int.from_bytes(key[1:5], "big") + life if life else math.inf
+
+
+def _end_of_all(found: t.Sequence[t.Tuple[int, bytes]]) -> float:
+    """From when on nothing counts that a primary key or its subkeys sign."""
+    bodies: t.List[bytes] = []  # of the primary key and its subkeys, with the signatures of each
+    signed: t.List[t.List[t.Dict[int, bytes]]] = []
+    for tag, body in found:
+        if tag in (PUBLIC_KEY, SUBKEY):
+            bodies.append(body)
+            signed.append([])
+        elif tag == SIGNATURE and body[1:2] in (SELF if len(bodies) == 1 else BINDING):
+            signed[-1].append(_said(body))
+    signers = [
+        _end(body, said)
+        for body, said in zip(bodies[1:], signed[1:])
+        if any(int.from_bytes(one.get(KEY_FLAGS, b"")[:1], "big") & SIGNS for one in said)
+    ]
+    return min(_end(bodies[0], signed[0]), max(signers, default=math.inf))
+
+
+def read_keys(key: bytes) -> Keyring:
+    """All public keys, armored or not. KeyFormatError where there may be others that are not understood."""
     blocks = ARMOR.findall(key)
     if blocks and key.count(BEGIN) != len(blocks):
         raise KeyFormatError("an armored block that is no whole public key")
-    found = []
+    keys: t.List[t.List[t.Tuple[int, bytes]]] = []
     for data in [dearmor(block) for block in blocks] or [key]:
         for tag, body in packets(data):
             if tag in SECRET_KEYS:
                 raise KeyFormatError("a secret key")
             if tag == PUBLIC_KEY:
-                found.append(key_fingerprint(body))
-    return found
+                keys.append([])
+            elif tag in KEPT and not keys:
+                raise KeyFormatError("a packet that belongs to no key")
+            if tag in KEPT:
+                keys[-1].append((tag, body))
+    return Keyring(
+        b"".join(pack(tag, body) for one in keys for tag, body in one),
+        [key_fingerprint(one[0][1]) for one in keys],
+        max(map(_end_of_all, keys), default=math.inf),
+    )
 
 
 def split_fingerprints(text: str) -> t.List[str]:

@@ -9,7 +9,8 @@ import dataclasses
 import typing as t
 
 LIST = "bundle.json"
-SCHEMA = 1
+SCHEMA = 2  # of 1 the packages count for nothing: the keys of their repositories were not compared
+PACKAGES = "apt/"
 # Releases of a plan that decide what has to be in its bundle.
 RELEASES = (
     "kubernetes",

@@ -20,7 +20,7 @@ ALWAYS = ("localhost", "127.0.0.1", "127.0.0.0/8", "::1", ".svc", ".cluster.loca
 
 def host_of(source: str) -> str:
     """The host in a URL, in host:port, or in the name of an image's registry; empty where there is none."""
-    rest = re.sub(r"^[a-z+]+://", "", source.strip())
+    rest = re.sub(r"^[a-zA-Z+]+://", "", source.strip())
     place = rest.partition("/")[0].rpartition("@")[2]
     if source.startswith(("file:", "/")) or not place:
         return ""

@@ -14,11 +14,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import 
     plain_digest,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import ANY, split_fingerprints
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases, Source
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_key, known_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import calico_images
 
+LOCAL = ("", "file")
+TLS = ("https", "oci")  # helm asks a registry by https
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -30,6 +34,7 @@ class Download(t.NamedTuple):
     sha256: str  # digits; empty: none is known
     variable: str  # in which a site gives the digest
     signed: bool = False  # whether something else says who made it
+    decided: bool = True  # whether the site has said what it is compared with, or that nothing is
 
 
 def text_of(tree: object, *path: str) -> str:
@@ -49,10 +54,17 @@ def _keys(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
     for name in repositories if isinstance(repositories, dict) else ():
         url = text_of(repositories, name, "key_url")
         given = plain_digest(text_of(repositories, name, "key_sha256"))
-        known = bool(given or text_of(repositories, name, "key_fingerprint").strip())
+        fingerprints = split_fingerprints(text_of(repositories, name, "key_fingerprint"))
         variable = f"fabric_mirror.apt.{name}.key_sha256 or .key_fingerprint"
         if url:
-            yield Download(f"key of the package repository {name}", url, given, variable, signed=known)
+            yield Download(
+                f"key of the package repository {name}",
+                url,
+                given,
+                variable,
+                signed=bool(fingerprints) and fingerprints != ANY,
+                decided=bool(given or fingerprints),
+            )
 
 
 def _calico(sources: t.Mapping[str, object], release: str) -> t.Iterator[Download]:
@@ -105,14 +117,25 @@ def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> 
 
 
 def _check_download(download: Download, findings: Findings) -> None:
-    if download.sha256 or download.signed or "://" not in download.url:
+    scheme = scheme_of(download.url)
+    if download.sha256 or download.signed or scheme in LOCAL:
         return
     seen = f"{download.name} from {without_credentials(download.url)}, and no digest is known for it"
-    if download.url.startswith("http://"):
+    if not download.decided:
+        findings.error(
+            "unpinned-source" if scheme in TLS else "http-source",
+            [],
+            "A repository key needs something to be compared with.",
+            seen,
+            f"Set {download.variable} to what its publisher says. `key_fingerprint: none` takes any key; fabric_allow"
+            " does not.",
+        )
+        return
+    if scheme not in TLS:
         findings.error(
             "http-source",
             [],
-            "What comes by http may be replaced on its way: it needs a digest.",
+            "What comes without TLS may be replaced on its way: it needs a digest.",
             seen,
             f"Set {download.variable} to what its publisher says, or take it by https.",
         )
@@ -127,11 +150,11 @@ def _check_download(download: Download, findings: Findings) -> None:
 
 
 def _check_registry(registry: str, findings: Findings) -> None:
-    if registry.startswith("http://"):
+    if scheme_of(registry) not in ("", "https"):
         findings.warning(
             "http-source",
             [],
-            "Images that come by http may be tampered with in transit.",
+            "Images that come without TLS may be tampered with in transit.",
             f"fabric_mirror.registry is {without_credentials(registry)}",
             "Give the registry a certificate, or pin the images in fabric_image_digests.",
         )

@@ -58,7 +58,7 @@ def origin(source: Source) -> Origin:
 
 
 def host(url: str) -> str:
-    return re.sub(r"^[a-z+]+://", "", url).partition("/")[0].partition(":")[0]
+    return re.sub(r"^[a-zA-Z+]+://", "", url).partition("/")[0].partition(":")[0]
 
 
 def support_text(support: Support) -> str:

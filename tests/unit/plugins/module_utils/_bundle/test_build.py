@@ -203,3 +203,21 @@ def test_one_run_at_a_time(tmp_path, net):
     assert "Another run" in error.value.what
     assert asked == []
     assert make(tmp_path)[0]["changed"]
+
+
+def test_packages_of_a_bundle_whose_keys_were_not_compared_are_fetched_again(tmp_path, net):
+    make(tmp_path)
+    bundle = read(tmp_path)
+    (tmp_path / "apt/x").mkdir(parents=True)
+    (tmp_path / "apt/x/a.deb").write_text("a")
+    store = build.Store(str(tmp_path))
+    store.add("apt/x/a.deb")
+    for schema, known in ((1, False), (2, True)):
+        old = {**bundle, "schema": schema, "files": {**bundle["files"], "apt/x/a.deb": store.known["apt/x/a.deb"]}}
+        (tmp_path / "bundle.json").write_text(json.dumps(old))
+        (tmp_path / ".work/progress.json").unlink(missing_ok=True)
+        again = build.Store(str(tmp_path))
+        assert ("apt/x/a.deb" in again.known, bundle["helm"] in again.known) == (known, True)
+    (tmp_path / ".work/progress.json").write_text(json.dumps({"files": store.known, "digests": {}}))
+    (tmp_path / "bundle.json").unlink()
+    assert not build.Store(str(tmp_path)).has("apt/x/a.deb")

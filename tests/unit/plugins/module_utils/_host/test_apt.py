@@ -10,10 +10,13 @@ import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import apt
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, openpgp
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
-KEY = b"\x99\x01\x0d" + bytes(range(200))
+BODY = b"\x04" + bytes(range(199))
+KEY = b"\x99\x00\xc8" + BODY
+PACKED = openpgp.pack(openpgp.PUBLIC_KEY, BODY)
+OTHER = b"\xc6\x05\x04evil"
 
 
 def armor(key, newline=b"\n", headers=b""):
@@ -24,20 +27,6 @@ def armor(key, newline=b"\n", headers=b""):
 
 PLAIN = armor(KEY)
 VERSION = b"Version: GnuPG v2.0.15 (GNU/Linux)\n"
-
-
-@pytest.mark.parametrize(
-    ("served", "expected"),
-    [
-        (KEY, {"x.gpg": KEY}),
-        (PLAIN, {"x.asc": PLAIN}),
-        (armor(KEY, headers=VERSION), {"x.asc": armor(KEY, headers=VERSION)}),
-        (armor(KEY, newline=b"\r\n"), {"x.asc": PLAIN}),
-        (b"some words before\n" + PLAIN + armor(KEY[::-1]), {"x.asc": PLAIN, "x-2.asc": armor(KEY[::-1])}),
-    ],
-)
-def test_keyring_files(served, expected):
-    assert apt.keyring_files("x", served) == {f"/etc/apt/keyrings/{name}": key for name, key in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +73,7 @@ REPOSITORY = {
     "components": "stable",
     "key_url": "https://example.org/key",
     "key_sha256": "",
-    "key_fingerprint": "",
+    "key_fingerprint": "none",
 }
 DIGEST = "ab" * 32
 
@@ -200,20 +189,43 @@ def test_repository_gets_its_defaults():
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        ({"uri": "https://x/", "key_url": "https://x/key"}, "neither key_fingerprint nor key_sha256"),
+        ({"uri": "https://x/", "key_url": "https://x/key", "key_fingerprint": " "}, "neither key_fingerprint nor"),
+        ({"uri": "http://x/", "trusted": True}, "trusted: true, and http://x/ is not on this host"),
+    ],
+)
+def test_nobody_takes_any_key_without_saying_so(given, seen):
+    with pytest.raises(FabricError) as caught:
+        apt.as_repository("x", given)
+    assert seen in caught.value.seen
+    assert caught.value.code == "invalid-input"
+
+
 class Served:
-    def __init__(self, body):
-        self.body = body
+    def __init__(self, body, url="https://example.org/key"):
+        self.body, self.url = body, url
 
     def read(self):
         return self.body
+
+    def geturl(self):
+        return self.url
+
+
+ANY = apt.KeyCheck("", openpgp.ANY)
 
 
 def test_fetch_key(monkeypatch):
     served = armor(KEY)
     digest = hashlib.sha256(served).hexdigest()
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(served))
-    assert apt.fetch_key("https://example.org/key", digest.upper()) == (served, digest)
-    assert apt.fetch_key("https://example.org/key", "") == (served, digest)
+    check = apt.key_check({**REPOSITORY, "key_sha256": digest.upper()})
+    keyring, seen = apt.fetch_key("https://example.org/key", check)
+    assert (keyring.data, seen) == (PACKED, digest)
+    assert apt.fetch_key("https://example.org/key", ANY) == (keyring, digest)
 
 
 @pytest.mark.parametrize(
@@ -223,27 +235,40 @@ def test_fetch_key(monkeypatch):
 def test_fetch_key_refuses(monkeypatch, body, sha256, what):
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(body))
     with pytest.raises(FabricError, match=what):
-        apt.fetch_key("https://example.org/key", sha256)
+        apt.fetch_key("https://example.org/key", ANY._replace(sha256=sha256))
+
+
+def test_a_key_that_nothing_is_compared_of_comes_by_tls(monkeypatch):
+    monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(KEY, "http://example.org/key"))
+    with pytest.raises(FabricError, match=r"sent on to http://example\.org/key, without TLS"):
+        apt.fetch_key("https://example.org/key", ANY)
 
 
 ONE_KEY = b"\xc6\x05\x04abcd"
 FINGERPRINT = hashlib.sha1(b"\x99\x00\x05" + ONE_KEY[2:]).hexdigest()
 
 
-@pytest.mark.parametrize("fingerprint", ["", FINGERPRINT, f"{FINGERPRINT[:4]} {FINGERPRINT[4:]}, {'0' * 40}"])
+@pytest.mark.parametrize("fingerprint", ["none", FINGERPRINT, f"{FINGERPRINT[:4]} {FINGERPRINT[4:]}, {'0' * 40}"])
 def test_a_key_with_its_fingerprint(monkeypatch, fingerprint):
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(ONE_KEY))
-    assert apt.fetch_key("http://example.org/key", "", fingerprint)[0] == ONE_KEY
+    check = apt.key_check({**REPOSITORY, "key_fingerprint": fingerprint})
+    assert apt.fetch_key("http://example.org/key", check)[0].data == ONE_KEY
 
 
-@pytest.mark.parametrize("served", [ONE_KEY, ONE_KEY + b"\xc6\x05\x04evil", ONE_KEY + b"\x00", b"\xc6\x05\x04ab"])
+@pytest.mark.parametrize("served", [ONE_KEY, ONE_KEY + OTHER, ONE_KEY + b"\x00", b"\xc6\x05\x04ab"])
 def test_a_key_with_another_fingerprint_or_one_more(monkeypatch, served):
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(served))
     wanted = "0" * 40 if served == ONE_KEY else FINGERPRINT
+    check = apt.key_check({**REPOSITORY, "key_fingerprint": wanted})
     with pytest.raises(FabricError, match="not the expected one"):
-        apt.fetch_key("http://example.org/key", "", wanted)
-    # A site that names the digest has looked at the key.
-    assert apt.fetch_key("http://example.org/key", hashlib.sha256(served).hexdigest(), wanted)[0] == served
+        apt.fetch_key("http://example.org/key", check)
+    # A site that names the digest has looked at the key, but what can't be read can't be written for apt.
+    check = check._replace(sha256=hashlib.sha256(served).hexdigest())
+    if served in (ONE_KEY, ONE_KEY + OTHER):
+        assert apt.fetch_key("http://example.org/key", check)[0].data == served
+    else:
+        with pytest.raises(FabricError, match="not the expected one"):
+            apt.fetch_key("http://example.org/key", check)
 
 
 def test_fetch_key_unreachable(monkeypatch):
@@ -252,7 +277,7 @@ def test_fetch_key_unreachable(monkeypatch):
 
     monkeypatch.setattr(apt, "open_url", refuse)
     with pytest.raises(FabricError, match="connection refused"):
-        apt.fetch_key("https://example.org/key", "")
+        apt.fetch_key("https://example.org/key", ANY)
 
 
 @pytest.fixture
@@ -270,45 +295,61 @@ def host(tmp_path, monkeypatch):
     return server
 
 
-def install_as_before(host, served):
-    """What releases wrote that made every key binary."""
+def install_as_before(host, served, keyring="x.gpg"):
+    """What earlier releases wrote: the key as it was served, or made binary."""
     host.keyrings.mkdir()
     host.sources.mkdir()
-    (host.keyrings / "x.gpg").write_bytes(KEY)
+    (host.keyrings / keyring).write_bytes(served if keyring == "x.asc" else KEY)
     digest = hashlib.sha256(served).hexdigest()
-    (host.sources / "x.sources").write_text(apt.sources_text(REPOSITORY, [f"{apt.KEYRINGS}/x.gpg"], digest))
+    (host.sources / "x.sources").write_text(apt.sources_text(REPOSITORY, [f"{apt.KEYRINGS}/{keyring}"], digest))
 
 
 def keyrings(host):
     return sorted(path.name for path in host.keyrings.iterdir())
 
 
-@pytest.mark.parametrize(("served", "names"), [(PLAIN, ["x.asc"]), (KEY, ["x.gpg"])])
-def test_a_key_is_fetched_once(host, served, names):
+@pytest.mark.parametrize("served", [PLAIN, KEY, b"some words before\n" + PLAIN.replace(b"\n", b"\r\n")])
+def test_a_key_is_fetched_once(host, served):
     host.key = served
     before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
     assert before == ""
     assert after == (host.sources / "x.sources").read_text()
-    assert f"Signed-By: {apt.KEYRINGS}/{names[0]}\n" in after
-    assert (keyrings(host), (host.keyrings / names[0]).read_bytes()) == (names, served)
+    assert f"Signed-By: {apt.KEYRINGS}/x.gpg\n" in after
+    assert (keyrings(host), (host.keyrings / "x.gpg").read_bytes()) == (["x.gpg"], PACKED)
     assert apt.ensure_repository(Module(), "x", REPOSITORY) == (after, after)
     assert host.fetched == 1
 
 
-def test_a_keyring_that_was_made_binary_is_replaced(host):
-    install_as_before(host, PLAIN)
-    before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
-    assert "x.gpg" in before
-    assert f"Signed-By: {apt.KEYRINGS}/x.asc\n" in after
-    assert keyrings(host) == ["x.asc"]
+def seen_by_apt(path):
+    """The keys that apt takes from a keyring. In an armored one, only an empty line ends the headers (apt-key)."""
+    content = path.read_bytes()
+    if path.suffix == ".gpg":
+        return openpgp.read_keys(content).fingerprints
+    lines = content.split(b"\n")
+    body = lines[lines.index(b"") + 1 :]
+    return openpgp.read_keys(base64.b64decode(b"".join(line for line in body if line[:1] not in b"=-"))).fingerprints
+
+
+def test_apt_reads_the_key_that_was_compared(host):
+    """Headers that end with a blank line for us, and further down for apt: there the attacker's key begins."""
+    first = ONE_KEY + b"\xfc\x07" + bytes(7) + b"\xc2\x07"  # private, up to a multiple of three; then a signature
+    parts = [b" ", base64.b64encode(first), b"", base64.b64encode(OTHER)]
+    begin, end = b"-----BEGIN PGP PUBLIC KEY BLOCK-----", b"-----END PGP PUBLIC KEY BLOCK-----"
+    host.key = b"\n".join([begin, *parts, end, b""])
+    apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_fingerprint": FINGERPRINT})
+    [keyring] = host.keyrings.iterdir()
+    assert [each.lower() for each in seen_by_apt(keyring)] == [FINGERPRINT]
+
+
+@pytest.mark.parametrize(("served", "keyring"), [(PLAIN, "x.gpg"), (PLAIN, "x.asc"), (KEY, "x.gpg")])
+def test_a_keyring_that_was_written_as_it_was_served_is_replaced(host, served, keyring):
+    host.key = served
+    install_as_before(host, served, keyring)
+    _before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
+    assert f"Signed-By: {apt.KEYRINGS}/x.gpg\n" in after
+    assert (keyrings(host), (host.keyrings / "x.gpg").read_bytes()) == (["x.gpg"], PACKED)
     assert apt.ensure_repository(Module(), "x", REPOSITORY) == (after, after)
     assert host.fetched == 1
-
-
-def test_a_keyring_that_was_served_binary_stays(host):
-    install_as_before(host, KEY)
-    before, after = apt.ensure_repository(Module(), "x", REPOSITORY)
-    assert (before == after, keyrings(host), host.fetched) == (True, ["x.gpg"], 0)
 
 
 def test_a_keyring_in_check_mode(host):
@@ -321,12 +362,50 @@ def test_a_keyring_in_check_mode(host):
 
 def test_a_keyring_that_is_missing_or_of_another_digest_is_fetched(host):
     apt.ensure_repository(Module(), "x", REPOSITORY)
-    (host.keyrings / "x.asc").unlink()
+    (host.keyrings / "x.gpg").unlink()
     apt.ensure_repository(Module(), "x", REPOSITORY)
-    assert (keyrings(host), host.fetched) == (["x.asc"], 2)
+    assert (keyrings(host), host.fetched) == (["x.gpg"], 2)
     with pytest.raises(FabricError, match="not the expected one"):
         apt.ensure_repository(Module(), "x", {**REPOSITORY, "key_sha256": "0" * 64, "key_fingerprint": ""})
     assert host.fetched == 3
+
+
+def expiring(life):
+    """A key of 1970 that lives this long."""
+    area = b"\x05\x02" + life.to_bytes(4, "big") + b"\x05\x09" + life.to_bytes(4, "big")
+    body = b"\x04" + bytes(4) + b"\x01"
+    signature = b"\x04\x13\x01\x08" + len(area).to_bytes(2, "big") + area
+    return openpgp.pack(openpgp.PUBLIC_KEY, body) + openpgp.pack(openpgp.SIGNATURE, signature)
+
+
+def test_a_key_that_was_renewed_under_its_fingerprint_is_fetched_when_it_has_expired(host):
+    host.key = expiring(1000)
+    [fingerprint] = openpgp.read_keys(host.key).fingerprints
+    repository = {**REPOSITORY, "key_fingerprint": fingerprint}
+    _before, first = apt.ensure_repository(Module(), "x", repository)
+    still = Module()
+    assert apt.ensure_repository(still, "x", repository) == (first, first)
+    assert "has expired on 1970-01-01" in still.warnings[0]
+    assert "the same is still served" in still.warnings[0]
+    host.key = expiring(0xF0000000)
+    before, after = apt.ensure_repository(Module(check_mode=True), "x", repository)
+    assert before == first != after
+    assert (host.keyrings / "x.gpg").read_bytes() == expiring(1000)
+    assert apt.ensure_repository(Module(), "x", repository) == (before, after)
+    assert (host.keyrings / "x.gpg").read_bytes() == host.key
+    asked = host.fetched
+    assert apt.ensure_repository(Module(), "x", repository) == (after, after)
+    assert host.fetched == asked
+
+
+def test_an_expired_key_stays_while_there_is_no_other(host):
+    host.key = expiring(1000)
+    apt.ensure_repository(Module(), "x", REPOSITORY)
+    host.key = b"<html>"
+    module = Module()
+    before, after = apt.ensure_repository(module, "x", REPOSITORY)
+    assert before == after
+    assert "<html>" in module.warnings[0]
 
 
 def test_a_lock_is_waited_for(monkeypatch):

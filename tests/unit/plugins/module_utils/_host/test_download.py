@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 
 import pytest
@@ -50,6 +51,21 @@ def test_what_is_there_is_not_fetched_again(site):
     download.download(Module(site))
     (site / "archive.tar.gz").unlink()
     assert download.download(Module(site))["changed"] is False
+
+
+@pytest.mark.parametrize(("checksum", "refused"), [("", True), (f"sha256:{DIGEST}", False)])
+def test_a_file_that_nothing_is_compared_of_comes_by_tls(site, monkeypatch, checksum, refused):
+    class Answer(io.BytesIO):
+        url = "http://elsewhere/archive.tar.gz"
+
+    monkeypatch.setattr(download, "open_url", lambda url, timeout, follow_redirects: Answer(CONTENT))
+    module = Module(site, url="https://x/archive.tar.gz", checksum=checksum)
+    if refused:
+        with pytest.raises(FabricError, match="sent on to http://elsewhere"):
+            download.download(module)
+        assert not (site / "got").exists()
+    else:
+        assert download.download(module)["sha256"] == DIGEST
 
 
 def test_another_file_gets_no_name(site):

@@ -13,7 +13,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, plan
 
 PLANNED = plan(site())["releases"]
 BUNDLE = {
-    "schema": 1,
+    "schema": 2,
     "request": "",
     "releases": {name: str(PLANNED[name]) for name in RELEASES},
     "platforms": ["debian-bookworm-amd64"],

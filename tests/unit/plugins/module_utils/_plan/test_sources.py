@@ -47,7 +47,13 @@ def findings(sources, *checks, **settings):
         ({"apt": {"kubernetes": {**KEY, "key_sha256": DIGEST}}}, []),
         ({"apt": {"kubernetes": {**KEY, "key_fingerprint": "DE15 B144"}}}, []),
         ({"apt": {"debian": {"uri": "http://mirror.site/debian"}}}, []),  # the host's own keys
-        ({"apt": {"kubernetes": {**KEY, "key_url": "https://mirror.site/key"}}}, [("warning", "unpinned-source")]),
+        ({"apt": {"kubernetes": {**KEY, "key_fingerprint": "none"}}}, [("error", "http-source")]),
+        # The host would refuse a key of which nobody says that any will do.
+        ({"apt": {"kubernetes": {**KEY, "key_url": "https://mirror.site/key"}}}, [("error", "unpinned-source")]),
+        (
+            {"apt": {"kubernetes": {**KEY, "key_url": "HTTPS://mirror.site/key", "key_fingerprint": "none"}}},
+            [("warning", "unpinned-source")],
+        ),
         ({"charts": CHARTS}, [("error", "http-source")]),  # of the network operator; the other is known
         ({"charts": {"network_operator": "oci://mirror.site/charts"}}, [("warning", "unpinned-source")]),
         ({"charts": CHARTS, "chart_sha256": {"network-operator-26.7.1": DIGEST}}, []),
@@ -60,7 +66,12 @@ def findings(sources, *checks, **settings):
         ({"mpi_operator": {"url": "http://mirror.site/mpi.yaml", "sha256": DIGEST}}, []),
         ({"mpi_operator": {"url": "http://mirror.site/mpi.yaml", "sha256": ""}}, [("error", "http-source")]),
         ({"mpi_operator": {"url": "/srv/mpi.yaml"}}, []),
+        ({"mpi_operator": {"url": "HTTP://mirror.site/mpi.yaml", "sha256": ""}}, [("error", "http-source")]),
+        ({"mpi_operator": {"url": "ftp://mirror.site/mpi.yaml", "sha256": ""}}, [("error", "http-source")]),
+        ({"charts": {"network_operator": "httpx://mirror.site/charts"}}, [("error", "http-source")]),
         ({"registry": "http://mirror.site:5000"}, [("warning", "http-source")]),
+        ({"registry": "Http://mirror.site:5000"}, [("warning", "http-source")]),
+        ({"registry": "HTTPS://mirror.site:5000"}, []),
         ({"registry": "mirror.site:5000"}, []),
         ({"registry": "https://me:word@mirror.site"}, [("error", "source-credentials")]),
     ],
