@@ -13,6 +13,10 @@ description:
   - Adds repositories with their keys, installs packages at the version asked for, and holds them, in one call.
   - Needs nothing on the host but apt, dpkg and Python. Recommended packages are left out.
   - Waits for other programs that hold the locks of apt, and finishes an installation that was interrupted.
+  - apt reads nothing while two lists name one repository with different keys. An entry of another list that names a
+    repository of O(repositories) is therefore commented out, with a warning; M(ipu.fabric.host_reset) gives it back.
+    One that offers more than the repository here is an error. If apt can't read its lists afterwards, all files get
+    their former content.
   - Uses no network when everything is present already, and in check mode. But a key that has expired is fetched again,
     since vendors renew theirs under the same fingerprint; there is a warning while the URL has no other.
 author:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import re
@@ -17,8 +18,9 @@ from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt_lists
 from ansible_collections.ipu.fabric.plugins.module_utils._host.download import lost_tls
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import (
     ANY,
     ARMOR,
@@ -34,6 +36,20 @@ if t.TYPE_CHECKING:
 
 SOURCES = "/etc/apt/sources.list.d"
 KEYRINGS = "/etc/apt/keyrings"
+BUSY = ("Could not get lock", "dpkg frontend lock", "is another process using it")
+# What to do, by what apt says.
+STEPS = {
+    **dict.fromkeys(BUSY, "Another program holds the lock: wait for it, or end it."),
+    "Packages were downgraded": "The host has a newer version of what is named. Ask for that version, or downgrade it"
+    " yourself with apt-get install --allow-downgrades.",
+    "held broken packages": "See with apt-mark showhold which packages may not change, and with apt-cache policy what"
+    " is on offer. Then run again.",
+    "Conflicting values set": "Two lists of apt name one repository. Remove one of them, then run again.",
+    "no longer has a Release file": "Remove the list that names this repository, then run again.",
+    "EXPKEYSIG": "A key has expired. Fetch the new one for the list that names the repository, or remove that list.",
+}
+# A file that ensure_repository has written.
+OURS = re.compile(r"# Key: |Types: deb\nURIs: .*\nSuites: .*\n(?:Components: .*\n)?(?:Trusted: yes\n)?\Z")
 UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
 # Without a terminal of its own dpkg ends together with apt.
 APT = ["apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0"]
@@ -190,9 +206,13 @@ def would_remove(simulated: str) -> t.Set[str]:
 
 
 def is_busy(message: str) -> bool:
-    return (
-        "Could not get lock" in message or "dpkg frontend lock" in message or "is another process using it" in message
-    )
+    return any(sign in message for sign in BUSY)
+
+
+def reported(out: str, err: str) -> t.List[str]:
+    """The last lines of what apt says is wrong. Which packages it is about stands among its other output."""
+    named = re.findall(r"^The following .*\n(?:[ ].*\n?)+", out, re.MULTILINE) if err.strip() else [out]
+    return "".join([*named, err]).strip().splitlines()[-15:]
 
 
 class Apt:
@@ -213,16 +233,14 @@ class Apt:
             if done.rc is None or not is_busy(done.err) or time.monotonic() > give_up:
                 break
             time.sleep(3)
-        said = (done.err.strip() or done.out.strip()).splitlines()[-15:]
+        said = reported(done.out, done.err)
         if done.rc is None:
             said.insert(0, f"no end within {self.limit} s")
         raise FabricError(
             what,
             " ".join(argv),
             "\n".join(said),
-            "Another program holds the lock: wait for it, or end it."
-            if is_busy(done.err)
-            else "Fix what apt reports, then run again.",
+            next((step for sign, step in STEPS.items() if sign in done.err), "Fix what apt reports, then run again."),
             code="busy" if is_busy(done.err) else done.code,
         )
 
@@ -265,6 +283,10 @@ class Apt:
             error = ["-o", "APT::Update::Error-Mode=any"]
             self.get("update", *only, *error, what="Could not read the package lists.")
 
+    def check_sources(self) -> None:
+        """Fail where the sources of this host can't be read together. Asks nobody."""
+        self.run(["apt-get", "-q", "indextargets"], "apt can't read its lists of sources.")
+
     def resolve(self, command: t.Sequence[str], replaces: t.Container[str]) -> t.Tuple[t.List[str], t.List[str]]:
         """The packages that a command would add, and those that it would remove."""
         simulated = self.get(*command, "--simulate", what="Could not resolve the packages.")
@@ -283,12 +305,10 @@ class Apt:
     def install(
         self,
         wanted: t.Dict[str, str],
-        repositories: t.Iterable[str],
         record: t.Callable[[t.List[str], t.List[str]], None],
         replaces: t.Collection[str] = (),
     ) -> None:
         """Install packages. `record` is told beforehand which are new on this host, and which of `replaces` go."""
-        self.update(self.only or repositories)
         with self.sources(self.only) as only:
             offered = self.run(["apt-cache", *only, "madison", *sorted(wanted)], "Could not list versions.")
             chosen = [f"{name}={version}" for name, version in choose(parse_madison(offered), wanted).items()]
@@ -452,9 +472,10 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
     after = sources_text(repository, [keyring], digest)
     if not module.check_mode:
         if fetched:
-            write_file(module, keyring, fetched.data.decode("utf-8", "surrogateescape"))
+            content = fetched.data.decode("utf-8", "surrogateescape")
+            write_file(module, keyring, content, backup=keyring not in old)
         if after != before:
-            write_file(module, path, after)
+            write_file(module, path, after, backup=not OURS.match(before))
         for other in set(old) - set(listed_keyrings(after)):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(other)
@@ -477,6 +498,83 @@ def renewed_key(
     return None
 
 
+def as_source(name: str, repository: Repository) -> apt_lists.Source:
+    """A repository as it is compared with the lists of others."""
+    keyring, trusted = keyring_path(name) if repository["key_url"] else "", "yes" if repository.get("trusted") else ""
+    suites, components = repository["suite"].split(), repository["components"].split()
+    return apt_lists.make_source([repository["uri"]], suites, components, keyring, trusted)
+
+
+def list_paths() -> t.List[str]:
+    """The lists of apt."""
+    main = f"{os.path.dirname(SOURCES)}/sources.list"
+    found = [path for end in ("list", "sources") for path in sorted(glob.glob(f"{SOURCES}/*.{end}"))]
+    return [*([main] if os.path.exists(main) else []), *found]
+
+
+def disabled_lists(repositories: t.Mapping[str, Repository]) -> t.Tuple[Files, t.List[str]]:
+    """Lists without their entries of these repositories that have other keys, and what is said about each entry.
+
+    One that offers more than we do is not ours to decide on.
+    """
+    changed: Files = {}
+    said: t.List[str] = []
+    for path in list_paths():
+        file = read_file(path)
+        if not file or path in {f"{SOURCES}/{name}.sources" for name in repositories}:
+            continue
+        entries = apt_lists.read_entries(path, file["content"])
+        found = []
+        for name, repository in repositories.items():
+            ours = as_source(name, repository)
+            for entry in apt_lists.find_rivals(entries, ours):
+                where = f"{path}:{entry.first + 1}"
+                what = " ".join((repository["uri"], repository["suite"], repository["components"])).rstrip()
+                if apt_lists.offers_more(entry.source, ours):
+                    raise FabricError(
+                        f"The repository {name} is in another list too, with another key, and apt reads neither then.",
+                        where,
+                        f"it names more than {what}",
+                        f"Take this repository out of it, or give it signed-by={keyring_path(name)}. Then run again.",
+                        code="not-ours",
+                    )
+                found.append(entry)
+                said.append(f"{where} names the repository {name} with another key: it is commented out")
+        if found:
+            changed[path] = {**file, "content": apt_lists.disable(file["content"], found)}
+    return changed, said
+
+
+def give_lists_back(module: AnsibleModule) -> None:
+    """Undo what `disabled_lists` has done on this host."""
+    for path in list_paths():
+        file = read_file(path)
+        if file and apt_lists.MARK in file["content"]:
+            write_file(module, os.path.realpath(path), apt_lists.enable(file["content"]), file["mode"])
+
+
+@contextlib.contextmanager
+def former_files_on_failure(module: AnsibleModule, paths: t.Iterable[str]) -> t.Iterator[None]:
+    """Files get their former content, whatever ends this early."""
+    former = {path: read_file(path) for path in paths}
+    try:
+        yield
+    except BaseException:
+        for path, file in former.items():
+            if file:
+                write_file(module, path, file["content"], file["mode"])
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+        raise
+
+
+def repository_files(name: str) -> t.List[str]:
+    """Files that `ensure_repository` may change."""
+    path = f"{SOURCES}/{name}.sources"
+    return [path, keyring_path(name), *listed_keyrings(read_text(path))]
+
+
 def versions_and_hold(package: t.Optional[Package]) -> VersionAndHold:
     if not package or package["state"] in ("not-installed", "config-files"):
         return {"version": "", "held": False}
@@ -496,8 +594,21 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     if repaired:
         packages = apt.status()
 
-    sources = {name: ensure_repository(module, name, repository) for name, repository in repositories.items()}
     wanted = find_missing(packages, asked)
+    lists, said = disabled_lists(repositories)
+    touched = [*map(os.path.realpath, lists), *(path for name in repositories for path in repository_files(name))]
+    with former_files_on_failure(module, touched if not module.check_mode else ()):
+        for path, file in lists.items() if not module.check_mode else ():
+            if file:
+                write_file(module, os.path.realpath(path), file["content"], file["mode"])
+        sources = {name: ensure_repository(module, name, repository) for name, repository in repositories.items()}
+        new = bool(lists) or any(first != then for first, then in sources.values())
+        if not module.check_mode and (new or wanted):
+            apt.update(apt.only or sources)
+        if not module.check_mode and new and not apt.only:
+            apt.check_sources()
+    for line in said:
+        module.warn(f"{line}.")
     loose = [name for name in held if name not in packages or packages[name]["selection"] != "hold"]
     before = {name: versions_and_hold(packages.get(name)) for name in asked}
     if module.check_mode:
@@ -511,7 +622,6 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         if wanted:
             apt.install(
                 wanted,
-                sources,
                 lambda new, gone: add_to_record(module, installed=new, replaced=dict.fromkeys(wanted, gone)),
                 params["replaces"],
             )
@@ -521,8 +631,8 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         packages = apt.status() if wanted or loose else packages
         after = {name: versions_and_hold(packages.get(name)) for name in asked}
     result = outcome(
-        {"sources": {name: pair[0] for name, pair in sources.items()}, "packages": before},
-        {"sources": {name: pair[1] for name, pair in sources.items()}, "packages": after},
+        {"sources": {name: pair[0] for name, pair in sources.items()}, "disabled": [], "packages": before},
+        {"sources": {name: pair[1] for name, pair in sources.items()}, "disabled": said, "packages": after},
         versions={name: state["version"] for name, state in after.items()},
     )
     return {**result, "changed": result["changed"] or repaired or bool(wanted)}

@@ -19,7 +19,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, package_record, rdma_desired
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import KEYRINGS, SOURCES, Apt, listed_keyrings
+from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
+    KEYRINGS,
+    SOURCES,
+    Apt,
+    give_lists_back,
+    listed_keyrings,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
@@ -394,6 +400,8 @@ class HostReset:
         self.apt.get(*command, what="Could not remove packages.")
 
     def remove_files(self) -> None:
+        if self.all:
+            give_lists_back(self.module)
         if rdma_desired.QOS_FILE in self.found["files"]:
             execute("systemctl", "disable", f"{rdma_desired.QOS_UNIT}.service")
         if KEEPALIVED[0] in self.found["files"] and "keepalived" not in self.packages.removed:

@@ -9,6 +9,7 @@ import hashlib
 import types
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, openpgp
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -457,7 +458,125 @@ def test_no_other_source_is_asked_where_only_one_may_be(monkeypatch, only):
         return "kubelet | 1.35.4-1.1 | file:/var/lib/bundle Packages" if argv[0] == "apt-cache" else ""
 
     monkeypatch.setattr(apt.Apt, "run", run)
-    apt.Apt(0, 0, only).install({"kubelet": "1.35.4"}, ["kubernetes"], lambda new, gone: None)
+    manager = apt.Apt(0, 0, only)
+    manager.update(manager.only or ["kubernetes"])
+    manager.install({"kubelet": "1.35.4"}, lambda new, gone: None)
     alone = ["Dir::Etc::sourcelist=/dev/null" in argv for argv in ran]
     assert [argv[0] for argv in ran] == ["apt-get", "apt-cache", "apt-get", "apt-get"]
     assert alone == ([True] * 4 if only else [True, False, False, False])
+
+
+DOCKER_LIST = "deb [signed-by=/etc/apt/keyrings/docker.asc] https://example.org/deb/ bookworm stable\n"
+
+
+class FakeApt:
+    """apt and dpkg: what was run, and how lists of sources were at each `update`."""
+
+    def __init__(self, host):
+        self.host, self.ran, self.lists, self.broken = host, [], [], ""
+
+    def __call__(self, argv, timeout, env, data=""):
+        words = " ".join(argv)
+        self.ran.append(words)
+        if self.broken and self.broken in words:
+            return Done(100, "", "E: The repository is broken.")
+        if " update " in words:
+            self.lists.append({path.name: path.read_text() for path in self.host.sources.iterdir()})
+        return Done(0, "", "")
+
+
+@pytest.fixture
+def fake(host, monkeypatch):
+    apt_of_host = FakeApt(host)
+    monkeypatch.setattr(apt, "run_program", apt_of_host)
+    host.sources.mkdir()
+    (host.sources / "docker.list").write_text(DOCKER_LIST)
+    return apt_of_host
+
+
+def run_module(check_mode=False, **repository):
+    module = Module(
+        check_mode=check_mode, download_proxy={}, packages=[], repositories={"x": {**REPOSITORY, **repository}},
+        lock_timeout=-1, timeout=60, only=False, replaces=[],
+    )  # fmt: skip
+    return apt.apply_packages(module), module
+
+
+def test_another_list_of_the_repository_is_disabled_and_can_be_given_back(host, fake):
+    result, module = run_module(check_mode=True)
+    assert (result["changed"], fake.lists) == (True, [])
+    assert (host.sources / "docker.list").read_text() == DOCKER_LIST
+    assert result["diff"]["after"]["disabled"] == [
+        f"{host.sources}/docker.list:1 names the repository x with another key: it is commented out"
+    ]
+    result, module = run_module()
+    disabled = f"# Disabled by ipu.fabric: {DOCKER_LIST}"
+    assert fake.lists == [{"docker.list": disabled, "x.sources": (host.sources / "x.sources").read_text()}]
+    assert "apt-get -q indextargets" in fake.ran
+    assert f"{host.sources}/docker.list:1" in module.warnings[0]
+    fake.ran.clear()
+    result, module = run_module()
+    assert (result["changed"], module.warnings, len(fake.ran)) == (False, [], 1)
+    apt.give_lists_back(module)
+    assert (host.sources / "docker.list").read_text() == DOCKER_LIST
+
+
+@pytest.mark.parametrize("broken", [" update ", "indextargets"])
+def test_everything_is_taken_back_where_apt_can_not_read_it(host, fake, broken):
+    fake.broken = broken
+    with pytest.raises(FabricError, match="The repository is broken"):
+        run_module()
+    assert {path.name: path.read_text() for path in host.sources.iterdir()} == {"docker.list": DOCKER_LIST}
+    assert keyrings(host) == []
+
+
+def test_a_list_that_offers_more_is_not_ours_to_disable(host, fake):
+    (host.sources / "docker.list").write_text(DOCKER_LIST.replace("stable", "stable test"))
+    for check_mode in (True, False):
+        with pytest.raises(FabricError, match="another list") as caught:
+            run_module(check_mode)
+        assert caught.value.where == f"{host.sources}/docker.list:1"
+        assert caught.value.code == "not-ours"
+    assert [path.name for path in host.sources.iterdir()] == ["docker.list"]
+
+
+def test_a_file_of_somebody_else_is_kept_under_another_name(host):
+    host.sources.mkdir()
+    host.keyrings.mkdir()
+    (host.sources / "x.sources").write_text("# mine\nTypes: deb\nURIs: http://mine/\nSuites: /\n")
+    (host.keyrings / "x.gpg").write_bytes(OTHER)
+    module = Module()
+    apt.ensure_repository(module, "x", REPOSITORY)
+    assert sorted(module.backups) == [str(host.keyrings / "x.gpg"), str(host.sources / "x.sources")]
+    again = Module()
+    apt.ensure_repository(again, "x", {**REPOSITORY, "components": "test"})
+    apt.ensure_repository(again, "x", {**REPOSITORY, "key_url": ""})
+    apt.ensure_repository(again, "x", {**REPOSITORY, "key_url": "", "components": ""})
+    assert again.backups == []
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "seen", "step"),
+    [
+        (
+            "Reading package lists...\nThe following packages will be DOWNGRADED:\n  containerd.io\n0 upgraded\n",
+            "E: Packages were downgraded and -y was used without --allow-downgrades.",
+            "The following packages will be DOWNGRADED:\n  containerd.io\nE: Packages were downgraded",
+            "--allow-downgrades",
+        ),
+        (
+            "Reading...\nThe following packages have unmet dependencies:\n docker-ce : Depends: containerd.io\n",
+            "E: Unable to correct problems, you have held broken packages.",
+            "unmet dependencies:\n docker-ce : Depends: containerd.io\nE: Unable",
+            "apt-mark showhold",
+        ),
+        ("Reading...\n", "E: Conflicting values set for option Signed-By", "E: Conflicting", "Two lists"),
+        ("said on the wrong channel\n", "", "said on the wrong channel", "Fix what apt reports"),
+    ],
+)
+def test_what_apt_says_names_the_packages(monkeypatch, out, err, seen, step):
+    monkeypatch.setattr(apt, "run_program", Module((100, out, err)).run_program)
+    with pytest.raises(FabricError) as caught:
+        apt.Apt(-1, 60).run(["apt-get", "install"], "Could not install packages.")
+    assert seen in caught.value.seen
+    assert step in caught.value.next_step

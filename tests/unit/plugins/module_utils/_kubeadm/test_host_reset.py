@@ -11,7 +11,13 @@ import os
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import apt, cri, package_record, package_removal
+from ansible_collections.ipu.fabric.plugins.module_utils._host import (
+    apt,
+    apt_lists,
+    cri,
+    package_record,
+    package_removal,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, network_reset, paths, program
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -205,6 +211,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(package_record, "PATH", below(package_record.PATH))
     for name in ("SOURCES", "KEYRINGS"):
         monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
+        monkeypatch.setattr(apt, name, below(getattr(apt, name)))
     for module in (host_reset, network_reset, program, apt):
         monkeypatch.setattr(module, "run_program", found.run)
     monkeypatch.setattr(network_reset, "output_of", lambda *argv: found.run(argv).out)
@@ -292,6 +299,16 @@ def test_all_that_was_installed_goes_and_nothing_of_others(host):
         assert not host.exists(path), path
     order = [call.split()[0] for call in host.calls if call.split()[0] in ("kubeadm", "iptables-nft-restore")]
     assert order == ["kubeadm", "iptables-nft-restore"]
+
+
+def test_a_list_of_apt_that_was_disabled_for_ours_is_given_back(host):
+    line = "deb [signed-by=/k] https://pkgs.k8s.io/core:/stable:/v1.36/deb/ /\n"
+    host.write("/etc/apt/sources.list.d/theirs.list", f"{apt_lists.MARK}{line}")
+    theirs = host.root / "etc/apt/sources.list.d/theirs.list"
+    reset()
+    assert theirs.read_text() != line
+    reset(installed=True)
+    assert theirs.read_text() == line
 
 
 @pytest.mark.parametrize("ours", [True, False])
