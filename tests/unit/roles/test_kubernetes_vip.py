@@ -46,7 +46,8 @@ def section(text, name):
 @pytest.mark.parametrize(("host", "priority"), [("cp1", 200), ("cp2", 199), ("cp3", 198)])
 def test_each_has_the_others_as_peers(host, priority):
     text = keepalived(host)
-    assert section(text, "unicast_peer") == [address for name, address in PLANES.items() if name != host]
+    others = [address for name, address in PLANES.items() if name != host]
+    assert section(text, "unicast_peer") == [f"{address} min_ttl 255" for address in others]
     assert section(text, "virtual_ipaddress") == ["10.88.0.50/32 dev eno1"]
     assert f"unicast_src_ip {PLANES[host]}\n" in text
     assert f"priority {priority}\n" in text
@@ -66,7 +67,14 @@ def test_a_control_plane_without_an_answer_is_no_peer_until_it_has_one():
     silent = {name: {"address": address} for name, address in PLANES.items()}
     silent["cp3"] = {"address": ""}
     text = keepalived("cp1", kubernetes_control_plane_addresses={}, __kubernetes_planes=silent)
-    assert section(text, "unicast_peer") == ["10.88.0.12"]
+    assert section(text, "unicast_peer") == ["10.88.0.12 min_ttl 255"]
+
+
+def test_only_its_peers_are_heard():
+    """VRRPv3 has no authentication, and what the older one has is readable on the wire: docs/decisions/keepalived.md."""
+    text = keepalived("cp1")
+    assert "vrrp_check_unicast_src" in section(text, "global_defs")
+    assert "authentication" not in text
 
 
 @pytest.mark.parametrize(
@@ -82,6 +90,12 @@ def test_the_endpoint(vip, endpoint):
 def test_ipv6_has_its_prefix():
     text = keepalived("cp1", kubernetes_control_plane_vip="fd00:88::50")
     assert section(text, "virtual_ipaddress") == ["fd00:88::50/128 dev eno1"]
+
+
+def test_of_ipv6_no_hop_limit_is_asked():
+    """keepalived sends 64 there: with `min_ttl 255` two control planes did not hear each other, and both had the address."""
+    planes = {"cp1": "10.88.0.11", "cp2": "fd00:88::12"}
+    assert section(keepalived("cp1", kubernetes_control_plane_addresses=planes), "unicast_peer") == ["fd00:88::12"]
 
 
 # ---- the check
