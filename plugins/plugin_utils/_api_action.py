@@ -29,7 +29,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import (
     uncensor,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES, forget_keys
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
     Result,
@@ -50,6 +50,7 @@ def forget_clients() -> None:
     kubernetes.core would hand out the same client for the next item of a loop.
     """
     core_client._pool.clear()
+    forget_keys()
     importlib.import_module("kubernetes.config.kube_config")._cleanup_temp_files()
 
 

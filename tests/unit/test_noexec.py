@@ -74,7 +74,7 @@ def test_helm_gets_nothing_to_run_from_its_scratch_directory(monkeypatch: pytest
 
     def run_program(argv: t.Sequence[str], _limit: float, **_options: t.Any) -> Done:
         calls.append(argv)
-        scratch = os.path.dirname(argv[argv.index("--values") + 1])
+        scratch = os.path.dirname(argv[argv.index("--post-renderer-args") + 1])
         modes.extend(stat.S_IMODE(entry.stat().st_mode) for entry in os.scandir(scratch) if entry.is_file())
         return Done(0)
 

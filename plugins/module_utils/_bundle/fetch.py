@@ -12,7 +12,7 @@ import tempfile
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import registry_of
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.download import AGAIN
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source, check_chart
@@ -44,8 +44,8 @@ class Tool:
     def __init__(self, program: str, package: str, timeout: int) -> None:
         self.program, self.package, self.timeout = program, package, timeout
 
-    def run(self, what: str, where: str, *words: str) -> str:
-        done = run_program([self.program, *words], self.timeout)
+    def run(self, what: str, where: str, *words: str, pass_fds: t.Sequence[int] = ()) -> str:
+        done = run_program([self.program, *words], self.timeout, pass_fds=pass_fds)
         if done.rc == 0:
             return done.out
         if done.rc in (126, 127):
@@ -83,14 +83,13 @@ def pull_chart(helm: Tool, chart: Chart, path: str) -> None:
 
 def render_chart(helm: Tool, chart: Chart, path: str, kubernetes: str) -> t.List[t.Any]:
     """The objects of a chart, with the values that it is installed with."""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as values:
-        json.dump(chart["values"], values)
-        values.flush()
+    with nameless_file(json.dumps(chart["values"])) as values:
         text = helm.run(
             f"The chart {chart['chart']} {chart['version']} can't be rendered.",
             path,
-            *("template", chart["name"], path, "--namespace", chart["namespace"], "--values", values.name),
+            *("template", chart["name"], path, "--namespace", chart["namespace"], "--values", path_of(values)),
             *("--kube-version", kubernetes),
+            pass_fds=[values.fileno()],
         )
     return [document for document in yaml.safe_load_all(text) if document]
 

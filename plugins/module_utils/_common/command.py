@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import typing as t
 
@@ -77,6 +78,21 @@ def run_program(
         return _ended(process.returncode, out, err)
     except subprocess.TimeoutExpired as expired:
         return _kill(process, expired)
+
+
+def nameless_file(text: str) -> t.IO[str]:
+    """A file for secrets, which programs read at path_of() it. It has no name, so none is left if this is killed."""
+    # Elsewhere than on Linux, all who open it there would share one place in it: a second reader would get nothing.
+    make = tempfile.TemporaryFile if os.path.isdir("/proc/self/fd") else tempfile.NamedTemporaryFile
+    file = t.cast(t.IO[str], make("w", encoding="utf-8"))
+    file.write(text)
+    file.flush()
+    return file
+
+
+def path_of(file: t.IO[str]) -> str:
+    """Where a program finds an open file that it was given by `pass_fds`."""
+    return file.name if isinstance(file.name, str) else f"/dev/fd/{file.fileno()}"
 
 
 def output_of(*argv: str, timeout: float = 30) -> str:

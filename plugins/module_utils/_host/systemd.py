@@ -10,10 +10,10 @@ tasks: when a run is killed between writing a file and restarting the unit, the 
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     File,
@@ -156,16 +156,14 @@ def validate(module: AnsibleModule, item: FileOption) -> None:
     """Have the program that reads a file judge what it would be, before anything reads it."""
     if not item["validate"]:
         return
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as draft:
-        draft.write(item["content"] or "")
-        draft.flush()
-        command = [word.replace("%s", draft.name) for word in item["validate"].split()]
-        code, out, err = module.run_command(command)
+    with nameless_file(item["content"] or "") as draft:
+        command = [word.replace("%s", path_of(draft)) for word in item["validate"].split()]
+        code, out, err = module.run_command(command, pass_fds=[draft.fileno()])
         if code:
             raise FabricError(
                 "A file would not be valid, so it was left as it is.",
                 item["path"],
-                (err.strip() or out.strip() or f"rc {code}").replace(draft.name, item["path"]),
+                (err.strip() or out.strip() or f"rc {code}").replace(path_of(draft), item["path"]),
                 "Correct the settings that the message names, then run again.",
                 code="invalid-input",
             )

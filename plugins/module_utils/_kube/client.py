@@ -14,6 +14,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, fail_without
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED, fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
@@ -27,6 +28,7 @@ ApiError: t.Any = OSError
 TransportError: t.Any = OSError
 try:
     import kubernetes.client.exceptions as api_exceptions
+    import kubernetes.config.kube_config as key_files
     import urllib3.exceptions as http_exceptions
 
     HAS_KUBERNETES = True
@@ -55,6 +57,8 @@ FINAL = (
 )
 # What the server keeps for itself; two objects that differ only here are the same to us.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
+
+KEYS: t.Dict[str, t.IO[str]] = {}  # of kubeconfigs: a client opens them for each connection
 
 Answer = t.TypeVar("Answer")
 
@@ -276,6 +280,29 @@ class NoCluster(Cluster):
         return None
 
 
+@contextlib.contextmanager
+def keys_without_names() -> t.Iterator[None]:
+    """The client library writes the keys of a kubeconfig to files: to some that nobody finds after a kill."""
+
+    def kept(content: t.Union[str, bytes], *_unused: t.Any, **_options: t.Any) -> str:
+        text = content if isinstance(content, str) else content.decode()
+        if text not in KEYS:
+            KEYS[text] = nameless_file(text)
+        return path_of(KEYS[text])
+
+    before, key_files._create_temp_file_with_content = key_files._create_temp_file_with_content, kept
+    try:
+        yield
+    finally:
+        key_files._create_temp_file_with_content = before
+
+
+def forget_keys() -> None:
+    for file in KEYS.values():
+        file.close()
+    KEYS.clear()
+
+
 def connect(module: AnsibleModule) -> Cluster:
     """The cluster that the options lead to; in check mode a cluster that is not there yet is an empty one."""
     if not HAS_KUBERNETES:
@@ -286,7 +313,8 @@ def connect(module: AnsibleModule) -> Cluster:
         where = "the kubeconfig given as data"
 
     def log_in() -> Cluster:
-        client = get_api_client(**auth).client
+        with keys_without_names():
+            client = get_api_client(**auth).client
         # What the client knows of the server may come from a cache: only an answer shows that it is there.
         client.request("get", "/version", serialize=False, _request_timeout=PROBE_TIMEOUT)
         return Cluster(client)

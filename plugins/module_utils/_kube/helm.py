@@ -23,7 +23,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pinned_image, require_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import proxy_variables
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
@@ -172,11 +172,13 @@ def packed_chart(directory: str, chart: str, version: str) -> str:
 
 
 class Helm:
-    """The helm program with its own scratch directory: secrets go through files with mode 0600, never through argv."""
+    """The helm program with its own scratch directory. Secrets go through files without a name, never through argv."""
 
     def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
         self.params = module.params
         self.scratch = tempfile.mkdtemp(prefix="ipu-fabric-helm-")
+        self.secrets = contextlib.ExitStack()
+        self.descriptors: t.List[int] = []
         self.env = {
             "HELM_REPOSITORY_CACHE": self.scratch,
             "HELM_REPOSITORY_CONFIG": os.path.join(self.scratch, "repositories.yaml"),
@@ -188,13 +190,20 @@ class Helm:
         return self
 
     def __exit__(self, *unused: t.Any) -> None:
+        self.secrets.close()
         shutil.rmtree(self.scratch)
 
     def kubeconfig(self, cluster: Cluster) -> str:
         given = self.params.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG")
         if isinstance(given, str):
             return os.path.expanduser(given)
-        return self.file("kubeconfig", json.dumps(given or kubeconfig_of(cluster.client.configuration)))
+        return self.secret(json.dumps(given or kubeconfig_of(cluster.client.configuration)))
+
+    def secret(self, text: str) -> str:
+        """A path at which helm reads this text."""
+        file = self.secrets.enter_context(nameless_file(text))
+        self.descriptors.append(file.fileno())
+        return path_of(file)
 
     def file(self, name: str, text: str) -> str:
         path = os.path.join(self.scratch, name)
@@ -204,7 +213,7 @@ class Helm:
 
     def call(self, what: str, where: str, *args: str) -> str:
         command, limit = [self.params["binary"], *args], self.params["timeout"] + MARGIN
-        done = run_program(command, limit, env=self.env)
+        done = run_program(command, limit, env=self.env, pass_fds=self.descriptors)
         if done.rc == 0:
             return done.out
         said = (done.err or done.out).strip()
@@ -253,7 +262,7 @@ class Helm:
 
     def upgrade(self, chart: str, render: str) -> None:
         params = self.params
-        values = self.file("values.json", json.dumps(params["values"]))
+        values = self.secret(json.dumps(params["values"]))
         changes = self.file("changes.json", json.dumps(rendered_changes(params)))
         # Run by the interpreter, and not by itself: temporary directories may be mounted with noexec.
         script = self.file("post-renderer.py", inspect.getsource(post_renderer))

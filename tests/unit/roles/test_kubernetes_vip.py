@@ -71,7 +71,7 @@ def test_a_control_plane_without_an_answer_is_no_peer_until_it_has_one():
 
 
 def test_only_its_peers_are_heard():
-    """VRRPv3 has no authentication, and what the older one has is readable on the wire: docs/decisions/keepalived.md."""
+    """VRRPv3 has no authentication, and that of version 2 can be read on the wire: docs/decisions/keepalived.md."""
     text = keepalived("cp1")
     assert "vrrp_check_unicast_src" in section(text, "global_defs")
     assert "authentication" not in text
@@ -93,7 +93,7 @@ def test_ipv6_has_its_prefix():
 
 
 def test_of_ipv6_no_hop_limit_is_asked():
-    """keepalived sends 64 there: with `min_ttl 255` two control planes did not hear each other, and both had the address."""
+    """keepalived sends 64 there: with `min_ttl 255` no control plane hears another, and all have the address."""
     planes = {"cp1": "10.88.0.11", "cp2": "fd00:88::12"}
     assert section(keepalived("cp1", kubernetes_control_plane_addresses=planes), "unicast_peer") == ["fd00:88::12"]
 

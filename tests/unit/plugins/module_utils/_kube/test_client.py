@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import functools
 import json
+import tempfile
 import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import client
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
+from kubernetes.config import kube_config
 
 
 def refused(status, message="no"):
@@ -111,6 +113,24 @@ def silent(monkeypatch):
     dead = types.SimpleNamespace(client=types.SimpleNamespace(request=request))
     monkeypatch.setattr(client, "get_api_client", lambda **unused: dead)
     monkeypatch.setattr(client, "PATIENCE", -1)
+
+
+def test_keys_of_a_kubeconfig_are_in_no_file_with_a_name(monkeypatch, tmp_path):
+    """The client library writes them to /tmp, where a process that is killed leaves them."""
+    read = []
+
+    def log_in(**_unused):
+        for _once_more in range(2):
+            with open(kube_config._create_temp_file_with_content(b"planted-4711"), encoding="utf-8") as file:
+                read.append(file.read())
+        read.append([path.name for path in tmp_path.iterdir()])
+        return types.SimpleNamespace(client=types.SimpleNamespace(request=lambda *_words, **_options: None))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(client, "get_api_client", log_in)
+    client.connect(Module())
+    assert read == ["planted-4711", "planted-4711", []]
+    client.forget_keys()
 
 
 @pytest.mark.usefixtures("silent")

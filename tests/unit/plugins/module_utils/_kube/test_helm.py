@@ -8,6 +8,8 @@ import base64
 import contextlib
 import datetime
 import os
+import subprocess
+import sys
 import tarfile
 import types
 
@@ -310,7 +312,7 @@ def test_secrets_are_not_on_a_command_line(tmp_path):
     program.write_text(
         f'#!/bin/sh\necho "$@" > {said}\n'
         f'for word in "$@" "$KUBECONFIG"; do\n'
-        f'grep -qs planted-4711 "$word" && stat -c %a "$word" >> {said}.modes; done\n'
+        f'grep -qs planted-4711 "$word" && stat -Lc %a "$word" >> {said}.modes; done\n'
         f'echo "$http_proxy" > {said}.proxy\n'
     )
     program.chmod(0o755)
@@ -327,3 +329,28 @@ def test_secrets_are_not_on_a_command_line(tmp_path):
     assert set((tmp_path / "said.modes").read_text().split()) == {"600"}
     assert (tmp_path / "said.proxy").read_text().strip() == url
     assert not os.path.exists(scratch)
+
+
+def test_no_secret_is_left_by_a_process_that_is_killed(tmp_path):
+    """Its helm kills it, as the OOM killer or a reboot would."""
+    program = tmp_path / "helm"
+    program.write_text('#!/bin/sh\ngrep -c planted "$KUBECONFIG" "$8" >seen\nkill -9 $PPID\n')
+    program.chmod(0o755)
+    text = f"""
+import os, types
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
+params = dict(
+    binary={str(program)!r}, name="a", namespace="a", timeout=10, take_ownership=False, images={{}}, image_digests={{}},
+    tolerations=[], chart_version="1", values={{"deep": "planted-4711"}}, kubeconfig={{"token": "planted-4711"}},
+)
+helm.Helm(types.SimpleNamespace(params=params), None).upgrade("/chart.tgz", "1")
+"""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    script = [sys.executable, "-c", text]
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(script, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == -9
+    assert [line.rpartition(":")[2] for line in (tmp_path / "seen").read_text().split()] == ["1", "1"]
+    left = [path for path in temporary.rglob("*") if path.is_file()]
+    assert [path.name for path in left if "planted" in path.read_text()] == []
