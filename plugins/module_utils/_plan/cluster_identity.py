@@ -23,10 +23,19 @@ def observed(observations: Observations) -> t.Dict[str, HostFacts]:
     return {name: seen["host"] for name, seen in observations.items() if seen.get("host")}
 
 
+def trusted_ca(facts: HostFacts) -> str:
+    """The digest of the CA of the host's cluster; empty without one.
+
+    What an interrupted kubeadm left is no cluster: the next run resets it, and a new init makes a new CA.
+    """
+    return "" if facts["cluster"]["unfinished"] else facts["kubelet"]["cluster"]
+
+
 def is_bare(observations: Observations) -> bool:
-    """Whether no host has a trace of a cluster that kubeadm built."""
+    """Whether no host is in a cluster that kubeadm built."""
     return not any(
-        facts["kubelet"]["server"] or facts["kubelet"]["cluster"] for facts in observed(observations).values()
+        trusted_ca(facts) or (facts["kubelet"]["server"] and not facts["cluster"]["unfinished"])
+        for facts in observed(observations).values()
     )
 
 
@@ -51,7 +60,7 @@ def why_another(observations: Observations, cluster: ClusterIdentity) -> str:
     a node.
     """
     hosts = observed(observations)
-    trusted = {name: facts["kubelet"]["cluster"] for name, facts in hosts.items() if facts["kubelet"]["cluster"]}
+    trusted = {name: trusted_ca(facts) for name, facts in hosts.items() if trusted_ca(facts)}
     if trusted and cluster["ca"]:
         strangers = [name for name, ca in trusted.items() if ca != cluster["ca"]]
         if not strangers:
@@ -66,13 +75,21 @@ def why_another(observations: Observations, cluster: ClusterIdentity) -> str:
 def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
     """Refuse to go on with another cluster."""
     why = why_another(observations, cluster)
-    if why:
-        raise FabricError(
-            "The kubeconfig must lead to the cluster that the hosts of this inventory are in.",
-            cluster["kubeconfig"],
-            why,
-            "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
-            " fabric_api_kubeconfig) to the kubeconfig of this cluster. While the CA of a cluster is being changed,"
-            " allow it with fabric_allow: [other-cluster]. Nothing was written to its API.",
-            code="other-cluster",
+    if not why:
+        return
+    interrupted = [name for name, facts in observed(observations).items() if facts["cluster"]["unfinished"]]
+    raise FabricError(
+        "The kubeconfig must lead to the cluster that the hosts of this inventory are in.",
+        cluster["kubeconfig"],
+        why,
+        "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
+        " fabric_api_kubeconfig) to the kubeconfig of this cluster."
+        # Allowed there, the run would write to whichever cluster the file is of.
+        + (
+            f" kubeadm was interrupted on {shorten_list(interrupted, SHOWN)}: ipu.fabric.site finishes it."
+            if interrupted
+            else " While the CA of a cluster is being changed, allow it with fabric_allow: [other-cluster]."
         )
+        + " Nothing was written to its API.",
+        code="other-cluster",
+    )

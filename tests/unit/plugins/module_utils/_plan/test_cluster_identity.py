@@ -55,8 +55,27 @@ def test_another_cluster_is_refused():
     with pytest.raises(FabricError, match=r"Where: admin\.conf\. .*fabric_allow: \[other-cluster\]"):
         cluster_identity.check_cluster(observe(OTHER), cluster())
     cluster_identity.check_cluster(observe(OURS), cluster())
+    with pytest.raises(FabricError, match=r"interrupted on cp1: ipu\.fabric\.site finishes it\. Nothing"):
+        cluster_identity.check_cluster(interrupted(observe(w1=OTHER)), cluster())
+
+
+def interrupted(hosts):
+    """cp1 as a failed or killed kubeadm init left it: with a CA that the next init replaces."""
+    hosts["cp1"]["host"]["cluster"]["unfinished"] = True
+    hosts["cp1"]["host"]["kubelet"]["server"] = "10.88.0.11:6443"
+    return hosts
+
+
+def test_the_ca_of_an_interrupted_init_is_not_compared():
+    assert cluster_identity.why_another(observe(cp1=OTHER), cluster())
+    assert cluster_identity.why_another(interrupted(observe(cp1=OTHER)), cluster()) == ""
+    # It is no proof of the opposite either.
+    assert "w1 is" in cluster_identity.why_another(interrupted(observe(w1=OTHER, cp1=OURS)), cluster())
+    assert "is one of its nodes" in cluster_identity.why_another(interrupted(observe(cp1=OTHER)), cluster(ids=91))
 
 
 def test_is_bare():
     assert cluster_identity.is_bare(observe())
     assert not cluster_identity.is_bare(observe(w1=OURS))
+    assert cluster_identity.is_bare(interrupted(observe(cp1=OURS)))
+    assert not cluster_identity.is_bare(interrupted(observe(w1=OURS)))
