@@ -106,8 +106,9 @@ def variable(name: str, option: dict[str, Any], where: str) -> str:
 
 def playbooks_of(role: str) -> str:
     named = re.compile(rf"(?:name|role): ipu\.fabric\.{role}$", re.MULTILINE)
-    found = [path.stem for path in sorted((ROOT / "playbooks").glob("*.yml")) if named.search(path.read_text())]
-    return ", ".join(f"`{name}`" for name in found)
+    paths = [path for folder in ("playbooks", "playbooks/plays") for path in (ROOT / folder).glob("*.yml")]
+    found = {path.stem for path in paths if named.search(path.read_text())}
+    return ", ".join(f"`{name}`" for name in sorted(found))
 
 
 def all_variables(roles: dict[str, Specs]) -> str:

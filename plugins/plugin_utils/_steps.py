@@ -492,7 +492,10 @@ class Run:
         if failed or unreachable:
             bad = [f"{count(failed, 'host')} failed"] if failed else []
             bad += [f"{count(unreachable, 'host')} unreachable"] if unreachable else []
-            return Line(f"Failed after {took}: {', '.join(bad)}.", "failed")
+            # The task that failed may have changed something, and has not said so.
+            done = f"{count(changes, 'change')} {'would be' if self.check else 'were' if changes > 1 else 'was'} made"
+            said = done if changes else "no task reported a change"
+            return Line(f"Failed after {took}: {', '.join(bad)}; {said}.", "failed")
         tone = "changed" if changes else "ok"
         if self.check:
             would = f"{count(changes, 'change')} would be made" if changes else "nothing would change"

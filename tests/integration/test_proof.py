@@ -56,7 +56,7 @@ def prove(folder: Path, change: t.Optional[t.Callable[[Facts], None]], **variabl
     done = subprocess.run(
         [
             *(str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(folder / "hosts.json")),
-            *("-e", f"@{folder / 'extra.json'}", "--start-at-task", FIRST, "ipu.fabric.prove"),
+            *("-e", f"@{folder / 'extra.json'}", "--start-at-task", FIRST, "ipu.fabric.plays.prove"),
         ],
         env={
             **os.environ,

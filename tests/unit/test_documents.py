@@ -139,7 +139,7 @@ def wrong_play(words):
     elif "-i" not in words and "fabric_support_bundle" not in given_variables(words):  # it asks no host
         return "it needs an inventory"
     tags = {value for option, value in zip(words, words[1:]) if option == "--tags"}
-    playbooks = "".join(path.read_text("utf-8") for path in (ROOT / "playbooks").glob("*.yml"))
+    playbooks = "".join(path.read_text("utf-8") for path in (ROOT / "playbooks").rglob("*.yml"))
     if not all(re.search(rf"tags: \[.*\b{tag}\b", playbooks) for tag in tags):
         return "no such tag"
     return ", ".join(sorted(set(given_variables(words)) - known))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shutil
 import subprocess
@@ -133,6 +134,23 @@ def test_no_task_has_an_environment():
     """It is on the command line of a module, which -vvv and lists of processes show. A proxy may have a password."""
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in tracked("roles/*.yml", "playbooks/*.yml")}
     assert [path for path, text in texts.items() if re.search(r"^ +environment:", text, re.MULTILINE)] == []
+
+
+def plays_of(path):
+    """The plays of a playbook in their order, with those that it imports."""
+    for play in yaml.safe_load(path.read_text(encoding="utf-8")):
+        imported = play.get("ansible.builtin.import_playbook")
+        yield from plays_of(path.parent / imported) if imported else [play]
+
+
+@pytest.mark.parametrize("name", PLAYBOOKS)
+def test_each_playbook_runs_alone(name):
+    """Advice names them, so none may need a variable that another one has set."""
+    known = False
+    for task in (task for play in plays_of(ROOT / f"playbooks/{name}.yml") for task in play.get("tasks", [])):
+        text = json.dumps(task)
+        known |= '"tasks_from": "site"' in text
+        assert known or not re.search(r"\bfabric_(plan|site)\b", text), task["name"]
 
 
 def test_readme_is_short_and_has_the_usual_sections():

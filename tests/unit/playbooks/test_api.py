@@ -13,7 +13,7 @@ GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
 OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
 READERS = ["host_info", "rdma_info", "vipu_info", "network_operator_info"]
 WRITERS = {
-    "ipu.fabric.plan ipu.fabric.fabric": ["macvlan_network", "helm_release", "kube_apply"],
+    "ipu.fabric.fabric": ["macvlan_network", "helm_release", "kube_apply"],
     "ipu.fabric.verify": ["fabric_probe"],
     "ipu.fabric.workloads": ["kube_apply"],
     "ipu.fabric.reset": ["network_operator", "helm_release"],

@@ -78,7 +78,7 @@ def test_site_on_k3s(tmp_path, asked):
         "embedded_containerd": {**servers, **agents},
         "memlock": {**servers, **agents},
     }
-    plays = "ipu.fabric.plan ipu.fabric.kubernetes"
+    plays = "ipu.fabric.kubernetes"
     variables = {"fabric_restart_kubernetes": asked, "fabric_mirror": {"registry": "mirror:5000"}}
     run = play(tmp_path, plays, GROUPS, answers, fabric_manage_kubernetes=False, fabric_probe_ports=False, **variables)
     assert run.code == 0, run.text

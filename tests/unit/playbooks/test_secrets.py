@@ -107,7 +107,7 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     without = ("kubernetes_registry_auth", "kubernetes_proxy", "network_operator_ofed_driver")
     given = {"fabric_probe_ports": False, "fabric_cni": "none", "fabric_mirror": {"registry": "mirror.site:5000"}}
     given = {**given, **given_to(*roles, without=without), **settings}
-    done = shown(tmp_path, f"ipu.fabric.plan {playbook}", GROUPS, found, "--check", **given)
+    done = shown(tmp_path, playbook, GROUPS, found, "--check", **given)
     downloads = [call for call in done.calls if call.module in ("apt_packages", "helm_release", "registry_images_info")]
     assert {call.options["download_proxy"]["http"] for call in downloads} == {given["fabric_proxy"]["http"]}, done.text
     assert found_in(done, tmp_path) == set()

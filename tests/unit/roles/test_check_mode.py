@@ -37,7 +37,7 @@ PLAYS = [
         "gather_facts": False,
         "tasks": [{"ansible.builtin.set_fact": {"fabric_site": SITE, "fabric_plan": PLAN, "fabric_site_proxy": {}}}],
     },
-    {"ansible.builtin.import_playbook": "ipu.fabric.kubernetes"},
+    {"ansible.builtin.import_playbook": "ipu.fabric.plays.kubernetes"},
     {
         "hosts": "all",
         "gather_facts": False,

@@ -114,7 +114,7 @@ def test_failures(tmp_path):
     assert rows[at + 1 : at + 3] == ["  host   w2", "  what   Hidden: the task has no_log, since it handles secrets."]
     at = rows.index("FAILED  A play: In always")
     assert rows[at + 1 : at + 5] == ["  host   w3", *FAILURE]
-    assert rows[-1] == "Failed after TIME: 3 hosts failed."
+    assert rows[-1] == "Failed after TIME: 3 hosts failed; no task reported a change."
 
 
 def test_a_rescue_around_an_include(tmp_path):
@@ -135,7 +135,7 @@ def test_an_unreachable_host(tmp_path):
     _done, rows = run(tmp_path, tasks)
     assert rows[:2] == ["UNREACHABLE  A play: Run it", "  host   w1"]
     assert "Connection refused" in rows[2]
-    assert rows[-1] == "Failed after TIME: 1 host unreachable."
+    assert rows[-1] == "Failed after TIME: 1 host unreachable; no task reported a change."
 
 
 def test_handlers_async_tasks_tries_and_once(tmp_path):

@@ -349,15 +349,18 @@ def test_the_end():
 
 
 @pytest.mark.parametrize(
-    ("counts", "verdict"),
+    ("counts", "check", "verdict"),
     [
-        (Counts(ok=1), "Done in 5.0 s: nothing changed."),
-        (Counts(failed=1, changed=3), "Failed after 5.0 s: 1 host failed."),
-        (Counts(unreachable=1), "Failed after 5.0 s: 1 host unreachable."),
+        (Counts(ok=1), False, "Done in 5.0 s: nothing changed."),
+        (Counts(failed=1, changed=3), False, "Failed after 5.0 s: 1 host failed; 3 changes were made."),
+        (Counts(failed=1, changed=1), False, "Failed after 5.0 s: 1 host failed; 1 change was made."),
+        (Counts(failed=1, changed=3), True, "Failed after 5.0 s: 1 host failed; 3 changes would be made."),
+        (Counts(unreachable=1), False, "Failed after 5.0 s: 1 host unreachable; no task reported a change."),
     ],
 )
-def test_verdicts(counts, verdict):
-    assert text(Run(0).end({"w1": counts}, 5))[-1] == verdict
+def test_verdicts(counts, check, verdict):
+    """What was changed is counted: no message can know what came before it."""
+    assert text(Run(0, check).end({"w1": counts}, 5))[-1] == verdict
 
 
 def test_many_hosts_that_are_alike_share_a_row():
