@@ -26,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import (
     normal_name,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import plain_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
@@ -129,18 +130,26 @@ class Store:
     def full(self, name: str) -> str:
         return os.path.join(self.path, name)
 
-    def has(self, name: str) -> bool:
-        """Whether a file is there as it was recorded; then it is of the new bundle, too."""
+    def has(self, name: str, sha256: str = "", source: str = "") -> bool:
+        """Whether a file is there as it was recorded, and is what is asked for; then it is of the new bundle, too.
+
+        A digest that is known decides, otherwise where the file came from.
+        """
         if name not in self.known or fault_of(self.full(name), self.known[name]):
+            return False
+        known = self.known[name]
+        if sha256 != known["sha256"] if sha256 else source != known.get("source", ""):
             return False
         with self.lock:
             self.done[name] = self.known[name]
         return True
 
-    def add(self, name: str, digest: str = "") -> None:
+    def add(self, name: str, digest: str = "", source: str = "") -> None:
         """Record a file that was put there."""
         path = self.full(name)
         entry: BundleFile = {"size": os.stat(path).st_size, "sha256": sha256_of(path)}
+        if source:
+            entry["source"] = source
         with self.lock:
             self.known[name] = self.done[name] = entry
             self.fetched.append(name)
@@ -148,12 +157,13 @@ class Store:
                 self.digests[name] = digest
             self.write(self.progress, json.dumps({"schema": SCHEMA, "files": self.known, "digests": self.digests}))
 
-    def fetch(self, name: str, get: t.Callable[[str], t.Optional[str]]) -> None:
+    def fetch(self, name: str, get: t.Callable[[str], t.Optional[str]], sha256: str = "", url: str = "") -> None:
         """Have a file: the one that is there, or the one that `get` puts there, which may know its image's digest."""
-        if not self.has(name):
+        source = fingerprint(url) if url and not sha256 else ""
+        if not self.has(name, sha256, source):
             os.makedirs(os.path.dirname(self.full(name)), mode=0o755, exist_ok=True)
             digest = get(self.full(name))
-            self.add(name, digest or "")
+            self.add(name, digest or "", source)
 
     def write(self, path: str, text: str) -> None:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
@@ -323,11 +333,13 @@ def fetch_images(request: Request, store: Store, images: t.Mapping[str, bool], t
 def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tuple[Bundle, t.List[str]]:
     """Fetch everything. The list, and the images that kubelets would always ask a registry for."""
     helm_file = f"helm/{file_name(request.helm['url'])}"
-    store.fetch(helm_file, lambda path: download.fetch_file(request.helm, path, timeout))
-    for name, source in request.manifests.items():
-        store.fetch(manifest_file(name, source), functools.partial(download.fetch_file, source, timeout=timeout))
+    files = {helm_file: request.helm, **{manifest_file(name, one): one for name, one in request.manifests.items()}}
+    for name, source in files.items():
+        get = functools.partial(download.fetch_file, source, timeout=timeout)
+        store.fetch(name, get, plain_digest(source["checksum"]), source["url"])
     for chart in request.charts:
-        store.fetch(chart_file(chart), functools.partial(fetch.pull_chart, helm, chart))
+        pull = functools.partial(fetch.pull_chart, helm, chart)
+        store.fetch(chart_file(chart), pull, plain_digest(chart["sha256"]), chart["repo"])
     kubeadm = fetch_packages(request, store, timeout)
     named = kubeadm_images(request, store, kubeadm, timeout) if request.packages else []
     rendered, always = chart_images(request, store, helm)

@@ -14,6 +14,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import registry_of
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
 from ansible_collections.ipu.fabric.plugins.module_utils._host.download import AGAIN
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source, check_chart
 
@@ -96,7 +97,7 @@ def render_chart(helm: Tool, chart: Chart, path: str, kubernetes: str) -> t.List
 
 def registries(images: t.Iterable[str], mirror: str) -> str:
     """registries.conf of skopeo: a site's mirror is asked before each registry."""
-    location, insecure = re.sub(r"^https?://", "", mirror), mirror.startswith("http://")
+    location, insecure = re.sub(r"^https?://", "", mirror, flags=re.IGNORECASE), scheme_of(mirror) == "http"
     entries = [
         f'[[registry]]\nprefix = "{name}"\nlocation = "{name}"\n[[registry.mirror]]\nlocation = "{location}"\n'
         f"insecure = {str(insecure).lower()}\n"

@@ -28,7 +28,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import proxy_variables
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import every_text, hide, hide_one
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint, scheme_of
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
@@ -317,7 +317,7 @@ def chart_name(chart: str, version: str) -> str:
     packed = re.fullmatch(rf"(.+?)-v?{re.escape(version.lstrip('v'))}\.tgz", last)
     if packed:
         return packed[1]
-    return "" if re.match("https?://", chart) else last
+    return "" if scheme_of(chart) in ("http", "https") else last
 
 
 def local_chart_name(chart: str) -> str:

@@ -28,7 +28,11 @@ RELEASES = (
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-class BundleFile(t.TypedDict):
+class _Origin(t.TypedDict, total=False):
+    source: str  # a fingerprint of its URL, if nobody knew its digest before
+
+
+class BundleFile(_Origin):
     """A file, by its path in the bundle."""
 
     size: int  # bytes

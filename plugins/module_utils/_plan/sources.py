@@ -83,10 +83,14 @@ def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
         "gpu-operator": releases["gpu_operator"],
         "ipu-operator": releases["ipu_operator"] if settings.ipu else "",
     }
+    # What the plan has compared is what is installed, also where only the list of a bundle knows a digest.
+    bundled = settings.bundle.content["files"] if settings.bundle and settings.bundle.content else {}
     for chart, release in planned.items():
         key = chart_key(chart, release)
         url = text_of(settings.sources, "charts", chart.replace("-chart", "").replace("-", "_"))
         digest = plain_digest(text_of(settings.sources, "chart_sha256", key)) or known_digest(key)
+        if not digest and f"charts/{key}.tgz" in bundled:
+            digest = bundled[f"charts/{key}.tgz"]["sha256"]
         if release and url:
             yield Download(f"chart {chart} {release}", url, digest, f"fabric_mirror.chart_sha256['{key}']")
 

@@ -18,6 +18,7 @@ CHART = {
     "chart": "network-operator",
     "repo": "https://charts.example",
     "version": "26.4.1",
+    "sha256": "",
     "namespace": "operator",
     "values": {"a": 1},
     "images": {"quay.io/old/proxy:1": "quay.io/new/proxy:2"},
@@ -221,3 +222,22 @@ def test_packages_of_a_bundle_whose_keys_were_not_compared_are_fetched_again(tmp
     (tmp_path / ".work/progress.json").write_text(json.dumps({"files": store.known, "digests": {}}))
     (tmp_path / "bundle.json").unlink()
     assert not build.Store(str(tmp_path)).has("apt/x/a.deb")
+
+
+def test_a_file_of_another_url_or_digest_is_fetched_again(tmp_path, net):
+    """Calico's manifests have the same name in each release."""
+    asked, _broken = net
+    make(tmp_path)
+    asked.clear()
+    newer = {"url": "https://mpi.example/v2/mpi-operator.yaml", "checksum": ""}
+    make(tmp_path, manifests={"mpi_operator": newer})
+    assert asked == [newer["url"]]
+    asked.clear()
+    make(tmp_path, manifests={"mpi_operator": {**newer, "checksum": f"sha256:{'0' * 64}"}})
+    assert asked == [newer["url"]]
+    asked.clear()
+    digest = read(tmp_path)["files"]["charts/network-operator-26.4.1.tgz"]["sha256"]
+    make(tmp_path, charts=[{**CHART, "sha256": digest, "repo": "https://elsewhere.example"}])
+    assert CHART["chart"] not in asked
+    make(tmp_path, charts=[{**CHART, "sha256": "1" * 64}])
+    assert CHART["chart"] in asked

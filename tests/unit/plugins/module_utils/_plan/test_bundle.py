@@ -38,6 +38,16 @@ def test_a_bundle_of_this_plan_is_right():
     assert found(None) is None
 
 
+def test_a_chart_that_only_the_list_knows_is_compared_when_it_is_installed():
+    key = f"network-operator-{PLANNED['network_operator']}"
+    files = {f"charts/{key}.tgz": {"size": 1, "sha256": "ab" * 32}}
+    charts = {"network_operator": "/media/bundle/charts"}
+    sources = plan(site(), bundle=seen(files=files), sources={"charts": charts})["sources"]
+    assert [each["sha256"] for each in sources if each["name"].startswith("chart network-operator")] == ["ab" * 32]
+    own = {"charts": charts, "chart_sha256": {key: "cd" * 32}}
+    assert plan(site(), bundle=seen(files=files), sources=own)["sources"][0]["sha256"] == "cd" * 32
+
+
 def test_other_releases_are_named():
     error = found(seen(releases={**BUNDLE["releases"], "network_operator": "26.1.2", "kubernetes": "1.34.1"}))
     assert "kubernetes 1.34.1 instead of 1.36.3" in error["seen"]
