@@ -10,8 +10,10 @@ module: backup_files
 short_description: Seal a backup with checksums, prune old ones, or prove that one is whole
 version_added: 0.1.0
 description:
+  - V(begun) makes the directory O(path) with C(.part) at its end, for its owner alone, and fails if it is there.
   - V(present) takes the directory O(path) with C(.part) at its end, writes C(SHA256SUMS) into it and renames it to
-    O(path). Its files and it are then for its owner alone. Older backups beside it are removed, down to O(keep).
+    O(path). Its files and it are then for its owner alone. Older backups beside it are removed, down to O(keep). A
+    directory that has no C(backup.json) is none, and stays, and so does one with a later time as its name.
   - V(verified) compares every file with C(SHA256SUMS), and fails if one is missing, changed or added.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -25,15 +27,15 @@ attributes:
     details: Shows the names of backups, and nothing that is in them.
   idempotent:
     support: partial
-    details: V(verified) changes nothing. Every backup is sealed once.
+    details: V(verified) changes nothing. Every backup is begun and sealed once.
 options:
   state:
     description: What to do.
     type: str
-    choices: [present, verified]
+    choices: [begun, present, verified]
     default: present
   path:
-    description: A backup. For V(present) its name is the time in UTC, as in C(20261123T004500Z).
+    description: A backup. For V(begun) and V(present) its name is the time in UTC, as in C(20261123T004500Z).
     type: path
     required: true
   keep:
@@ -64,6 +66,13 @@ pruned:
   returned: with O(state=present)
   type: list
   elements: str
+later:
+  description:
+    - Names of backups that are later than this one. The clock was ahead when they were taken, or is behind now. They
+      are not removed, and not counted.
+  returned: with O(state=present)
+  type: list
+  elements: str
 sums:
   description: SHA-256 of its files by name.
   returned: with O(state=verified)
@@ -81,7 +90,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.backups import ru
 def main() -> None:
     run_module(
         {
-            "state": {"type": "str", "choices": ["present", "verified"], "default": "present"},
+            "state": {"type": "str", "choices": ["begun", "present", "verified"], "default": "present"},
             "path": {"type": "path", "required": True},
             "keep": {"type": "int", "default": 7},
             "expected": {"type": "dict", "default": {}},

@@ -12,8 +12,9 @@ version_added: 0.1.0
 description:
   - Runs on a control plane that kubeadm made. Takes a snapshot of etcd, as M(ipu.fabric.etcd_snapshot) does, and packs
     it with C(/etc/kubernetes/pki) and the file that has the keys for secrets in etcd, if there is one.
-  - Writes C(/var/lib/ipu-fabric/backup/control-plane.tar.gz), for root alone. The archive before it is replaced.
-    Whoever fetches it removes it.
+  - Writes an archive in C(/var/lib/ipu-fabric/backup), for root alone, with a name of its own. Whoever fetches it
+    removes it; one that is older than a day is removed by the next backup.
+  - Waits for another backup, and for C(kubeadm), on the same host.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -30,7 +31,7 @@ attributes:
     details: Every run makes a new archive.
 options:
   timeout:
-    description: Seconds that the snapshot may take.
+    description: Seconds that the snapshot may take, and to wait for another backup or C(kubeadm).
     type: int
     default: 600
 """

@@ -12,6 +12,11 @@ version_added: 0.1.0
 description:
   - Runs C(kubeadm reset), which ends the node's containers, and removes what that leaves behind - data of the kubelet
     and of etcd, rules, links and routes of kube-proxy, Calico and flannel, and files of CNI plugins.
+  - What others have stays, even where its path is one of Kubernetes or of this collection. Data of etcd go only if the
+    static pod of C(kubeadm) has them, files only if they look as this collection writes them, and Docker and containerd
+    with their data only while nobody else has a container, also a stopped one, or a volume in them. Nothing that is
+    mounted is removed. RV(kept) names what stays.
+  - Keys and data of the cluster go, also those that restores, backups and upgrades have left in C(/var/lib/ipu-fabric).
   - Rules are removed one by one, by the names of their chains. Nothing is flushed. Links, files and packages of others
     stay.
   - Members of etcd are not removed; use M(ipu.fabric.etcd_member) before, while the cluster stays.
@@ -93,7 +98,7 @@ removed:
   type: dict
   sample: {links: [cni0, flannel.1], packages: [kubelet]}
 kept:
-  description: Packages of Kubernetes that stay, each with the reason.
+  description: Packages, data and files that stay, each with the reason.
   returned: success
   type: list
   elements: str

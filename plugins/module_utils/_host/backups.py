@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -21,20 +22,46 @@ NAME = re.compile(r"\d{8}T\d{6}Z")
 PART = ".part"  # ends the name of one that is being written
 SUMS = "SHA256SUMS"
 ABOUT = "backup.json"
-BLOCK = 1 << 20
+# What ipu.fabric.backup writes into one.
+FILES = {ABOUT, SUMS, "control-plane.tar.gz", "objects.json"}
+
+
+def time_of(name: str) -> t.Optional[datetime.datetime]:
+    """The time that a backup, or one that is being written, has as its name; None where it is no such name."""
+    stem = name[: -len(PART)] if name.endswith(PART) else name
+    if not NAME.fullmatch(stem):
+        return None
+    try:
+        return datetime.datetime.strptime(stem, "%Y%m%dT%H%M%SZ")
+    except ValueError:
+        return None
 
 
 def complete(names: t.Iterable[str]) -> t.List[str]:
     """Names of backups, oldest first. Anything else in the directory is somebody's."""
-    return sorted(name for name in names if NAME.fullmatch(name))
+    return sorted(name for name in names if time_of(name) and not name.endswith(PART))
+
+
+def later(names: t.Iterable[str], new: str) -> t.List[str]:
+    """Backups whose names are later than that of the newest: a clock was wrong. They stay, whatever their number."""
+    return [name for name in complete(names) if name > new]
 
 
 def to_prune(names: t.Iterable[str], new: str, keep: int) -> t.List[str]:
-    """What goes once the new one is there: the oldest ones, and those that a killed run of an earlier day began."""
-    listed = list(names)
-    backups = complete({*listed, new})
-    unfinished = [name for name in listed if name.endswith(PART) and NAME.fullmatch(name[: -len(PART)])]
-    return backups[: max(len(backups) - max(keep, 1), 0)] + sorted(name for name in unfinished if name[:8] < new[:8])
+    """What goes once the new one is there: the oldest ones, and those that a killed run began a day and more ago."""
+    listed, now = list(names), time_of(new)
+    backups = [name for name in complete({*listed, new}) if name <= new]
+    begun = [(name, time_of(name)) for name in listed if name.endswith(PART)]
+    unfinished = [name for name, time in begun if time and now and now - time >= datetime.timedelta(days=1)]
+    return backups[: max(len(backups) - max(keep, 1), 0)] + sorted(unfinished)
+
+
+def is_ours(path: str) -> bool:
+    """Whether a directory has what a backup has: its name alone may be anybody's."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        return False
+    there = set(os.listdir(path))
+    return there <= FILES if path.endswith(PART) else ABOUT in there
 
 
 def sums_of(directory: str) -> t.Dict[str, str]:
@@ -106,6 +133,20 @@ def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
     os.rename(part, path)
 
 
+def begin(path: str) -> None:
+    """Make the directory for a backup, for this run alone."""
+    try:
+        os.mkdir(path + PART, 0o700)
+    except FileExistsError:
+        raise FabricError(
+            "Each backup has a directory of its own.",
+            path + PART,
+            "another backup began in the same second",
+            "Run again: the next one gets another name.",
+            code="busy",
+        ) from None
+
+
 def run(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.backup_files)."""
     params = module.params
@@ -113,7 +154,7 @@ def run(module: AnsibleModule) -> t.Dict[str, object]:
     if params["state"] == "verified":
         return {"changed": False, "path": path, **verify(path)}
     directory, name = os.path.split(path)
-    if not NAME.fullmatch(name):
+    if not complete([name]):
         raise FabricError(
             "A backup has the time as its name.",
             path,
@@ -121,7 +162,12 @@ def run(module: AnsibleModule) -> t.Dict[str, object]:
             "Name it as in 20261123T004500Z, in UTC.",
             code="invalid-input",
         )
+    if params["state"] == "begun":
+        if not module.check_mode:
+            begin(path)
+        return {"changed": True, "path": path}
     there = os.listdir(directory) if os.path.isdir(directory) else []
+    there = [each for each in there if is_ours(os.path.join(directory, each))]
     pruned = to_prune(there, name, params["keep"])
     if not module.check_mode:
         seal(path + PART, path, params["expected"])
@@ -129,4 +175,4 @@ def run(module: AnsibleModule) -> t.Dict[str, object]:
             shutil.rmtree(os.path.join(directory, old))
     before = {"backups": complete(there)}
     after = {"backups": [each for each in complete({*there, name}) if each not in pruned]}
-    return outcome(before, after, path=path, pruned=pruned)
+    return outcome(before, after, path=path, pruned=pruned, later=later(there, name))

@@ -23,28 +23,37 @@ class Packages(t.NamedTuple):
     unrecorded: t.List[str]  # that somebody else has installed, as far as is known
 
 
+def first_too_many(
+    chosen: t.Sequence[str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
+) -> t.Dict[str, t.Set[str]]:
+    """The first package that takes others along together with those before it, as the last one of `a | b` does."""
+    for count in range(1, len(chosen) + 1):
+        others = simulate(chosen[:count]) - set(chosen)
+        if others:
+            return {chosen[count - 1]: others}
+    return {}
+
+
 def choose_packages(
     installed: t.Collection[str], pinned: t.Mapping[str, str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
 ) -> t.Tuple[t.List[str], t.List[str]]:
     """Of our packages those that go, and those that stay with the reason. Nothing of others goes with them."""
     kept = [f"{name} ({reason})" for name, reason in sorted(pinned.items()) if name in installed]
     chosen = sorted(set(installed) - set(pinned))
-    while chosen:
-        needed = {name: simulate([name]) - set(chosen) for name in chosen} if simulate(chosen) - set(chosen) else {}
-        blocked = {name: others for name, others in needed.items() if others}
-        if not blocked:
-            break
+    while chosen and simulate(chosen) - set(chosen):
+        needed = {name: simulate([name]) - set(chosen) for name in chosen}
+        blocked = {name: others for name, others in needed.items() if others} or first_too_many(chosen, simulate)
         kept += [f"{name} (needed by {', '.join(sorted(others))})" for name, others in sorted(blocked.items())]
         chosen = [name for name in chosen if name not in blocked]
     return chosen, kept
 
 
 def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
-    """The packages of this host. others: namespaces of containerd in which somebody else has containers."""
+    """The packages of this host. others: what somebody else has in containerd or Docker."""
     record, status = read_record(), apt.status()
     none = Package(selection="", state="", version="")
     installed = {name for name in (*record["installed"], *PACKAGES) if status.get(name, none)["state"] == "installed"}
-    pinned = {name: f"containers in {', '.join(others)}" for name in RUNTIMES} if others else {}
+    pinned = dict.fromkeys(RUNTIMES, ", ".join(others)) if others else {}
     # Without it the host would lack what it had before.
     pinned.update({name: f"it took the place of {', '.join(gone)}" for name, gone in record["replaced"].items()})
 

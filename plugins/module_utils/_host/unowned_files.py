@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 # /etc/cni has two parts: nothing as high as that is ever removed.
 PARTS = 3
+MOUNTS = "/proc/self/mounts"
 UNOWNED = "no path found matching pattern "  # what dpkg-query says of a path without a package
 
 
@@ -70,10 +74,40 @@ def find_owners(paths: t.Sequence[str]) -> t.Dict[str, str]:
     return {path: packages for path, packages in found.items() if packages}
 
 
+def mounted_below(mounts: str, path: str) -> t.List[str]:
+    """Where something is mounted at a path or below it, out of /proc/self/mounts. The path has no links in it."""
+    fields = (line.split() for line in mounts.splitlines())
+    places = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), words[1]) for words in fields if words)
+    return [place for place in places if f"{place}/".startswith(f"{path}/")]
+
+
+def other_devices(path: str) -> t.List[str]:
+    """Directories below a path that are on another file system, whatever /proc says."""
+    device = os.lstat(path).st_dev
+    below = (os.path.join(top, name) for top, names, _files in os.walk(path) for name in names)
+    return [place for place in below if os.lstat(place).st_dev != device]
+
+
+def check_mounts(path: str) -> None:
+    """Refuse to remove a directory with a mount in it: that may be anybody's data."""
+    real = os.path.realpath(path)
+    found = mounted_below(read_text(MOUNTS), real) or other_devices(real)
+    if found:
+        raise FabricError(
+            "What is mounted is not removed.",
+            path,
+            f"still mounted: {shorten_list(found, 4)}",
+            "End what uses them, unmount them, then run again.",
+            code="busy",
+        )
+
+
 def remove_path(path: str) -> None:
+    """A link goes without what it leads to, and a directory only if nothing is mounted in it."""
     # A program that is just ending may remove it at the same time.
     with contextlib.suppress(FileNotFoundError):
         if os.path.isdir(path) and not os.path.islink(path):
+            check_mounts(path)
             shutil.rmtree(path)
         else:
             os.unlink(path)

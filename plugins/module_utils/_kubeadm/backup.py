@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import tarfile
+import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, snapshot
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
 
 if t.TYPE_CHECKING:
@@ -20,6 +23,7 @@ if t.TYPE_CHECKING:
 
 DIRECTORY = "/var/lib/ipu-fabric/backup"  # for root alone
 NAME = "control-plane.tar.gz"
+OLD = 86400  # seconds after which nobody fetches an archive any more
 SNAPSHOT = "etcd.db"
 PKI = f"{paths.KUBERNETES}/pki"
 API_SERVER = f"{paths.MANIFESTS}/kube-apiserver.yaml"
@@ -65,10 +69,13 @@ def find_files() -> t.List[str]:
 
 
 def make_directory() -> None:
+    """Without what killed runs have left. An archive of today may be one that another backup is about to fetch."""
     os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
     os.chmod(DIRECTORY, 0o700)
-    for name in os.listdir(DIRECTORY):  # of a run that was killed
-        os.remove(os.path.join(DIRECTORY, name))
+    for name in os.listdir(DIRECTORY):
+        path = os.path.join(DIRECTORY, name)
+        if not name.endswith(NAME) or abs(time.time() - os.lstat(path).st_mtime) > OLD:
+            os.remove(path)
 
 
 def pack(path: str, files: t.Mapping[str, str]) -> None:
@@ -82,24 +89,32 @@ def pack(path: str, files: t.Mapping[str, str]) -> None:
         os.fsync(out.fileno())
 
 
+def write(path: str, files: t.Sequence[str], etcd: snapshot.EtcdFacts, timeout: int) -> str:
+    """The archive; its digest is returned."""
+    make_directory()
+    data = os.path.join(DIRECTORY, SNAPSHOT)
+    snapshot.check_destination(data, 2 * etcd["database_bytes"])
+    try:
+        snapshot.save(data, timeout)
+        pack(f"{path}.part", {SNAPSHOT: data, **{name.lstrip("/"): name for name in files}})
+        os.rename(f"{path}.part", path)
+    finally:
+        for left in (data, f"{path}.part"):
+            if os.path.lexists(left):
+                os.remove(left)
+    return file_digest(path)
+
+
 def back_up(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.control_plane_backup)."""
-    path = os.path.join(DIRECTORY, NAME)
-    files = find_files()
-    etcd = snapshot.read_etcd()
-    sha256 = ""
-    if not module.check_mode:
-        make_directory()
-        data = os.path.join(DIRECTORY, SNAPSHOT)
-        snapshot.check_destination(data, 2 * etcd["database_bytes"])
-        try:
-            snapshot.save(data, module.params["timeout"])
-            pack(f"{path}.part", {SNAPSHOT: data, **{name.lstrip("/"): name for name in files}})
-            os.rename(f"{path}.part", path)
-        finally:
-            for left in (data, f"{path}.part"):
-                if os.path.lexists(left):
-                    os.remove(left)
-        sha256 = file_digest(path)
+    # Of this run alone: another one may be about to fetch its own.
+    path = os.path.join(DIRECTORY, f"{secrets.token_hex(4)}-{NAME}")
+    timeout: int = module.params["timeout"]
+    if module.check_mode:
+        files, etcd, sha256 = find_files(), snapshot.read_etcd(), ""
+    else:
+        with hold_lock(timeout, "backup or kubeadm"):
+            files, etcd = find_files(), snapshot.read_etcd()
+            sha256 = write(path, files, etcd, timeout)
     saved = [SNAPSHOT, *files]
     return outcome({}, {"path": path, "files": saved}, path=path, sha256=sha256, files=saved, etcd=etcd)

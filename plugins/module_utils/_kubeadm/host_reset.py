@@ -28,9 +28,13 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
-from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import find_owners, remove_path
+from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import (
+    find_owners,
+    mounted_below,
+    remove_path,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import CTR
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
@@ -120,6 +124,21 @@ OUR_FILES = (
     rdma_desired.NETNS_FILE,
     rdma_desired.QOS_FILE,
 )
+# How these look as we write them, by their names: another file of that name is somebody's, and stays.
+LINES = r"(?:[^#\n].*\n|\n)*"  # without comments
+OUR_TEXTS = {
+    "10-kubernetes.conf": rf"\[Service\]\n{LINES}",
+    "10-kubernetes.toml": LINES,
+    "20-proxy.conf": r"# [0-9a-f]{8}\n\[Service\]\nEnvironmentFile=-/etc/containerd/proxy\.env\n",
+    "50-memlock.conf": r"\[Service\]\nLimitMEMLOCK=\S+\n",
+    "99-z-kubernetes.conf": r"(?:[\w./-]+ = .*\n)*",
+    "hosts.toml": LINES,
+    "kubernetes.conf": r"(?:[\w-]+\n)*",
+    "proxy.env": r'(?:(?:HTTP|HTTPS|NO)_PROXY="[^"\n]*"\n)+',
+    "rdma-host.conf": r"(?:[\w-]+\n)*",
+    f"{rdma_desired.QOS_UNIT}.service": r"[\s\S]*\(ipu\.fabric\.rdma_host\)[\s\S]*",
+    "zz-rdma-host.conf": r"options ib_core netns_mode=1\n",
+}
 # Of the role chrony.
 CHRONY = (
     "/etc/chrony/conf.d/ipu-fabric.conf",
@@ -145,6 +164,17 @@ DOCKER_UNITS = ("docker.service", "docker.socket")
 DOCKER_LABEL = "io.kubernetes.docker.type"
 REPOSITORIES = ("containerd", "kubernetes")
 OWN_DIRECTORY = os.path.dirname(paths.MARKER)
+# In our directory: the keys and data of a cluster, and what was begun with it. None of it stays on a host that leaves.
+OF_CLUSTER = (
+    *("backup", "before-restore-*", "restore", "snapshots"),
+    *(
+        f"{os.path.basename(path)}*"
+        for path in vars(paths).values()
+        if isinstance(path, str) and os.path.dirname(path) == OWN_DIRECTORY
+    ),
+)
+OF_COLLECTION = ("bin", "bundle", "cri-dockerd.sha256", os.path.basename(package_record.PATH))
+SET_ASIDE = "ipu-fabric-before-restore-*"  # of what is on a disk of its own
 # Directories that packages and roles leave empty. One with something in it stays.
 EMPTY = (
     "/etc/containerd/certs.d/_default",
@@ -236,10 +266,34 @@ def cri_docker_files() -> t.List[str]:
     return present((*CRI_DOCKER, CRI_DOCKER_STATE)) if has_own_cri_docker() else []
 
 
+def is_ours(path: str) -> bool:
+    """Whether a file looks as we write it, where its name does not say enough."""
+    text = OUR_TEXTS.get(os.path.basename(path))
+    return not text or bool(re.fullmatch(text, read_text(path)))
+
+
+def foreign_files() -> t.List[str]:
+    """Files of others that have names of ours."""
+    return [path for path in present(OUR_FILES) if not is_ours(path)]
+
+
 def own_files() -> t.List[str]:
     crictl = [CRICTL[0]] if read_text(CRICTL[0]) in CRICTL[1] else []
     keepalived = present(KEEPALIVED) if KEEPALIVED_MARK in read_text(KEEPALIVED[0]) else []
-    return [*present(OUR_FILES), *present(CHRONY), *keepalived, *crictl, *cri_docker_files(), *own_sources()]
+    ours = [path for path in present(OUR_FILES) if is_ours(path)]
+    return [*ours, *present(CHRONY), *keepalived, *crictl, *cri_docker_files(), *own_sources()]
+
+
+def runs_etcd() -> bool:
+    """Whether kubeadm's etcd has its data here. Any other etcd may have a directory of that name, too."""
+    manifest = read_text(f"{paths.KUBERNETES}/manifests/etcd.yaml")
+    told = os.path.dirname(paths.ETCD) in re.findall(r"--data-dir=([^\s\"']+)", manifest)
+    return told or os.path.exists(paths.ETCD_IS_OURS) or os.path.exists(paths.RESTORING)
+
+
+def set_aside() -> t.List[str]:
+    """What restores have set aside beside a disk that is not that of our directory."""
+    return present(f"{place}/{SET_ASIDE}" for place in (paths.KUBERNETES, os.path.dirname(paths.ETCD)))
 
 
 def docker_containers() -> t.List[str]:
@@ -255,15 +309,37 @@ def other_users(ours: t.Collection[str] = ()) -> t.List[str]:
     return [name for name in names if name != "k8s.io" and set(list_containers(name)) - set(ours)]
 
 
-def mounted_below(mounts: str, path: str) -> t.List[str]:
-    """Where something is mounted below a path, out of /proc/self/mounts."""
-    return [words[1] for words in (line.split() for line in mounts.splitlines()) if words[1].startswith(f"{path}/")]
+def docker_data() -> t.List[str]:
+    """Containers and volumes of others in a Docker of ours. Those that have ended are in no namespace of containerd.
+
+    Docker is asked, and its directory is looked at: Docker may be down, or gone since a reset that was killed."""
+    shown = run_program(
+        ["docker", "ps", "--all", "--format", f'{{{{.Names}}}}\t{{{{.Label "{DOCKER_LABEL}"}}}}'], SECONDS
+    )
+    listed = (line.partition("\t") for line in shown.out.splitlines())
+    containers = {name for name, _tab, label in listed if name and not label}
+    volumes = set(run_program(["docker", "volume", "ls", "--quiet", "--filter", "dangling=true"], SECONDS).out.split())
+    ours = ""  # settings of our containers, which name their volumes
+    for path in glob.glob(f"{DOCKER}/containers/*"):
+        settings = read_text(f"{path}/config.v2.json")
+        if f'"{DOCKER_LABEL}"' in settings:
+            ours += settings
+        elif shown.rc != 0:
+            containers.add(os.path.basename(path)[:12])
+    there = (os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{DOCKER}/volumes/*/_data"))
+    volumes |= {name for name in there if name not in ours}
+    return [
+        f"{kind} {shorten_list(sorted(names), 3)} in Docker"
+        for kind, names in (("containers", containers), ("volumes", volumes))
+        if names
+    ]
 
 
 def clear(path: str) -> None:
     """Remove what is in a directory, but not the directory, nor what is mounted there: that may be anybody's data."""
     what = "Could not remove data of Kubernetes."
-    mounted = mounted_below(read_text(MOUNTS), path)
+    real = os.path.realpath(path)  # the kernel knows no other
+    mounted = [place for place in mounted_below(read_text(MOUNTS), real) if place != real]
     if mounted:
         next_step = "End what uses them, unmount them, then run again."
         raise FabricError(what, path, f"still mounted: {shorten_list(mounted, 4)}", next_step, code="busy")
@@ -308,23 +384,30 @@ class HostReset:
         self.found = self.read()
 
     def read(self) -> Found:
-        containers, others = [], []
+        containers, self.others = [], []
         in_docker = docker_containers()
+        installed = package_record.read_record()["installed"] if self.all else []
+        if "containerd.io" in installed and not containerd_answers() and not self.module.check_mode:
+            run_program(["systemctl", "start", "containerd"], SECONDS)  # it knows whether others have containers
         if containerd_answers():
             names = [*list_containers("k8s.io"), *in_docker]
             containers = [f"{len(names)} containers"] if names else []
-            others = other_users(in_docker)
+            self.others = [f"containers in {name}" for name in other_users(in_docker)]
+        elif "containerd.io" in installed and find_program("ctr"):
+            self.others = ["containerd does not answer: it may have containers of others"]
+        if "docker-ce" in installed:
+            self.others += docker_data()
         if self.all:
-            self.packages = read_packages(self.apt, others)
-        data = [*CONTENTS, *([CONTAINERD] if self.all and self.goes("containerd.io") else [])]
-        data += [DOCKER] if self.all and self.goes("docker-ce") else []
+            self.packages = read_packages(self.apt, self.others)
+        data = [*CONTENTS, *([CONTAINERD] if self.goes("containerd.io") else [])]
+        data += [DOCKER] if self.goes("docker-ce") else []
+        self.kept = self.read_kept()
         return {
             "kubernetes": [path for path in TRACES if os.path.exists(path)],
             "containers": containers,
             **read_network(self.rules),
             "data": [path for path in data if os.path.isdir(path) and os.listdir(path)],
-            # Of kubeadm's etcd. One that a package has brought keeps its data beside it.
-            "etcd": present([paths.ETCD]),
+            "etcd": present([paths.ETCD]) if runs_etcd() else [],
             "files": [*unowned(UNOWNED), *present(STATE), *(own_files() if self.all else [])],
             "packages": self.packages.removed,
             "holds": self.packages.released,
@@ -332,13 +415,24 @@ class HostReset:
         }
 
     def goes(self, package: str) -> bool:
-        """Whether a runtime's images go too: it is ours, and is not kept for somebody."""
+        """Whether a runtime's images go too: it is ours, and nobody else has anything in it."""
         kept = any(why.startswith(f"{package} ") for why in self.packages.kept)
-        return not kept and package in package_record.read_record()["installed"]
+        return self.all and not (kept or self.others) and package in package_record.read_record()["installed"]
+
+    def read_kept(self) -> t.List[str]:
+        """What stays, and why."""
+        kept = [*self.packages.kept, *self.packages.unrecorded]
+        if os.path.lexists(paths.ETCD) and not runs_etcd():
+            kept.append(f"{paths.ETCD} (nothing shows that it is of kubeadm's etcd)")
+        if self.all:
+            kept += [f"{path} (this collection has not written it like that)" for path in foreign_files()]
+            kept += [f"{path} ({', '.join(self.others)})" for path in (DOCKER,) if self.others and os.path.isdir(path)]
+        return kept
 
     def own_state(self) -> t.List[str]:
         """Ours about this host. The record of packages stays as long as one of them."""
-        there = present([f"{OWN_DIRECTORY}/*"] if self.all else [paths.MARKER])
+        names = (*OF_CLUSTER, *(OF_COLLECTION if self.all else ()))
+        there = [*present(f"{OWN_DIRECTORY}/{name}" for name in dict.fromkeys(names)), *set_aside()]
         return [path for path in there if not (path == package_record.PATH and self.packages.kept)]
 
     def check_cluster(self) -> None:
@@ -422,6 +516,8 @@ class HostReset:
             run_program(["systemctl", "try-restart", "chrony.service"], SECONDS)  # it may have gone before
 
     def apply(self, lock: t.IO[str]) -> None:
+        if self.found["etcd"]:  # kubeadm removes what shows whose data they are
+            write_file(self.module, paths.ETCD_IS_OURS, "")
         self.leave(lock)
         remove_docker_containers()
         if containerd_answers():
@@ -438,7 +534,7 @@ class HostReset:
             remove_path(path)
         self.remove_files()
         # The record of packages is the last to go.
-        for path in sorted(self.found["own"], key=lambda path: path == package_record.PATH):
+        for path in sorted(self.own_state(), key=lambda path: path == package_record.PATH):
             remove_path(path)
         if os.path.isdir(OWN_DIRECTORY) and not os.listdir(OWN_DIRECTORY):
             os.rmdir(OWN_DIRECTORY)
@@ -462,4 +558,4 @@ def reset_host(module: AnsibleModule) -> t.Dict[str, object]:
         before = without_empty(host.found)
         if before and lock and not module.check_mode:
             host.apply(lock)
-    return outcome(before, {}, cluster=host.mark, removed=before, kept=[*host.packages.kept, *host.packages.unrecorded])
+    return outcome(before, {}, cluster=host.mark, removed=before, kept=host.kept)

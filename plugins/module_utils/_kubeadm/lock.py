@@ -18,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership imp
 
 
 @contextlib.contextmanager
-def hold_lock(timeout: int) -> t.Iterator[t.IO[str]]:
+def hold_lock(timeout: int, what: str = "kubeadm") -> t.Iterator[t.IO[str]]:
     """Keep others from running kubeadm. One that a killed run started is waited for."""
     give_up = time.monotonic() + timeout
     with open_private(paths.LOCK) as lock:
@@ -29,7 +29,7 @@ def hold_lock(timeout: int) -> t.Iterator[t.IO[str]]:
             except BlockingIOError:
                 if time.monotonic() > give_up:
                     raise FabricError(
-                        f"Another kubeadm has been running for more than {timeout} s.",
+                        f"Another {what} has been running for more than {timeout} s.",
                         host_name(),
                         f"{paths.LOCK} is held",
                         "Wait for it or end it, then run again.",

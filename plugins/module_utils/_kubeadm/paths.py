@@ -23,6 +23,8 @@ EARLIER_KUBELET_CONFIG = "/var/lib/ipu-fabric/kubelet-config-before.yaml"
 RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
 # There from the moment when a backup is put back on a control plane until all hosts are, with its name.
 RESTORING = "/var/lib/ipu-fabric/restore-unfinished"
+# There while a host with kubeadm's etcd is reset: kubeadm removes what else shows whose data those are.
+ETCD_IS_OURS = "/var/lib/ipu-fabric/etcd-to-remove"
 # Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
 LOCK = "/run/ipu-fabric/kubeadm.lock"
 # Configuration for kubeadm, while it runs. It may carry a token.

@@ -35,7 +35,7 @@ def answers(folder, answering=("cp2",)):
         "control_plane_backup": {
             "*": {"path": str(archive), "sha256": SUM, "files": ["etcd.db"], "etcd": ETCD, "changed": True}
         },
-        "backup_files": {"*": {"path": "BACKUP", "pruned": [], "changed": True}},
+        "backup_files": {"*": {"path": "BACKUP", "pruned": [], "later": [], "changed": True}},
     }
 
 
@@ -43,7 +43,8 @@ def test_backup(tmp_path):
     done = play(tmp_path, "ipu.fabric.backup", GROUPS, answers(tmp_path))
     assert done.code == 0, done.text
     assert done.where("control_plane_backup") == ["cp2"]  # cp1 does not answer
-    [sealed] = [call for call in done.calls if call.module == "backup_files"]
+    begun, sealed = [call for call in done.calls if call.module == "backup_files"]
+    assert (begun.options["state"], begun.options["path"]) == ("begun", sealed.options["path"])
     assert (sealed.host, sealed.become) == ("localhost", False)
     directory, name = os.path.split(sealed.options["path"])
     assert directory == str(tmp_path / "artifacts/backups")
@@ -71,6 +72,25 @@ def test_a_failure_leaves_nothing(tmp_path):
     assert "did not arrive as it was sent" in done.said
     assert os.listdir(tmp_path / "artifacts/backups") == []
     assert not (tmp_path / "control-plane.tar.gz").exists()
+
+
+def test_one_that_began_in_the_same_second_keeps_what_it_has(tmp_path):
+    given = answers(tmp_path)
+    given["backup_files"] = {"*": {"failed": True, "msg": "another backup began in the same second"}}
+    theirs = tmp_path / "artifacts/backups/20260101T000000Z.part"
+    theirs.mkdir(parents=True)
+    done = play(tmp_path, "ipu.fabric.backup", GROUPS, given, "-e", "_backup_name=20260101T000000Z")
+    assert done.code != 0
+    assert "began in the same second" in done.said
+    assert theirs.exists()
+
+
+def test_a_clock_that_was_ahead_is_named(tmp_path):
+    given = answers(tmp_path)
+    given["backup_files"]["*"]["later"] = ["20310101T000000Z"]
+    done = play(tmp_path, "ipu.fabric.backup", GROUPS, given)
+    assert done.code == 0, done.text
+    assert "with a later time than this one: 20310101T000000Z. The clock of the controller was ahead" in done.said
 
 
 def test_no_control_plane_answers(tmp_path):

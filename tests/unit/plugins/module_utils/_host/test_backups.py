@@ -28,6 +28,10 @@ NEW = "20261125T004500Z"
         (DAYS, 0, DAYS),  # the new one always stays
         ([*DAYS, "notes.txt", "20261101", "latest"], 5, DAYS[:1]),
         ([f"{DAYS[0]}.part", f"{NEW}.part", "20261125T004400Z.part", "old.part"], 1, [f"{DAYS[0]}.part"]),
+        (["20261124T235959Z.part"], 1, []),  # it may still be at work
+        (["20269945T004500Z", *DAYS], 5, DAYS[:1]),  # no time
+        # A clock that was ahead: the new one stays, and those of that time are not counted.
+        (["20310101T000000Z", "20310102T000000Z", "20310101T000000Z.part", *DAYS], 4, DAYS[:2]),
     ],
 )
 def test_to_prune(names, keep, pruned):
@@ -86,6 +90,42 @@ def test_sealed(part):
     verified = verify(path)
     assert verified["about"] == {"name": NEW}
     assert set(verified["sums"]) == {"backup.json", "control-plane.tar.gz"}
+
+
+@pytest.mark.parametrize("keep", [1, 7])
+def test_a_clock_that_was_ahead_costs_no_backup(part, keep):
+    """A week with an empty BIOS battery, and then the right time again."""
+    ahead = [f"203101{day:02}T000000Z" for day in range(1, 8)]
+    for name in ahead:
+        (part.parent / name).mkdir()
+        (part.parent / name / "backup.json").write_text("{}")
+    result = seal(part, keep=keep)
+    assert verify(part.parent / NEW)["about"] == {"name": NEW}
+    assert result["later"] == ahead
+    assert result["pruned"] == (DAYS if keep == 1 else [])
+    assert set(ahead) <= set(os.listdir(part.parent))
+
+
+def test_directories_of_others_stay(part):
+    """A name like that of a backup is no evidence."""
+    others = ["20250101T000000Z", "20250102T000000Z.part", "20250103T000000Z"]
+    for name in others[:2]:
+        (part.parent / name).mkdir()
+        (part.parent / name / "thesis.tex").write_text("somebody's")
+    (part.parent / others[2]).symlink_to(part.parent / others[0])
+    assert seal(part, keep=1)["pruned"] == DAYS
+    assert sorted(os.listdir(part.parent)) == sorted([*others, NEW])
+
+
+def test_two_that_begin_in_the_same_second(tmp_path):
+    given = {"path": str(tmp_path / NEW), "state": "begun"}
+    assert backups.run(Module(**given, check_mode=True))["changed"]
+    assert os.listdir(tmp_path) == []
+    backups.run(Module(**given))
+    assert (tmp_path / f"{NEW}.part").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(FabricError, match="another backup began in the same second") as failed:
+        backups.run(Module(**given))
+    assert failed.value.code == "busy"
 
 
 def test_check_mode(part):

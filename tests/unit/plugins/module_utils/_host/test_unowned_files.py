@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 
 import pytest
@@ -113,3 +114,36 @@ def test_several_packages_and_diversions():
 def test_nothing_high_up_is_removed(path):
     with pytest.raises(FabricError, match="deep in the file system"):
         unowned_files.check_paths([path])
+
+
+@pytest.mark.parametrize("directory", ["multus.d", "other"])
+def test_what_is_mounted_stays(left, monkeypatch, directory):
+    """Whatever has a mount in it is left whole: the directory itself, or one that a link of its path leads to."""
+    (left / "real/multus.d").mkdir(parents=True)
+    (left / "other").symlink_to(left / "real")
+    path = left / directory / "volume" if directory == "multus.d" else left / "other/multus.d"
+    path.mkdir(exist_ok=True)
+    (path / "model.bin").write_text("a month of training")
+    place = str(path.resolve()).replace("multus.d", r"multus\056d")
+    (left / "mounts").write_text(f"overlay / overlay rw 0 0\nnas:/results {place} nfs4 rw 0 0\n")
+    monkeypatch.setattr(unowned_files, "MOUNTS", str(left / "mounts"))
+    removed = left / "multus.d" if directory == "multus.d" else path
+    with pytest.raises(FabricError, match=f"still mounted: {path.resolve()}") as failed:
+        absent([removed])
+    assert failed.value.code == "busy"
+    assert (path / "model.bin").exists()
+
+
+def test_another_file_system_is_seen_without_proc(left, monkeypatch):
+    volume = left / "multus.d/pods/volume"
+    volume.mkdir(parents=True)
+    lstat = os.lstat
+
+    def on_a_disk(path, **options):
+        seen = lstat(path, **options)
+        device = 99 if str(path) == str(volume) else 7
+        return types.SimpleNamespace(st_dev=device, st_mode=seen.st_mode)
+
+    monkeypatch.setattr(unowned_files.os, "lstat", on_a_disk)
+    with pytest.raises(FabricError, match=f"still mounted: {volume}"):
+        unowned_files.check_mounts(str(left / "multus.d"))

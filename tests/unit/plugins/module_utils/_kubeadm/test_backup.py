@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import os
 import tarfile
+import time
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, snapshot
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, lock, paths, snapshot
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 ETCD = {"etcd_version": "3.6.6", "cluster_id": "1000", "revision": 7, "members": [], "database_bytes": 1536}
@@ -44,6 +45,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(backup, "PKI", str(pki))
     monkeypatch.setattr(backup, "API_SERVER", str(tmp_path / "manifest"))
     monkeypatch.setattr(backup, "DIRECTORY", str(tmp_path / "backup"))
+    monkeypatch.setattr(paths, "LOCK", str(tmp_path / "run/lock"))
     monkeypatch.setattr(snapshot, "read_etcd", lambda: ETCD)
     monkeypatch.setattr(snapshot, "receive", lambda path, _timeout: open(path, "w").close())
     monkeypatch.setattr(snapshot, "check_snapshot", lambda path: {"path": path, "bytes": 1568, "sha256": "0"})
@@ -54,9 +56,11 @@ def test_packed(host):
     (host / "backup").mkdir()
     (host / "backup/etcd.db").write_text("of a killed run")
     result = backup.back_up(Module(timeout=60))
-    assert os.listdir(host / "backup") == ["control-plane.tar.gz"]
+    [name] = os.listdir(host / "backup")
+    assert name.endswith("-control-plane.tar.gz")
     assert (host / "backup").stat().st_mode & 0o777 == 0o700
-    path = host / "backup/control-plane.tar.gz"
+    path = host / "backup" / name
+    assert result["path"] == str(path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert result["sha256"] == file_digest(str(path))
     with tarfile.open(path) as archive:
@@ -66,6 +70,35 @@ def test_packed(host):
     assert names == [name.lstrip("/") for name in result["files"]]
     assert len(names) == 1 + len(backup.KEYS) + 1 + 1  # snapshot, keys, a certificate, encryption
     assert result["etcd"] == ETCD
+
+
+def test_two_backups_at_once(host):
+    """The archive of the first is still to be fetched when the second begins."""
+    first, second = (backup.back_up(Module(timeout=60)) for _ in range(2))
+    assert first["path"] != second["path"]
+    for each in (first, second):
+        assert file_digest(each["path"]) == each["sha256"]
+    # One that nobody has fetched goes with a backup on a later day, whatever the clock said then.
+    for each, days in ((first, -2), (second, 2000)):
+        when = time.time() + days * 86400
+        os.utime(each["path"], (when, when))
+    third = backup.back_up(Module(timeout=60))
+    assert os.listdir(host / "backup") == [os.path.basename(third["path"])]
+
+
+def test_a_backup_that_is_at_work_is_waited_for(host):
+    (host / "backup").mkdir()
+    (host / "backup/etcd.db").write_text("of the first")
+    with lock.hold_lock(0), pytest.raises(FabricError, match="Another backup or kubeadm has been running"):
+        backup.back_up(Module(timeout=0))
+    assert (host / "backup/etcd.db").exists()
+
+
+def test_keys_of_secrets_where_no_restore_writes(host):
+    (host / "manifest").write_text(f"- --encryption-provider-config={host}/enc.yaml")
+    (host / "enc.yaml").write_text("aescbc")
+    with pytest.raises(FabricError, match=r"no enc\.yaml below .*/etc, where alone a restore writes"):
+        backup.back_up(Module(timeout=60))
 
 
 def test_check_mode(host):

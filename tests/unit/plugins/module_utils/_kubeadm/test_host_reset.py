@@ -5,18 +5,25 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
+import re
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.filter import to_toml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import (
     apt,
     apt_lists,
     cri,
+    kernel,
+    memlock,
     package_record,
     package_removal,
+    proxy,
+    rdma_desired,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import host_reset, lock, network_reset, paths, program
@@ -60,7 +67,8 @@ DEPENDENTS = {"containerd.io": {"docker-ce"}, "iptables": {"ufw"}, "kubelet": {"
 
 
 def simulate(names):
-    return {*names, *(other for name in names for other in DEPENDENTS.get(name, ()))}
+    either = {"site-agent"} if {"conntrack", "nftables"} <= set(names) else set()
+    return {*names, *(other for name in names for other in DEPENDENTS.get(name, ())), *either}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +80,8 @@ def simulate(names):
         (["kubelet"], {}, [], ["kubelet (needed by kubeadm)"]),  # kubeadm is somebody else's
         (["containerd.io"], {"containerd.io": "containers in moby"}, [], ["containerd.io (containers in moby)"]),
         (["iptables", "kubectl"], {"containerd.io": "x"}, ["kubectl"], ["iptables (needed by ufw)"]),
+        # Something of others needs one of two: alone neither takes it along.
+        (["conntrack", "kubectl", "nftables"], {}, ["conntrack", "kubectl"], ["nftables (needed by site-agent)"]),
     ],
 )
 def test_packages_that_others_need_stay(ours, pinned, removed, kept):
@@ -125,11 +135,17 @@ class Host:
         ]
         self.packages = {"kubelet": "hold", "kubeadm": "hold", "vim": "install"}
         self.fails = ""
+        self.lists = "", ""  # names and labels of all containers in Docker, and volumes that no container has
 
     def write(self, path, text=""):
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+
+    def run_etcd(self):
+        """As a static pod of kubeadm."""
+        data = self.root / "var/lib/etcd"
+        self.write("/etc/kubernetes/manifests/etcd.yaml", f"  - command:\n    - etcd\n    - --data-dir={data}\n")
 
     def exists(self, path):
         return os.path.lexists(self.root / path.lstrip("/"))
@@ -166,6 +182,8 @@ class Host:
             "ctr --namespace moby containers list --quiet": "\n".join(self.others + self.docker),
             f"docker ps --all --quiet --no-trunc --filter label={host_reset.DOCKER_LABEL}": "\n".join(self.docker),
             "ctr namespaces list --quiet": "k8s.io\nmoby",
+            f'docker ps --all --format {{{{.Names}}}}\t{{{{.Label "{host_reset.DOCKER_LABEL}"}}}}': self.lists[0],
+            "docker volume ls --quiet --filter dangling=true": self.lists[1],
             "iptables-nft-save": self.rules,
             "ip -j -d link show": json.dumps(self.links),
             layout: "".join(lines),
@@ -205,7 +223,7 @@ def host(tmp_path, monkeypatch):
     ):
         monkeypatch.setattr(host_reset, name, below(getattr(host_reset, name)))
     monkeypatch.setattr(network_reset, "NETNS", below(network_reset.NETNS))
-    for name in ("ADMIN", "KUBELET", "KUBERNETES", "MARKER", "LOCK", "ETCD"):
+    for name in ("ADMIN", "KUBELET", "KUBERNETES", "MARKER", "LOCK", "ETCD", "ETCD_IS_OURS", "RESTORING"):
         monkeypatch.setattr(paths, name, below(getattr(paths, name)))
     monkeypatch.setattr(host_reset, "CRICTL", (below(host_reset.CRICTL[0]), host_reset.CRICTL[1]))
     monkeypatch.setattr(package_record, "PATH", below(package_record.PATH))
@@ -222,7 +240,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(network_reset, "remove_links", lambda names: found.calls.append(f"links {names}"))
     found.write("/run/containerd/containerd.sock")
     (tmp_path / "etc/systemd/system/site.service.d").mkdir(parents=True)
-    found.write("/etc/systemd/system/containerd.service.d/50-memlock.conf")
+    found.write("/etc/systemd/system/containerd.service.d/50-memlock.conf", memlock.drop_in_text("infinity"))
     for path in host_reset.TRACES[:4]:
         found.write(path[len(str(tmp_path)) :], CONFIG.format(name="kubernetes"))
     found.write("/etc/kubernetes/pki/ca.crt", PEM)
@@ -270,6 +288,7 @@ INSTALLED = (
 
 
 def test_a_node_is_taken_out_of_its_cluster(host):
+    host.run_etcd()
     result = reset(ca=ca_digest(PEM))
     assert (result["changed"], result["cluster"]["name"]) == (True, "10.88.0.11:6443")
     [kubeadm] = [call for call in host.calls if call.startswith("kubeadm")]
@@ -288,6 +307,7 @@ def test_a_node_is_taken_out_of_its_cluster(host):
 
 
 def test_all_that_was_installed_goes_and_nothing_of_others(host):
+    host.run_etcd()
     result = reset(installed=True)
     assert result["removed"]["packages"] == ["kubelet"]
     assert result["removed"]["holds"] == ["kubeadm"]
@@ -420,6 +440,150 @@ def test_a_volume_that_is_still_mounted_keeps_its_data(host, monkeypatch, tmp_pa
     assert place.exists()
 
 
+def test_a_linked_directory_with_a_mounted_volume_keeps_its_data(host, monkeypatch, tmp_path):
+    """/var/lib/kubelet leads to a large disk, and the kernel names mounts by where they really are."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "var/lib/kubelet").rename(tmp_path / "data/kubelet")
+    (tmp_path / "var/lib/kubelet").symlink_to(tmp_path / "data/kubelet")
+    volume = tmp_path / "data/kubelet/pods/u1/my volume"
+    os.remove(tmp_path / "data/kubelet/pods/data")
+    volume.mkdir(parents=True)
+    (volume / "model.bin").write_text("a month of training")
+    host.write("/mounts", f"nas:/results {str(volume).replace(' ', chr(92) + '040')} nfs4 rw 0 0\n")
+    monkeypatch.setattr(host_reset, "MOUNTS", str(tmp_path / "mounts"))
+    with pytest.raises(FabricError, match=f"still mounted: {volume}"):
+        reset()
+    assert (volume / "model.bin").exists()
+    os.remove(volume / "model.bin")
+    host.write("/mounts")
+    reset()
+    assert os.listdir(tmp_path / "data/kubelet") == []
+    assert (tmp_path / "var/lib/kubelet").is_symlink()
+
+
+OWN_ETCD = "/var/lib/etcd/member/wal/0.wal"
+
+
+@pytest.mark.parametrize("manifest", ["", "    - --data-dir=/data/etcd\n"])
+def test_an_etcd_that_is_not_of_kubeadm_keeps_its_data(host, manifest):
+    """A worker with one of Patroni, or a control plane whose own one is elsewhere."""
+    host.write(OWN_ETCD, "of Patroni's etcd")
+    if manifest:
+        host.write("/etc/kubernetes/manifests/etcd.yaml", manifest)
+    result = reset(installed=True)
+    assert host.exists(OWN_ETCD)
+    assert f"{paths.ETCD} (nothing shows that it is of kubeadm's etcd)" in result["kept"]
+    assert not host.exists("/var/lib/ipu-fabric/etcd-to-remove")
+
+
+def test_etcd_of_a_cluster_goes_with_the_next_run(host):
+    """kubeadm has removed the manifest when the first one ends."""
+    host.run_etcd()
+    host.fails = "iptables-nft-restore"
+    with pytest.raises(FabricError, match="it went wrong"):
+        reset()
+    assert host.exists("/var/lib/etcd/member")
+    assert not host.exists("/etc/kubernetes/manifests/etcd.yaml")
+    host.fails = ""
+    reset()
+    assert not host.exists("/var/lib/etcd/member")
+    assert not host.exists("/var/lib/ipu-fabric/etcd-to-remove")
+
+
+def test_etcd_that_a_restore_has_put_there_goes(host):
+    host.write("/var/lib/ipu-fabric/restore-unfinished", "20261123T004500Z")
+    reset()
+    assert not host.exists("/var/lib/etcd/member")
+
+
+KEYS = (
+    "/var/lib/ipu-fabric/before-restore-20261123T004500Z-x/etc/kubernetes/pki/ca.key",
+    "/var/lib/ipu-fabric/snapshots/etcd-before-1.36.3-20261123T004500Z.db",
+    "/var/lib/ipu-fabric/restore/control-plane.tar.gz",
+    "/var/lib/ipu-fabric/backup/0a1b2c3d-control-plane.tar.gz",
+    "/var/lib/ipu-fabric/renewal-unfinished",
+    "/var/lib/ipu-fabric/kubelet-config-before.yaml",
+    "/var/lib/ipu-fabric/kubeadm-unfinished.part",
+    "/etc/kubernetes/ipu-fabric-before-restore-20261123T004500Z-x/pki/ca.key",
+    "/var/lib/etcd/ipu-fabric-before-restore-20261123T004500Z-x/member/wal",
+)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_host_that_leaves_keeps_no_keys_of_the_cluster(host, installed):
+    others = ("/var/lib/ipu-fabric/site/backups/20261123T004500Z/backup.json", "/var/lib/ipu-fabric/notes.txt")
+    for path in (*KEYS, *others):
+        host.write(path, "CA KEY")
+    result = reset(installed=installed)
+    assert [path for path in KEYS if host.exists(path)] == []
+    assert str(host.root) + "/var/lib/ipu-fabric/snapshots" in result["removed"]["own"]
+    # The folder of a controller, as docs/guides/awx.md has it, may be beside these.
+    assert [path for path in others if host.exists(path)] == list(others)
+    assert host.exists("/var/lib/ipu-fabric/packages.json") != installed
+
+
+def test_all_that_is_kept_in_our_directory_is_known():
+    written = "".join(
+        path.read_text()
+        for folder in ("plugins/module_utils", "roles", "playbooks")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".yml")
+    )
+    found = re.findall(r"/var/lib/ipu-fabric/([\w.-]+)", written)
+    names = (*host_reset.OF_CLUSTER, *host_reset.OF_COLLECTION)
+    unknown = {name for name in found if not any(fnmatch.fnmatch(name, each) for each in names)}
+    assert unknown - {"control-plane-earlier", "before-restore", "bundle"} == set()
+
+
+FOREIGN = {
+    "/etc/systemd/system/slurmd.service.d/50-memlock.conf": "[Service]\nLimitMEMLOCK=64G\nLimitNOFILE=1000000\n",
+    "/etc/systemd/system/docker.service.d/20-proxy.conf": "[Service]\nEnvironment=HTTP_PROXY=http://proxy:3128\n",
+    "/etc/containerd/proxy.env": "# of the site\nHTTP_PROXY=http://proxy:3128\n",
+    "/etc/containerd/conf.d/10-kubernetes.toml": "# Ansible managed\nversion = 3\n",
+    "/etc/containerd/certs.d/_default/hosts.toml": "# our mirror\nserver = 'https://mirror'\n",
+    "/etc/modules-load.d/kubernetes.conf": "# for kubernetes\noverlay\n",
+    "/etc/modules-load.d/rdma-host.conf": "# ib\nib_uverbs\n",
+    "/etc/modprobe.d/zz-rdma-host.conf": "options ib_core netns_mode=0\n",
+    "/etc/sysctl.d/99-z-kubernetes.conf": "net.ipv4.ip_forward=1\n",
+    "/etc/systemd/system/containerd.service.d/10-kubernetes.conf": "# site\n[Service]\nLimitNOFILE=1\n",
+    "/etc/systemd/system/rdma-host-qos.service": "[Service]\nExecStart=/opt/site/qos\n",
+    "/etc/crictl.yaml": "runtime-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 30\n",
+    "/etc/apt/sources.list.d/containerd.sources": "Signed-By: /etc/apt/keyrings/containerd.asc\n",
+    "/etc/apt/keyrings/containerd.asc": "of the site",
+}
+
+
+def test_files_of_others_with_names_of_ours_stay(host):
+    for path, text in FOREIGN.items():
+        host.write(path, text)
+    result = reset(installed=True)
+    for path, text in FOREIGN.items():
+        assert (host.root / path[1:]).read_text() == text, path
+    assert (
+        f"{host.root}/etc/sysctl.d/99-z-kubernetes.conf (this collection has not written it like that)"
+        in result["kept"]
+    )
+
+
+def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
+    texts = {
+        "50-memlock.conf": memlock.drop_in_text("64M"),
+        "proxy.env": proxy.environment_text("http://p:1", "", ["10.0.0.0/8", "site"]),
+        "kubernetes.conf": kernel.modules_text(["overlay", "br_netfilter"]),
+        "99-z-kubernetes.conf": kernel.sysctl_text({"net.ipv4.ip_forward": "1", "vm.panic_on_oom": "0"}),
+        "rdma-host-qos.service": rdma_desired.qos_unit([["/sbin/dcb", "pfc"]]),
+        "zz-rdma-host.conf": "options ib_core netns_mode=1\n",
+        "10-kubernetes.toml": to_toml.to_toml({"version": 3, "plugins": {"a.b": {"x": [1], "y": {"#z": "#"}}}}),
+        "hosts.toml": to_toml.to_toml({"host": {"https://mirror": {"capabilities": ["pull"]}}}),
+        "10-kubernetes.conf": "[Service]\nLimitNOFILE=1048576\n",
+        "20-proxy.conf": "# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/containerd/proxy.env\n",
+        "rdma-host.conf": kernel.modules_text(["mlx5_ib"]),
+    }
+    monkeypatch.setattr(host_reset, "read_text", lambda path: texts[os.path.basename(path)])
+    assert set(texts) == set(host_reset.OUR_TEXTS)
+    assert [name for name in texts if not host_reset.is_ours(name)] == []
+
+
 def test_a_host_of_k3s_is_refused(host, monkeypatch, tmp_path):
     monkeypatch.setattr(host_reset, "OTHER_KUBERNETES", {"k3s": str(tmp_path)[1:]})
     with pytest.raises(FabricError, match="the host has k3s"):
@@ -444,7 +608,8 @@ def with_docker(host, mark=host_reset.OWN_MARK, record=("docker-ce", "docker-ce-
     host.containers, host.docker = [], ["d1", "d2"]
     for path in (*host_reset.CRI_DOCKER, f"{host_reset.CRI_DOCKER_STATE}/sandbox", f"{host_reset.DOCKER}/overlay2"):
         host.write(path[len(str(host.root)) :], mark)
-    host.write("/etc/systemd/system/docker.service.d/20-proxy.conf")
+    proxy = "# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/containerd/proxy.env\n"
+    host.write("/etc/systemd/system/docker.service.d/20-proxy.conf", proxy)
     host.write(host_reset.CRICTL[0][len(str(host.root)) :], "runtime-endpoint: unix:///run/cri-dockerd.sock\n")
     if shown:
         host.write("/run/cri-dockerd.sock")
@@ -501,6 +666,55 @@ def test_docker_stays_while_others_have_containers(host):
         assert name in host.packages
     assert os.path.exists(f"{host_reset.DOCKER}/overlay2")
     assert host.docker == []
+
+
+RESULTS = "/var/lib/docker/volumes/results/_data/model.bin"
+
+
+def settings_of(container, labels, volume=""):
+    return json.dumps({"ID": container, "Config": {"Labels": labels}, "MountPoints": {"/x": {"Name": volume}}})
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_docker_stays_with_volumes_and_stopped_containers_of_others(host, answers):
+    """containerd knows neither. A Docker that is down is no reason to take them for nobody's."""
+    with_docker(host)
+    host.write(RESULTS, "a month of training")
+    host.write("/var/lib/docker/volumes/0f/_data/cache")
+    theirs, ours = "2" * 64, "1" * 64
+    host.write(f"/var/lib/docker/containers/{theirs}/config.v2.json", settings_of(theirs, {}))
+    host.write(
+        f"/var/lib/docker/containers/{ours}/config.v2.json", settings_of(ours, {host_reset.DOCKER_LABEL: "x"}, "0f")
+    )
+    if answers:
+        host.lists = "web\t\nk8s_pause\tpodsandbox\n", "results\n"
+    else:
+        host.fails = "docker ps --all --format"
+    result = reset(installed=True)
+    assert host.exists(RESULTS)
+    assert {"docker-ce", "docker-ce-cli", "containerd.io"} <= set(host.packages)
+    said = f"containers {'web' if answers else theirs[:12]} in Docker, volumes results in Docker"
+    assert f"docker-ce ({said})" in result["kept"]
+    assert f"{host_reset.DOCKER} ({said})" in result["kept"]
+
+
+def test_volumes_of_a_docker_that_is_gone_stay(host):
+    """Somebody has removed the package, or a reset that was killed."""
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["docker-ce"]}))
+    host.write(RESULTS, "a month of training")
+    result = reset(installed=True)
+    assert host.exists(RESULTS)
+    assert f"{host_reset.DOCKER} (volumes results in Docker)" in result["kept"]
+
+
+def test_a_containerd_that_does_not_answer_keeps_its_data(host):
+    host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["containerd.io"]}))
+    host.packages["containerd.io"] = "hold"
+    host.fails = "ctr version"
+    result = reset(installed=True)
+    assert "systemctl start containerd" in host.calls
+    assert host.exists("/var/lib/containerd/image")
+    assert "containerd.io (containerd does not answer: it may have containers of others)" in result["kept"]
 
 
 def test_a_cri_dockerd_of_others_stays(host, monkeypatch):
