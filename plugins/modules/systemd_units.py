@@ -38,7 +38,9 @@ options:
         type: str
         default: "0644"
       state:
-        description: Whether the file is there.
+        description:
+          - Whether the file is there. With O(files[].content), V(absent) removes only a file that has it, comments
+            aside.
         type: str
         choices: [present, absent]
         default: present

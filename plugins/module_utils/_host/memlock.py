@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common import memlock_limits
@@ -30,6 +31,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
+
+
+OWN = re.compile(r"\[Service\]\nLimitMEMLOCK=\S+\n")
 
 
 class Settings(t.TypedDict):
@@ -75,6 +79,24 @@ def drop_in_text(limit: str) -> str:
     return f"[Service]\nLimitMEMLOCK={limit}\n"
 
 
+def is_own_drop_in(text: str) -> bool:
+    """Whether a drop-in has nothing but a limit, whoever has written that."""
+    return bool(OWN.fullmatch(text))
+
+
+def check_own(path: str) -> None:
+    """Refuse to replace a drop-in in which somebody has set more."""
+    there = read_file(path)
+    if there and not is_own_drop_in(there["content"]):
+        raise FabricError(
+            "A file that somebody else wrote is left as it is.",
+            path,
+            "it has more in it than LimitMEMLOCK",
+            "Set LimitMEMLOCK there, or move its other settings to a file of another name. Then run again.",
+            code="not-ours",
+        )
+
+
 def wanted_files(
     units: t.Dict[str, Unit], limit: str, flags: t.Sequence[docker.Flag]
 ) -> t.Tuple[t.Dict[str, File], t.Dict[str, t.List[str]]]:
@@ -85,6 +107,7 @@ def wanted_files(
     for name, unit in units.items():
         path = drop_in_path(name)
         if unit.get("LimitMEMLOCK") != shown_limit(size):
+            check_own(path)
             files[path] = {"content": drop_in_text(limit), "mode": "0644"}
             readers[name] = [path]
     if "docker" in units:

@@ -20,6 +20,11 @@ APT = "/etc/apt/apt.conf.d/90-ipu-fabric-proxy"
 URL = re.compile(r"https?://[^\s\"\\]+")
 
 
+# How these look as they are written here. Others of these names stay when there is no proxy any more.
+APT_TEXT = re.compile(r"// Written by the role kubernetes of ipu\.fabric\.\n[\s\S]*")
+CONTAINERD_TEXT = re.compile(r'(?:(?:HTTP|HTTPS|NO)_PROXY="[^"\n]*"\n)+')
+
+
 def is_plain_host(word: str) -> bool:
     """Whether this is one host, which apt can be told about: no domain, network or port."""
     return not word.startswith((".", "*")) and "/" not in word and not re.search(r"^[^:]*:\d+$", word)
@@ -66,6 +71,10 @@ def apply_proxy(module: AnsibleModule) -> t.Dict[str, object]:
     params = module.params
     after = wanted_files(params["http"] or "", params["https"] or "", params["no_proxy"])
     before = {path: read_file(path) for path in after}
+    for path, file in before.items():
+        ours = file and any(text.fullmatch(file["content"]) for text in (APT_TEXT, CONTAINERD_TEXT))
+        if not after[path] and not ours:
+            after[path] = file
     changed = sorted(path for path in after if before[path] != after[path])
     for path in [] if module.check_mode else changed:
         file = after[path]

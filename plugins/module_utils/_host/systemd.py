@@ -143,13 +143,23 @@ def systemctl(module: AnsibleModule, verb: str, *units: str) -> None:
     )
 
 
+def settings_of(text: str) -> t.List[str]:
+    """The lines of a file that are no comments."""
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
 def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
     """The files as they are, and as they are wanted."""
+    before = {item["path"]: read_file(item["path"]) for item in items}
 
     def wanted(item: FileOption) -> t.Optional[File]:
-        return None if item["state"] == "absent" else {"content": item["content"] or "", "mode": item["mode"]}
+        if item["state"] == "present":
+            return {"content": item["content"] or "", "mode": item["mode"]}
+        there = before[item["path"]]
+        ours = not (there and item["content"]) or settings_of(there["content"]) == settings_of(item["content"])
+        return None if ours else there
 
-    return {item["path"]: read_file(item["path"]) for item in items}, {item["path"]: wanted(item) for item in items}
+    return before, {item["path"]: wanted(item) for item in items}
 
 
 def validate(module: AnsibleModule, item: FileOption) -> None:

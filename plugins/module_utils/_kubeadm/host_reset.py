@@ -18,7 +18,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import find_program, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, package_record, rdma_desired
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, memlock, package_record, proxy, rdma_desired
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     KEYRINGS,
     SOURCES,
@@ -130,11 +130,12 @@ OUR_TEXTS = {
     "10-kubernetes.conf": rf"\[Service\]\n{LINES}",
     "10-kubernetes.toml": LINES,
     "20-proxy.conf": r"# [0-9a-f]{8}\n\[Service\]\nEnvironmentFile=-/etc/containerd/proxy\.env\n",
-    "50-memlock.conf": r"\[Service\]\nLimitMEMLOCK=\S+\n",
+    "50-memlock.conf": memlock.OWN.pattern,
+    "90-ipu-fabric-proxy": proxy.APT_TEXT.pattern,
     "99-z-kubernetes.conf": r"(?:[\w./-]+ = .*\n)*",
     "hosts.toml": LINES,
     "kubernetes.conf": r"(?:[\w-]+\n)*",
-    "proxy.env": r'(?:(?:HTTP|HTTPS|NO)_PROXY="[^"\n]*"\n)+',
+    "proxy.env": proxy.CONTAINERD_TEXT.pattern,
     "rdma-host.conf": r"(?:[\w-]+\n)*",
     f"{rdma_desired.QOS_UNIT}.service": r"[\s\S]*\(ipu\.fabric\.rdma_host\)[\s\S]*",
     "zz-rdma-host.conf": r"options ib_core netns_mode=1\n",

@@ -44,6 +44,26 @@ def test_a_unit_that_has_the_limit_needs_no_file():
     assert readers == {"k3s": [path]}
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("[Service]\nLimitMEMLOCK=64G\nLimitNOFILE=1000000\n", True),
+        ("# by our Slurm team\n[Service]\nLimitMEMLOCK=64G\n", True),
+        ("[Service]\nLimitMEMLOCK=64G\n", False),
+    ],
+)
+def test_a_drop_in_of_others_is_not_replaced(tmp_path, monkeypatch, text, refused):
+    path = tmp_path / "50-memlock.conf"
+    path.write_text(text)
+    monkeypatch.setattr(memlock, "drop_in_path", lambda _unit: str(path))
+    if refused:
+        with pytest.raises(FabricError, match="it has more in it than LimitMEMLOCK") as failed:
+            memlock.wanted_files({"slurmd": unit()}, "infinity", [])
+        assert failed.value.code == "not-ours"
+    else:
+        assert str(path) in memlock.wanted_files({"slurmd": unit()}, "infinity", [])[0]
+
+
 def test_docker_reads_two_files(tmp_path, monkeypatch):
     monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
     files, readers = memlock.wanted_files({"docker": unit()}, "infinity", [])

@@ -62,3 +62,12 @@ def test_files_come_and_go(tmp_path, monkeypatch):
     assert not proxy.apply_proxy(Module(http=SECRET))["changed"]
     assert proxy.apply_proxy(Module())["changed"]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_files_of_others_stay_where_there_is_no_proxy(tmp_path, monkeypatch):
+    texts = {"APT": 'Acquire::http::Proxy "http://site:1";\n', "CONTAINERD": "# site\nHTTP_PROXY=http://site:1\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(proxy, name, str(tmp_path / name))
+    assert proxy.apply_proxy(Module()) == {"changed": False, "files": []}
+    assert {name: (tmp_path / name).read_text() for name in texts} == texts

@@ -129,6 +129,22 @@ def test_files_are_written_once(tmp_path):
     assert not systemd.apply_units(Module(files=items, units=[]))["changed"]
 
 
+@pytest.mark.parametrize(
+    ("there", "stays"),
+    [
+        ("# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/ours\n", False),  # with another mark
+        ("[Service]\nEnvironment=HTTP_PROXY=http://site:1\n", True),
+        ("# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/ours\nEnvironment=A=B\n", True),
+    ],
+)
+def test_a_file_of_others_with_the_name_of_one_that_goes(tmp_path, there, stays):
+    path = tmp_path / "20-proxy.conf"
+    path.write_text(there)
+    items = [item(path, state="absent", content="# ffffffff\n[Service]\nEnvironmentFile=-/etc/ours\n")]
+    assert systemd.apply_units(Module(files=items, units=[]))["changed"] != stays
+    assert path.exists() == stays
+
+
 def test_check_mode_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(SHOW))
     items = [item(tmp_path / "a", content="x", units=["containerd"])]

@@ -569,6 +569,7 @@ def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
     texts = {
         "50-memlock.conf": memlock.drop_in_text("64M"),
         "proxy.env": proxy.environment_text("http://p:1", "", ["10.0.0.0/8", "site"]),
+        "90-ipu-fabric-proxy": proxy.apt_text("http://p:1", "", ["site"]),
         "kubernetes.conf": kernel.modules_text(["overlay", "br_netfilter"]),
         "99-z-kubernetes.conf": kernel.sysctl_text({"net.ipv4.ip_forward": "1", "vm.panic_on_oom": "0"}),
         "rdma-host-qos.service": rdma_desired.qos_unit([["/sbin/dcb", "pfc"]]),
