@@ -23,6 +23,8 @@ options:
     description:
       - Settings of C(dockerd). Of an object only the named keys are set. Of a list of options as C(name=value) those
         of the same name are replaced.
+      - C(log-opts) and C(storage-opts) of another driver than the one that is set here are left out, and a runtime is
+        replaced as a whole.
     type: dict
     default: {}
 """

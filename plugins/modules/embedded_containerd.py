@@ -13,7 +13,8 @@ description:
   - Gives the containerd of k3s or RKE2 a registry mirror (C(registries.yaml)), and tables of its configuration.
   - The tables are a drop-in where the distribution imports such, else a template that extends that of the distribution.
   - Files that somebody else wrote are left as they are; where they lack what is wanted, the module fails and says so.
-  - k3s and RKE2 read these files when they start.
+  - k3s and RKE2 read these files when they start. If they do not start with them, they get the former ones back, and
+    the module fails.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:

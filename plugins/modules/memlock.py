@@ -16,6 +16,7 @@ description:
     kept, and the old file is backed up.
   - A runtime is restarted only when it has been running since before its limit was set. Then it waits for the
     pods of the node. Docker is not, unless it keeps its containers or O(restart_docker) is set.
+  - A runtime that does not answer after its restart gets its former files back, and the module fails.
   - k3s and RKE2 carry containerd, and their servers the API. They are restarted with O(restart_kubernetes) alone.
   - Containers that were started before keep their old limit until they are restarted.
 author:

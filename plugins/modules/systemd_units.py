@@ -14,6 +14,9 @@ description:
     units.
   - A unit is restarted only when it has been running since before one of its files was written. So nothing has to be
     remembered between tasks. When a run is interrupted before the restart, the next one restarts it.
+  - A container runtime (containerd, docker, cri-docker, crio) is asked whether it works, as a kubelet asks it, or by
+    C(docker info). Where it does not, its files get the content with which it last worked, it is restarted, and the
+    module fails with what it has refused. C(/var/lib/ipu-fabric/former-NAME.json) keeps that content until then.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:

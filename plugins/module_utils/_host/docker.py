@@ -18,6 +18,7 @@ if t.TYPE_CHECKING:
 
 DAEMON = "/etc/docker/daemon.json"
 UNIT = "docker.service"
+VALIDATE = "{} --validate --config-file %s"
 # Flags whose key in daemon.json is neither their name nor its plural.
 KEYS = {
     "H": "hosts",
@@ -31,6 +32,8 @@ KEYS = {
     "s": "storage-driver",
     "add-runtime": "runtimes",
 }
+
+LOG_DRIVER = "json-file"  # Docker's default
 
 
 class Flag(t.NamedTuple):
@@ -200,18 +203,39 @@ def merge_value(there: object, wanted: object) -> object:
     """What a setting becomes: of an object only the wanted keys change, and a list keeps what has other names."""
     if isinstance(there, dict) and isinstance(wanted, dict):
         return {**there, **{key: merge_value(there.get(key), value) for key, value in wanted.items()}}
-    if isinstance(there, list) and isinstance(wanted, list):
-        names = {str(item).partition("=")[0] for item in wanted}
+    if isinstance(there, list) and isinstance(wanted, list) and all(isinstance(item, str) for item in wanted):
+        names = {item.partition("=")[0] for item in wanted}
         return [*(item for item in there if str(item).partition("=")[0] not in names), *wanted]
     return wanted
+
+
+def fitting(there: t.Mapping[str, object], wanted: t.Mapping[str, object]) -> t.Dict[str, object]:
+    """The settings that are there, without parts of what the wanted ones replace: dockerd does not start with those.
+
+    Options belong to their driver, and the parts of a runtime to that runtime."""
+    kept = dict(there)
+    if "log-driver" in wanted and wanted["log-driver"] != there.get("log-driver", LOG_DRIVER):
+        kept.pop("log-opts", None)
+    options, runtimes = there.get("storage-opts"), there.get("runtimes")
+    if "storage-driver" in wanted and isinstance(options, list):
+        kept["storage-opts"] = [item for item in options if str(item).startswith(f"{wanted['storage-driver']}.")]
+        if not kept["storage-opts"]:
+            del kept["storage-opts"]
+    if isinstance(runtimes, dict):
+        replaced = wanted.get("runtimes")
+        names = set(replaced) if isinstance(replaced, dict) else set()
+        kept["runtimes"] = {name: value for name, value in runtimes.items() if name not in names}
+    return kept
 
 
 def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
     """daemon.json with the wanted settings, all else kept; the same text where they are there already.
 
-    A wanted setting that is a flag too is refused: dockerd would not start with it."""
+    Options of another driver than the wanted one go. A wanted setting that is a flag too is refused: dockerd does not
+    start with it."""
     settings = dict(t.cast("t.Mapping[str, object]", parse_daemon(text, path)))
-    merged = {**settings, **{key: merge_value(settings.get(key), value) for key, value in wanted.items()}}
+    kept = fitting(settings, wanted)
+    merged = {**kept, **{key: merge_value(kept.get(key), value) for key, value in wanted.items()}}
     check_flags(merged, flags, path, "What a node needs of Docker goes into its configuration.")
     return text if merged == settings else json.dumps(merged, indent=2) + "\n"
 
@@ -230,6 +254,12 @@ def read_daemon(module: AnsibleModule) -> t.Dict[str, object]:
         "mode": before["mode"],
         "differs": content != before["content"],
     }
+
+
+def validation(module: AnsibleModule) -> str:
+    """The command with which dockerd judges a file; empty without dockerd."""
+    program = module.get_bin_path("dockerd")
+    return VALIDATE.format(program) if program else ""
 
 
 def keeps_containers(module: AnsibleModule) -> bool:

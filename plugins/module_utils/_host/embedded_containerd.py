@@ -24,7 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import node_name
 from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import carries_api, restart_runtimes
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import show_units, stale_units
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import keep_former, show_units, stale_units
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -164,6 +164,8 @@ def set_embedded_containerd(module: AnsibleModule) -> t.Dict[str, object]:
     before, after = wanted_files(found, Wanted(params["registry_mirror"], params["config"]))
     changed = [path for path in after if before[path] != after[path]]
     if not module.check_mode:
+        for name in found.units if changed else ():
+            keep_former(module, name, {path: before[path] for path in changed})
         for path in changed:
             file = after[path]
             if file:

@@ -24,9 +24,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import n
 from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import restart_runtimes
 from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
     Unit,
+    keep_former,
     show_units,
     stale_units,
     systemctl,
+    validate,
 )
 
 if t.TYPE_CHECKING:
@@ -139,9 +141,14 @@ def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
     files_before: Files = {path: read_file(path) for path in wanted}
     files_after: Files = {**wanted}
     changed = {path: file for path, file in wanted.items() if file != files_before[path]}
+    daemon = docker.daemon_path(flags)
     if changed and not module.check_mode:
+        if daemon in changed:
+            validate(module, daemon, changed[daemon]["content"], docker.validation(module))
+        for name, paths in readers.items():
+            keep_former(module, name, {path: files_before[path] for path in paths if path in changed})
         for path, file in changed.items():
-            write_file(module, path, file["content"], file["mode"], backup=path == docker.daemon_path(flags))
+            write_file(module, path, file["content"], file["mode"], backup=path == daemon)
         systemctl(module, "daemon-reload")
         units = show_units(module, sorted(units))
 

@@ -9,6 +9,7 @@ on one server after another, and only when asked.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -22,7 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions imp
     find_distribution,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import kubelet_kubectl, node_name
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import Unit, systemctl
+from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import Unit, run_runtime, systemctl
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -167,12 +168,12 @@ def restart_runtimes(module: AnsibleModule, units: t.Dict[str, Unit], names: t.S
     pods = node_pods(module)
     if any(units[name].get("NeedDaemonReload") == "yes" for name in names):
         systemctl(module, "daemon-reload")
-    own = [name for name in names if name not in EMBEDDING_UNITS]
-    if own:
-        systemctl(module, "restart", *own)
     for name in names:
         if name in EMBEDDING_UNITS:
-            restart_service(name, module.params["timeout"])
+            restart = functools.partial(restart_service, name, module.params["timeout"])
+        else:
+            restart = functools.partial(systemctl, module, "restart", name)
+        run_runtime(module, name, restart, restart, needed=False)
         if carries_api(name):
             wait_for_api(module)
     if pods:

@@ -5,21 +5,30 @@
 
 A unit is stale when its main process started before one of its files was written. Nothing has to be remembered between
 tasks: when a run is killed between writing a file and restarting the unit, the next one restarts it.
+
+Runtimes are asked whether they work after a restart. What their files were is kept until then, and put back where they
+do not.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import re
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide_lines
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     File,
     Files,
     file_diffs,
     read_file,
+    read_text,
     write_file,
 )
 
@@ -31,6 +40,12 @@ PROPERTIES = (
     "StateChangeTimestampMonotonic"
 )
 SYSTEMD_DIRECTORIES = ("/etc/systemd/", "/run/systemd/")
+# Files of a runtime as they were when it last worked, while it is not known whether it works with what they are now.
+FORMER = "/var/lib/ipu-fabric/former-{}.json"
+ANSWER_SECONDS, ANSWER_PAUSE = 180, 1  # many containers take containerd a while
+JOURNAL_SECONDS = 30
+# What programs say of settings that they refuse
+REFUSAL = re.compile(r"failed to load|level=(?:error|fatal)|unable to|cannot|invalid|unknown", re.IGNORECASE)
 
 Unit = t.Dict[str, str]  # PROPERTIES by name, as systemctl prints them
 
@@ -148,6 +163,139 @@ def settings_of(text: str) -> t.List[str]:
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
+def named_lines(refusals: t.Sequence[str], files: Files) -> t.List[str]:
+    """Where files have what these lines have in quotes. Only the places: the text may have passwords in it."""
+    words = {word for line in refusals for word in re.findall(r"[`'\"]([\w-]+)[`'\"]", line)}
+    return [
+        f"{path}:{number}"
+        for path, file in files.items()
+        for number, line in enumerate(file["content"].splitlines() if file else (), 1)
+        if words & set(re.findall(r"[\w-]+", line.partition("=")[0].partition(":")[0]))
+    ]
+
+
+def refusals_of(unit: str, since: float) -> t.List[str]:
+    """What a service has said against its settings; where nothing looks like that, its last lines."""
+    argv = ["journalctl", "-u", f"{unit}.service", "--since", f"@{int(since)}", "--no-pager", "-o", "cat"]
+    lines = hide_lines(run_program(argv, JOURNAL_SECONDS).out).strip().splitlines()
+    # containerd leaves out plugins that a host can't have, too. Its CRI is not one of them.
+    told = [line for line in lines if REFUSAL.search(line)]
+    return ([line for line in told if "cri" in line] or told or lines)[-5:]
+
+
+def former_of(unit: str) -> Files:
+    """The files that are kept for a unit; empty where none are."""
+    with contextlib.suppress(ValueError):
+        kept: Files = json.loads(read_text(FORMER.format(unit)) or "{}")
+        return kept
+    return {}
+
+
+def keep_former(module: AnsibleModule, unit: str, files: Files) -> None:
+    """Keep the files of a runtime before they are written. What is kept already goes first: the runtime worked with it.
+
+    Unless it has been restarted since, and works with what came after."""
+    if unit not in cri.INTERFACES:
+        return
+    path, kept = FORMER.format(unit), former_of(unit)
+    if kept and not stale_units(show_units(module, [unit]), {unit: [path]}).get(unit) and not cri.silence(unit):
+        kept = {}
+    if {**files, **kept} != kept:
+        write_file(module, path, json.dumps({**files, **kept}), "0600")
+
+
+def forget_former(unit: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(FORMER.format(unit))
+
+
+def wait_for_answer(unit: str) -> None:
+    give_up = time.monotonic() + ANSWER_SECONDS
+    while True:
+        silent = cri.silence(unit)
+        if not silent:
+            return
+        if silent.final or time.monotonic() > give_up:
+            raise FabricError(
+                f"{unit} is active and does not work.",
+                os.uname().nodename,
+                silent.seen,
+                f"See journalctl -u {unit}.",
+                code="not-ready",
+            )
+        time.sleep(ANSWER_PAUSE)
+
+
+def take_back(
+    module: AnsibleModule, unit: str, restart: t.Callable[[], None], since: float, error: FabricError
+) -> t.NoReturn:
+    """Give a runtime its former files, and say what it refused in those that it had."""
+    former = former_of(unit)
+    refusals = refusals_of(unit, since)
+    refused = {path: read_file(path) for path in former}
+    seen = "\n".join([error.seen, *(line for line in refusals if line not in error.seen)])
+    if not former:
+        raise FabricError(error.what, error.where, seen, error.next_step, code=error.code) from error
+    for path, file in former.items():
+        if file:
+            write_file(module, path, file["content"], file["mode"])
+        elif os.path.exists(path):
+            os.remove(path)
+    systemctl(module, "daemon-reload")
+    try:
+        restart()
+        end = "Its files are as they were, and it works with them"
+    except FabricError as again:
+        end = f"Its files are as they were, and it does not work with them either: {again.seen}"
+    forget_former(unit)
+    places = named_lines(refusals, refused)
+    raise FabricError(
+        f"{unit} does not work with its new settings.",
+        f"{os.uname().nodename}: {', '.join(places or sorted(refused))}",
+        f"{seen}\n{end}",
+        "Correct the settings that it names. Then run again.",
+        code="not-ready",
+    ) from error
+
+
+def run_runtime(
+    module: AnsibleModule,
+    unit: str,
+    restart: t.Callable[[], None],
+    start: t.Callable[[], None],
+    needed: bool = True,
+) -> None:
+    """Have a runtime read its files by `start`, and ask it. Where it does not work, it gets its former ones.
+
+    One that need not work, such as a containerd that only Docker uses, has to answer if it did before."""
+    asked = needed or cri.kubelet_socket() == cri.INTERFACES[unit] or not cri.silence(unit)
+    since = time.time()
+
+    def wait_after(step: t.Callable[[], None]) -> None:
+        step()
+        if asked:
+            wait_for_answer(unit)
+
+    try:
+        wait_after(start)
+    except FabricError as error:
+        take_back(module, unit, lambda: wait_after(restart), since, error)
+    forget_former(unit)
+
+
+def act(module: AnsibleModule, unit: str, verbs: t.Sequence[str], answers: bool) -> None:
+    """Do what a unit needs. A runtime that `answers` says runs with its files is asked, whatever had to be done."""
+
+    def do(*names: str) -> None:
+        for verb in names:
+            systemctl(module, verb, unit)
+
+    if answers and unit in cri.INTERFACES:
+        run_runtime(module, unit, lambda: do("restart"), lambda: do(*verbs))
+    else:
+        do(*verbs)
+
+
 def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
     """The files as they are, and as they are wanted."""
     before = {item["path"]: read_file(item["path"]) for item in items}
@@ -162,18 +310,18 @@ def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
     return before, {item["path"]: wanted(item) for item in items}
 
 
-def validate(module: AnsibleModule, item: FileOption) -> None:
+def validate(module: AnsibleModule, path: str, content: str, judge: str) -> None:
     """Have the program that reads a file judge what it would be, before anything reads it."""
-    if not item["validate"]:
+    if not judge:
         return
-    with nameless_file(item["content"] or "") as draft:
-        command = [word.replace("%s", path_of(draft)) for word in item["validate"].split()]
+    with nameless_file(content) as draft:
+        command = [word.replace("%s", path_of(draft)) for word in judge.split()]
         code, out, err = module.run_command(command, pass_fds=[draft.fileno()])
-        if code:
+        if code and "unknown flag: --validate" not in out + err:  # Docker before 23 can't
             raise FabricError(
                 "A file would not be valid, so it was left as it is.",
-                item["path"],
-                (err.strip() or out.strip() or f"rc {code}").replace(path_of(draft), item["path"]),
+                path,
+                (err.strip() or out.strip() or f"rc {code}").replace(path_of(draft), path),
                 "Correct the settings that the message names, then run again.",
                 code="invalid-input",
             )
@@ -186,7 +334,7 @@ def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Fi
         if wanted is None:
             os.remove(item["path"])
         else:
-            validate(module, item)
+            validate(module, item["path"], wanted["content"], item["validate"])
             write_file(module, item["path"], wanted["content"], wanted["mode"], item["backup"])
     if any(item["path"].startswith(SYSTEMD_DIRECTORIES) for item in changed):
         systemctl(module, "daemon-reload")
@@ -211,6 +359,9 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
         unit for unit, paths in readers.items() if any(files_before[path] != files_after[path] for path in paths)
     }
     if not module.check_mode:
+        for name in sorted(touched):
+            changed = [path for path in readers[name] if files_before[path] != files_after[path]]
+            keep_former(module, name, {path: files_before[path] for path in changed})
         apply_files(module, items, files_before, files_after)
 
     shown = show_units(module, sorted(options))
@@ -229,8 +380,7 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
         if not module.check_mode:
             if shown.get(name, {}).get("NeedDaemonReload") == "yes":
                 systemctl(module, "daemon-reload")
-            for verb in verbs:
-                systemctl(module, verb, name)
+            act(module, name, verbs, after[name]["started"] and not after[name]["stale"] and "reload" not in verbs)
     left = [name for name, unit in after.items() if unit["stale"]]
     result = outcome(
         {"files": files_before, "units": before},

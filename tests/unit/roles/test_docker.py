@@ -306,6 +306,20 @@ def test_settings_of_the_site_count() -> None:
     assert settings["data-root"] == "/data/docker"
 
 
+def test_log_options_go_with_their_driver() -> None:
+    """dockerd does not start with those of another one."""
+    drivers = {"local": {"max-size": "100m", "max-file": "3", "compress": "true"}, "journald": {"tag": "x"}}
+    for driver, expected in drivers.items():
+        own = {"local": {"compress": "true"}}.get(driver, {"tag": "x"})
+        settings = evaluate(
+            "kubernetes",
+            "_kubernetes_docker_settings",
+            __kubernetes_packages={"versions": {}},
+            kubernetes_docker_config={"log-driver": driver, "log-opts": own},
+        )
+        assert (settings["log-driver"], settings["log-opts"]) == (driver, expected)
+
+
 def test_downloads_of_docker_go_through_the_proxy(tmp_path: Path) -> None:
     result = prepare(tmp_path, bare=["cp1"], groups=ONE, kubernetes_proxy={"http": "http://proxy.site:3128"})
     assert result.code == 0, result.text

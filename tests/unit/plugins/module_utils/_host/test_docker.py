@@ -77,6 +77,52 @@ def test_settings_are_merged_and_all_else_stays(there, expected):
     assert docker.merge_settings(merged, OURS) == merged
 
 
+LOGS = {"log-driver": "json-file", "log-opts": {"max-size": "100m"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "expected"),
+    [
+        # Options belong to their driver: dockerd exits with "unknown log opt 'gelf-address' for json-file log driver".
+        ({"log-driver": "gelf", "log-opts": {"gelf-address": "udp://192.0.2.9:12201"}}, LOGS, LOGS),
+        ({"log-driver": "local", "log-opts": {"compress": "true", "max-size": "1m"}}, LOGS, LOGS),
+        ({"log-opts": {"tag": "x"}}, LOGS, {**LOGS, "log-opts": {"tag": "x", "max-size": "100m"}}),
+        (
+            {"log-driver": "json-file", "log-opts": {"max-file": 3}},
+            {"log-driver": "journald"},
+            {"log-driver": "journald"},
+        ),
+        (
+            {"log-driver": "gelf", "log-opts": {"mode": "x"}},
+            {"debug": True},
+            {"log-driver": "gelf", "log-opts": {"mode": "x"}, "debug": True},
+        ),
+        (
+            {"storage-driver": "devicemapper", "storage-opts": ["dm.basesize=20G", "overlay2.size=1G"]},
+            {"storage-driver": "overlay2"},
+            {"storage-driver": "overlay2", "storage-opts": ["overlay2.size=1G"]},
+        ),
+        ({"storage-opts": ["dm.basesize=20G"]}, {"storage-driver": "btrfs"}, {"storage-driver": "btrfs"}),
+        # A runtime has a path or a type, never both.
+        (
+            {"runtimes": {"x": {"runtimeType": "io.containerd.x.v1"}, "y": {"path": "/y"}}},
+            {"runtimes": {"x": {"path": "/x"}}},
+            {"runtimes": {"y": {"path": "/y"}, "x": {"path": "/x"}}},
+        ),
+        ({"authorization-plugins": ["a"]}, {"authorization-plugins": ["b"]}, {"authorization-plugins": ["a", "b"]}),
+        (
+            {"default-address-pools": [{"base": "172.30.0.0/16", "size": 24}]},
+            {"default-address-pools": [{"base": "172.31.0.0/16", "size": 24}]},
+            {"default-address-pools": [{"base": "172.31.0.0/16", "size": 24}]},
+        ),
+    ],
+)
+def test_parts_of_what_is_replaced_go_with_it(there, wanted, expected):
+    merged = docker.merge_settings(json.dumps(there), wanted)
+    assert json.loads(merged) == expected
+    assert docker.merge_settings(merged, wanted) == merged
+
+
 @pytest.mark.parametrize(
     ("flags", "named"),
     [

@@ -53,13 +53,15 @@ def make(tmp_path, monkeypatch):
 
     monkeypatch.setattr(embedded_containerd, "show_units", units)
     monkeypatch.setattr(embedded_containerd, "stale_units", lambda units, readers: dict.fromkeys(units, False))
+    kept = {}
+    monkeypatch.setattr(embedded_containerd, "keep_former", lambda module, name, files: kept.update({name: files}))
     monkeypatch.setattr(embedded_containerd, "restart_runtimes", lambda module, units, names: restarted.extend(names))
 
     def build(name="k3s", server=False, **options):
         host = Host(tmp_path / f"{len(hosts)}", name, server=server, **options)
         hosts.append(host)
         monkeypatch.setattr(embedded_containerd, "find_distribution", lambda: host.found)
-        host.restarted = restarted
+        host.restarted, host.kept = restarted, kept
         return host
 
     return build
@@ -102,8 +104,9 @@ def test_a_mirror(make, name, server):
 def test_a_restart_when_asked(make, monkeypatch):
     host = make()
     assert run(registry_mirror=MIRROR, restart=True, check_mode=True)["changed"]
-    assert host.restarted == []
+    assert (host.restarted, host.kept) == ([], {})
     run(registry_mirror=MIRROR, restart=True)
+    assert host.kept == {"k3s-agent": {str(host.registries): None}}
     assert host.restarted == ["k3s-agent"]
     assert run(registry_mirror=MIRROR, restart=True)["changed"] is False
     monkeypatch.setattr(embedded_containerd, "stale_units", lambda units, readers: dict.fromkeys(units, True))

@@ -9,7 +9,7 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import docker, memlock, runtime_restart
+from ansible_collections.ipu.fabric.plugins.module_utils._host import docker, memlock, runtime_restart, systemd
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 
 
@@ -85,10 +85,15 @@ Module = functools.partial(
     fake.Module, limit="infinity", restart=True, restart_docker=False, node_name="", timeout=0, restart_kubernetes=False
 )
 
+kept = {}  # what the runtimes had, by their names
+judged = []  # what dockerd was asked about
+
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     """A host with a running containerd, an installed but stopped docker, and no k3s."""
+    kept.clear()
+    judged.clear()
     units = {"containerd": unit(), "docker": unit(active="inactive"), "k3s": unit(load="not-found")}
     (tmp_path / "daemon.json").write_text('{"log-driver": "journald"}')
     monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
@@ -99,6 +104,9 @@ def host(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: dict.fromkeys(shown, False))
     monkeypatch.setattr(runtime_restart, "node_pods", lambda module: None)
+    monkeypatch.setattr(memlock, "keep_former", lambda module, name, files: kept.update({name: files}))
+    monkeypatch.setattr(systemd, "FORMER", str(tmp_path / "{}.json"))
+    monkeypatch.setattr(memlock, "validate", lambda module, *asked: judged.append(asked))
     return tmp_path
 
 
@@ -114,6 +122,11 @@ def test_only_what_runs_is_restarted(host):
     assert module.backups == [str(host / "daemon.json")]
     assert json.loads((host / "daemon.json").read_text())["log-driver"] == "journald"
     assert not (host / "k3s.conf").exists()
+    daemon = {"content": '{"log-driver": "journald"}', "mode": "0644"}
+    text = (host / "daemon.json").read_text()
+    assert judged == [(str(host / "daemon.json"), text, "/sbin/dockerd --validate --config-file %s")]
+    assert kept["containerd"] == {str(host / "containerd.conf"): None}
+    assert kept["docker"] == {str(host / "docker.conf"): None, str(host / "daemon.json"): daemon}
 
 
 def test_restart_can_wait(host):
@@ -159,6 +172,18 @@ def test_invalid_daemon_json_changes_nothing(host):
     with pytest.raises(FabricError, match="not valid JSON"):
         memlock.set_memlock(module)
     assert [entry.name for entry in host.iterdir()] == ["daemon.json"]
+
+
+def test_what_dockerd_would_refuse_is_not_written(host, monkeypatch):
+    """Docker before 23 can't tell."""
+    monkeypatch.setattr(memlock, "validate", systemd.validate)
+    before = (host / "daemon.json").read_text()
+    refusing = Module((1, "", "unable to configure the Docker daemon"), units=["docker"])
+    with pytest.raises(FabricError, match="would not be valid"):
+        memlock.set_memlock(refusing)
+    assert ((host / "daemon.json").read_text(), kept) == (before, {})
+    memlock.set_memlock(Module((125, "", "unknown flag: --validate"), (0, "", ""), units=["docker"]))
+    assert (host / "daemon.json").read_text() != before
 
 
 @pytest.mark.parametrize("name", ["k3s", "k3s-agent", "rke2-server", "rke2-agent"])

@@ -12,7 +12,7 @@ import json
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import distributions, runtime_restart
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, distributions, runtime_restart, systemd
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 from ansible_collections.ipu.fabric.tests.unit.fixtures.rancher import make_node
 
@@ -68,6 +68,8 @@ def programs(monkeypatch):
         return ends.pop(0) if ends else Done(0)
 
     monkeypatch.setattr(runtime_restart, "run_program", answer)
+    monkeypatch.setattr(systemd, "run_program", lambda argv, seconds: Done(0))
+    monkeypatch.setattr(cri, "silence", lambda unit: cri.Silence("nobody is there", False))
     monkeypatch.setattr(runtime_restart, "node_pods", lambda module: None)
     monkeypatch.setattr(runtime_restart.time, "sleep", lambda seconds: None)
     return run, ends
@@ -121,6 +123,20 @@ def test_a_service_that_does_not_start_is_not_waited_for_without_an_end(programs
     with pytest.raises(FabricError, match=what) as caught:
         restart(Module(), "k3s-agent")
     assert caught.value.seen == "Job failed.\ntoken is not valid"
+
+
+def test_k3s_that_does_not_start_gets_its_former_files(tmp_path, monkeypatch, programs):
+    run, ends = programs
+    monkeypatch.setattr(systemd, "FORMER", str(tmp_path / "{}.json"))
+    template = tmp_path / "config-v3.toml.tmpl"
+    systemd.keep_former(Module(), "k3s-agent", {str(template): None})
+    template.write_text("bad")
+    ends += [Done(None), Done(0, "table defined twice\n"), Done(0)]
+    with pytest.raises(FabricError, match="k3s-agent does not work with its new settings") as caught:
+        restart(Module(), "k3s-agent")
+    assert [argv for argv in run if argv[0] == "systemctl"] == [["systemctl", "restart", "k3s-agent.service"]] * 2
+    assert "table defined twice" in caught.value.seen
+    assert (str(template) in caught.value.where, list(tmp_path.iterdir())) == (True, [])
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import files, systemd
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, files, systemd
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 SHOW = """\
@@ -24,6 +27,25 @@ LoadState=not-found
 ActiveState=inactive
 UnitFileState=
 """
+
+# containerd 1.6 with its settings in two forms, which excludes its CRI
+JOURNAL = """\
+time="2026-11-26T09:34:28.734381869Z" level=warning msg="failed to load plugin devmapper" error="not configured"
+time="2026-11-26T09:34:28.767908386Z" level=warning msg="failed to load plugin io.containerd.grpc.v1.cri" \
+error="invalid plugin config: `mirrors` cannot be set when `config_path` is provided"
+time="2026-11-26T09:34:28.767918386Z" level=info msg="containerd successfully booted in 0.4 s"
+"""
+NO_CRI = cri.Silence("/run/containerd/containerd.sock answers, and has no CRI", True)
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory, monkeypatch):
+    """Runtimes answer with this, one after another and without more of them well; what is kept is in this folder."""
+    folder, answers = tmp_path_factory.mktemp("former"), []
+    monkeypatch.setattr(systemd, "FORMER", str(folder / "{}.json"))
+    monkeypatch.setattr(cri, "silence", lambda unit: answers.pop(0) if answers else None)
+    monkeypatch.setattr(systemd, "run_program", lambda argv, seconds: Done(0, JOURNAL))
+    return folder, answers
 
 
 def test_parse_show():
@@ -204,3 +226,121 @@ def test_a_restart_can_be_left_to_a_later_task(tmp_path, monkeypatch, check):
     result = systemd.apply_units(now)
     assert (result["changed"], result["restarted"], result["stale"]) == (True, ["containerd"], [])
     assert now.commands == [["systemctl", "restart", "containerd.service"]] * (not check)
+
+
+def apply(monkeypatch, paths, restart="stale", shown=SHOW, **contents):
+    """The module with these files, whose unit has read none of them yet."""
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(shown))
+    items = [item(path, content=contents["content"], units=["containerd"]) for path in paths]
+    module = Module(files=items, units=[{"name": "containerd", "restart": restart}])
+    return module, lambda: systemd.apply_units(module)
+
+
+def test_a_runtime_that_does_not_work_gets_its_former_files(tmp_path, monkeypatch, runtime):
+    """It is active, and its CRI is not there."""
+    folder, answers = runtime
+    kept, new = tmp_path / "config.toml", tmp_path / "deep" / "conf.toml"
+    kept.write_text("imports = []\n")
+    answers += [NO_CRI, None]
+    module, run = apply(monkeypatch, [kept, new], content='[registry]\nconfig_path = "/x"\nauth = "secret"\n')
+    with pytest.raises(FabricError, match="containerd does not work with its new settings") as error:
+        run()
+    assert (kept.read_text(), new.exists()) == ("imports = []\n", False)
+    assert module.commands == [
+        ["systemctl", "restart", "containerd.service"],
+        ["systemctl", "daemon-reload"],
+        ["systemctl", "restart", "containerd.service"],
+    ]
+    assert "`mirrors` cannot be set when `config_path` is provided" in error.value.seen
+    assert "devmapper" not in error.value.seen
+    assert "it works with them" in error.value.seen
+    assert f"{kept}:2, {new}:2" in error.value.where
+    assert "secret" not in str(error.value)
+    assert not list(folder.iterdir())
+
+
+def test_what_a_runtime_had_is_kept_until_a_later_restart(tmp_path, monkeypatch, runtime):
+    """Two changes before it: the runtime last worked with what was there before both of them."""
+    folder, answers = runtime
+    path = tmp_path / "config.toml"
+    path.write_text("first")
+    path.chmod(0o640)
+    for content in ("second", "third"):
+        apply(monkeypatch, [path], "never", content=content)[1]()
+        [record] = folder.iterdir()
+        assert record.stat().st_mode & 0o777 == 0o600
+        assert json.loads(record.read_text()) == {str(path): {"content": "first", "mode": "0640"}}
+    answers += [NO_CRI, NO_CRI]
+    with pytest.raises(FabricError) as error:
+        apply(monkeypatch, [], "always", content="")[1]()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("first", 0o640)
+    assert "it does not work with them either" in error.value.seen
+
+
+def test_what_a_runtime_works_with_is_what_it_gets_back(tmp_path, monkeypatch, runtime):
+    """Somebody has restarted it between two changes."""
+    folder, _answers = runtime
+    path = tmp_path / "config.toml"
+    path.write_text("first")
+    apply(monkeypatch, [path], "never", content="second")[1]()
+    late = SHOW.replace("ExecMainStartTimestampMonotonic=5000000", f"ExecMainStartTimestampMonotonic={10**18}")
+    apply(monkeypatch, [path], "never", late, content="third")[1]()
+    assert json.loads((folder / "containerd.json").read_text())[str(path)]["content"] == "second"
+
+
+def test_a_runtime_that_works_needs_nothing_back(tmp_path, monkeypatch, runtime):
+    folder, _answers = runtime
+    apply(monkeypatch, [tmp_path / "a"], content="x")[1]()
+    assert not list(folder.iterdir())
+
+
+def test_a_runtime_that_does_not_start_gets_its_former_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: systemd.parse_show(SHOW))
+    path = tmp_path / "config.toml"
+    path.write_text("good")
+    ends = [(1, "", "Job failed."), (0, JOURNAL, ""), (0, "", ""), (0, "", "")]
+    items = [item(path, content="bad", units=["containerd"])]
+    with pytest.raises(FabricError, match="does not work with its new settings") as error:
+        systemd.apply_units(Module(*ends, files=items, units=[{"name": "containerd"}]))
+    assert (path.read_text(), "Job failed." in error.value.seen) == ("good", True)
+
+
+def test_a_runtime_that_runs_is_asked_although_nothing_is_to_be_done(tmp_path, monkeypatch, runtime):
+    """Its package may have restarted it."""
+    _folder, answers = runtime
+    monkeypatch.setattr(systemd, "is_stale", lambda *_values: False)
+    answers.append(NO_CRI)
+    module, run = apply(monkeypatch, [], content="")
+    with pytest.raises(FabricError, match="containerd is active and does not work"):
+        run()
+    assert module.commands == []
+    assert run()["changed"] is False
+
+
+def test_a_runtime_may_need_a_while(monkeypatch, runtime):
+    _folder, answers = runtime
+    monkeypatch.setattr(systemd.time, "sleep", lambda seconds: None)
+    answers += [cri.Silence("starting", False)] * 3
+    systemd.wait_for_answer("containerd")
+    assert answers == []
+    monkeypatch.setattr(systemd, "ANSWER_SECONDS", -1)
+    answers += [cri.Silence("starting", False)] * 3
+    with pytest.raises(FabricError, match="active and does not work"):
+        systemd.wait_for_answer("containerd")
+    assert len(answers) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "kubelet", "fails"),
+    [(None, "", True), (NO_CRI, "", False), (NO_CRI, "/run/containerd/containerd.sock", True)],
+)
+def test_a_containerd_that_only_docker_uses_needs_no_cri(monkeypatch, runtime, before, kubelet, fails):
+    _folder, answers = runtime
+    monkeypatch.setattr(cri, "kubelet_socket", lambda: kubelet)
+    answers += ([] if kubelet else [before]) + [NO_CRI]
+    done = []
+    try:
+        systemd.run_runtime(Module(), "containerd", lambda: None, lambda: done.append(1), needed=False)
+    except FabricError:
+        done.append(2)
+    assert done == ([1, 2] if fails else [1])
