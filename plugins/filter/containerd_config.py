@@ -18,8 +18,11 @@ description:
   - Of the main file only C(imports) is changed, C(disabled_plugins) where it turns off the CRI, and C(version) where it
     has none. Comments and all else stay.
   - A drop-in whose name comes after C(10-kubernetes) wins over this one.
+  - C(config_path) of registries is left to the site where it has set it, or has tables that C(containerd) does not take
+    beside it. It fails, and shows the C(hosts.toml) for them, if there is a O(mirror).
+  - The directories of CNI files are set where C(containerd) would look for them elsewhere.
 author: ipu.fabric contributors (@ipu-fabric)
-positional: release, pause_image, restrict_oom_score_adj, settings
+positional: release, pause_image, restrict_oom_score_adj, settings, others, mirror, cni
 options:
   _input:
     description: The text of C(/etc/containerd/config.toml). Empty when there is none.
@@ -39,6 +42,20 @@ options:
     default: false
   settings:
     description: More settings for the drop-in, with the table names of the main file's version. They win.
+    type: dict
+    default: {}
+  others:
+    description: Texts of drop-ins that others have made, by their paths.
+    type: dict
+    default: {}
+  mirror:
+    description: Whether there is a registry mirror, whose C(hosts.toml) is in C(/etc/containerd/certs.d).
+    type: bool
+    default: false
+  cni:
+    description:
+      - C(plugins) and C(networks), the directories in which pod networks put their plugins and configurations. Empty is
+        C(/opt/cni/bin) and C(/etc/cni/net.d).
     type: dict
     default: {}
 """

@@ -78,6 +78,10 @@ node:
     containerd:
       description: Version of containerd; empty when it is not installed.
       type: str
+    containerd_drop_ins:
+      description: Paths of drop-ins for containerd that others than the role kubernetes have made.
+      type: list
+      elements: str
     images:
       description: Images that kubeadm lists for the version; empty when kubeadm is not installed.
       type: list
@@ -123,6 +127,7 @@ node:
     architecture: x86_64
     kubelet: 1.35.4
     containerd: 2.2.1
+    containerd_drop_ins: []
     images: ["registry.k8s.io/pause:3.10.1"]
     unsettled: false
     kubeconfig_sha256: ""

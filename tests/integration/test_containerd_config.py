@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import subprocess
+import time
 import typing as t
 from pathlib import Path
 
+import pytest
 import tomllib
 from ansible_collections.ipu.fabric.plugins.filter.to_toml import to_toml
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.containerd import IMAGES, RUNTIME, containerd_config
 
 PAUSE = "registry.site:5000/pause:3.10.1"
@@ -64,3 +67,54 @@ def test_the_main_file_of_the_package(binaries: Path, tmp_path: Path) -> None:
     seen = dump(binaries, tmp_path, 'disabled_plugins = ["cri"]\n', {})
     assert seen["disabled_plugins"] == []
     assert seen["plugins"][IMAGES]["pinned_images"]["sandbox"] == PAUSE
+
+
+DEBIAN = """version = 2
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "/usr/lib/cni"
+conf_dir = "/srv/net.d"
+"""
+
+
+@pytest.mark.parametrize(
+    ("main", "plugins"),
+    [
+        (DEBIAN, ["/opt/cni/bin"]),
+        (
+            f'version = 3\n[plugins."{RUNTIME}".cni]\nbin_dirs = ["/usr/lib/cni"]\nconf_dir = "/srv/net.d"\n',
+            ["/opt/cni/bin", "/usr/lib/cni"],
+        ),
+    ],
+)
+def test_plugins_are_where_containerd_looks(binaries: Path, tmp_path: Path, main: str, plugins: t.List[str]) -> None:
+    seen = dump(binaries, tmp_path, main, {})["plugins"][RUNTIME]["cni"]
+    assert (seen["bin_dirs"], seen["conf_dir"]) == (plugins, "/etc/cni/net.d")
+
+
+REGISTRIES = f"""
+[plugins."{IMAGES}".registry]
+config_path = "/etc/containerd/certs.d"
+[plugins."{IMAGES}".registry.mirrors."docker.io"]
+endpoint = ["https://mirror.local"]
+"""
+
+
+@pytest.mark.parametrize(("more", "works"), [("", True), (REGISTRIES, False)])
+def test_containerd_that_runs_may_have_no_cri(binaries: Path, tmp_path: Path, more: str, works: bool) -> None:
+    """It does not end at settings that its CRI refuses."""
+    places = f'root = "{tmp_path}/root"\nstate = "{tmp_path}/state"\n'
+    servers = "".join(
+        f'[plugins."io.containerd.server.v1.{name}"]\naddress = "{tmp_path}/{name}.sock"\n'
+        for name in ("grpc", "ttrpc")
+    )
+    (tmp_path / "config.toml").write_text(f"version = 4\n{places}{servers}{more}")
+    command = [binaries / "containerd", "--config", tmp_path / "config.toml"]
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            give_up = time.monotonic() + 60
+            while (silent := cri.ask(f"{tmp_path}/grpc.sock")) and not silent.final and time.monotonic() < give_up:
+                time.sleep(0.5)
+        finally:
+            process.terminate()
+    assert (silent is None) == works, (tmp_path / "log").read_text()
+    assert works or (silent and silent.final)

@@ -19,6 +19,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import KubernetesFacts
 
 CNI_BIN, CNI_NETWORK = "/opt/cni/bin", "/etc/cni/net.d"  # containerd's defaults
+# Drop-ins of containerd, where it looks itself since 2.2 if it has no main file, and that of the role kubernetes.
+CONTAINERD_DROP_INS = "/etc/containerd/conf.d/*.toml"
+CONTAINERD_DROP_IN = "/etc/containerd/conf.d/10-kubernetes.toml"
 CNI_TABLE = re.compile(r"\[plugins\.(['\"])io\.containerd\.(?:grpc\.v1\.cri|cri\.v1\.runtime)\1\.cni\]")
 UNIT_FOLDERS = ("etc/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
 # Environment files that the installers' units read.
@@ -228,21 +231,35 @@ def cni_directories(config: str) -> t.Tuple[str, str]:
     return plugins.group(1) if plugins else "", network.group(1) if network else ""
 
 
-def _cni(found: Found) -> t.Tuple[str, str]:
-    """Where containerd looks for CNI plugins and for their configurations."""
+def _configurations(found: Found) -> t.List[str]:
+    """The files of containerd's configuration in the order in which they count, each with the ones that it imports."""
+    path = found.path(found.distribution.containerd_config)
+    main = found.text(path)
+    imports = re.search(r"^imports\s*=\s*\[([^\]]*)\]", main, re.MULTILINE)
+    patterns = re.findall(r"['\"]([^'\"]+)['\"]", imports.group(1)) if imports else []
+    if not main and not found.distribution.embeds_containerd:
+        patterns = [CONTAINERD_DROP_INS]
+    paths = (os.path.normpath(os.path.join(os.path.dirname(path), pattern)) for pattern in patterns)
+    texts = [read_text(each) for pattern in paths for each in sorted(glob.glob(on_host(found.root, pattern)))]
+    return list(filter(None, [main, *texts]))
+
+
+def _cni(found: Found, docker: bool) -> t.Tuple[str, str]:
+    """Where the runtime looks for CNI plugins and for their configurations. cri-dockerd takes the usual ones."""
     expected = found.first(found.distribution.cni_bin) or found.path(found.distribution.cni_bin[0])
     network = found.path(found.distribution.cni_network)
-    config = found.text(found.distribution.containerd_config) if found.distribution.embeds_containerd else ""
-    if not config:  # kubeadm's containerd has the usual ones, the others' has not been started yet
+    configs = [] if docker else _configurations(found)
+    if not configs:  # containerd has not been started yet
         return expected, network
-    plugins, network = cni_directories(config)
+    said = [cni_directories(config) for config in configs]
+    plugins, network = (next(filter(None, reversed(each)), "") for each in zip(*said))
     if BUNDLE.search(plugins) and found.there("{data}/data/current/bin"):
         plugins = found.path("{data}/data/current/bin")  # the same directory, also after an upgrade
     return plugins or CNI_BIN, network or CNI_NETWORK
 
 
-def read_kubernetes(root: str = "/") -> KubernetesFacts:
-    """All that roles have to know of it. Paths are those of programs on the host."""
+def read_kubernetes(root: str = "/", docker: bool = False) -> KubernetesFacts:
+    """All that roles have to know of it; with Docker it runs containers. Paths are those of programs on the host."""
     found = find_distribution(root)
     if not found:
         return {
@@ -257,7 +274,7 @@ def read_kubernetes(root: str = "/") -> KubernetesFacts:
             "cni_network_directory": CNI_NETWORK,
         }
     distribution = found.distribution
-    plugins, network = _cni(found)
+    plugins, network = _cni(found, docker)
     return {
         "distribution": distribution.name,
         "server": found.is_server,

@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.clock import ask_
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cni_files import read_cni_files
 from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_control_plane
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import node_runtime
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
     KUBEADM,
     OTHER_KUBERNETES,
@@ -274,7 +274,8 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
     clock = read_clock(questions.controller_time)  # first: whatever follows takes time
     system = parse_os_release(read_text(os.path.join(root, "etc/os-release")))
     kernel = platform.release()
-    kubernetes = read_kubernetes(root)
+    runtime = node_runtime(root)
+    kubernetes = read_kubernetes(root, runtime == DOCKER)
     return {
         "hostname": socket.gethostname(),
         "machine_id": read_text(os.path.join(root, "etc/machine-id")).strip(),
@@ -295,7 +296,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "time": {**clock, "servers": ask_servers(questions.ntp)},
         "dns": resolve_names(questions.names),
         "kubernetes": kubernetes,
-        "runtime": node_runtime(root) if kubernetes["distribution"] == "kubeadm" else "",
+        "runtime": runtime if kubernetes["distribution"] == "kubeadm" else "",
         "cni_files": read_cni_files(kubernetes["cni_network_directory"], root),
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),

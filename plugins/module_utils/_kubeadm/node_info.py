@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
+    CONTAINERD_DROP_IN,
+    CONTAINERD_DROP_INS,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import parse_holder
@@ -40,6 +45,7 @@ class NodeInfo(Membership):
     architecture: str  # as the kernel calls it
     kubelet: str  # version; empty when it is not installed
     containerd: str  # version; empty when it is not installed
+    containerd_drop_ins: t.List[str]  # of others than the role
     images: t.List[str]  # that kubeadm lists for the version
     unsettled: bool  # a change of its control plane was interrupted
     kubeconfig_sha256: str  # of the administrator's kubeconfig; empty when there is none
@@ -85,6 +91,7 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
         "architecture": os.uname().machine,
         "kubelet": installed_version("kubelet"),
         "containerd": installed_version("containerd"),
+        "containerd_drop_ins": sorted(set(glob.glob(CONTAINERD_DROP_INS)) - {CONTAINERD_DROP_IN}),
         "images": output_of(*listing).split(),
         "unsettled": os.path.exists(paths.EARLIER),
         "kubeconfig_sha256": file_digest(paths.ADMIN),

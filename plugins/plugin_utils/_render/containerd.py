@@ -14,20 +14,38 @@ import json
 import posixpath
 import re
 import typing as t
+import urllib.parse
 
 import tomllib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
+    CNI_BIN,
+    CNI_NETWORK,
+    CONTAINERD_DROP_IN,
+    CONTAINERD_DROP_INS,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 
 Config = t.Dict[str, t.Any]  # as TOML has it
 
 MAIN = "/etc/containerd/config.toml"
-DROP_INS = "/etc/containerd/conf.d/*.toml"  # where containerd itself looks since 2.2, without a main file
-DROP_IN = "/etc/containerd/conf.d/10-kubernetes.toml"
+DROP_INS, DROP_IN = CONTAINERD_DROP_INS, CONTAINERD_DROP_IN
 CERTS = "/etc/containerd/certs.d"
 # The CRI by its names in all versions. Docker's package turns it off.
 CRI_1, IMAGES, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
 CRI = ("cri", CRI_1, IMAGES, RUNTIME)
+# The first release that looks for CNI plugins in several directories (bin_dirs), and the first without bin_dir.
+MANY_PLUGINS, NO_SINGLE_PLUGINS = (2, 1), (2, 4)
+
+
+class CniDirectories(t.TypedDict):
+    """Where pod networks put their files, the one that counts most first."""
+
+    plugins: t.List[str]
+    networks: t.List[str]
+
+
+USUAL_CNI: CniDirectories = {"plugins": [CNI_BIN], "networks": [CNI_NETWORK]}
 
 
 class ContainerdConfig(t.TypedDict):
@@ -37,13 +55,13 @@ class ContainerdConfig(t.TypedDict):
     drop_in: Config
 
 
-def read_main(text: str) -> Config:
+def read_config(text: str, path: str = MAIN) -> Config:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FabricError(
             "containerd's configuration is not valid TOML.",
-            MAIN,
+            path,
             str(error),
             "Correct the file, then run again. Nothing of it was changed.",
         ) from error
@@ -99,17 +117,147 @@ def edit_main(text: str, main: Config, wanted: Config) -> str:
     return edited
 
 
-def own_settings(version: int, pause_image: str, restrict_oom_score_adj: bool) -> Config:
+def own_settings(version: int, pause_image: str, restrict_oom_score_adj: bool, registry: Config, cni: Config) -> Config:
     """What Kubernetes needs, in the table names of the version. What is default anyway is left to others."""
     runc = {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": True}}
     runtime: Config = {"containerd": {"runtimes": {"runc": runc}}}
     if restrict_oom_score_adj:
         runtime["restrict_oom_score_adj"] = True
-    registry = {"config_path": CERTS}
+    if cni:
+        runtime["cni"] = cni
+    images: Config = {"registry": registry} if registry else {}
     if version == 2:
-        return {"version": 2, "plugins": {CRI_1: {**runtime, "sandbox_image": pause_image, "registry": registry}}}
-    images = {"pinned_images": {"sandbox": pause_image}, "registry": registry}
-    return {"version": 3, "plugins": {IMAGES: images, RUNTIME: runtime}}
+        return {"version": 2, "plugins": {CRI_1: {**runtime, "sandbox_image": pause_image, **images}}}
+    return {"version": 3, "plugins": {IMAGES: {"pinned_images": {"sandbox": pause_image}, **images}, RUNTIME: runtime}}
+
+
+# ---- registries of the site -----------------------------------------------------------------------------------------
+
+
+def table_of(site: Config, name: str) -> Config:
+    """A table of the CRI, by whichever name a plugin of it has."""
+    plugins = site.get("plugins", {})
+    found: Config = {}
+    for plugin in (CRI_1, IMAGES, RUNTIME):
+        found = merge_values(found, plugins.get(plugin, {}).get(name) or {})
+    return found
+
+
+def old_tables(registry: Config) -> t.List[str]:
+    """Tables with which containerd does not load its CRI beside a config_path."""
+    mirrors = [f"registry.mirrors.{json.dumps(name)}" for name in registry.get("mirrors") or {}]
+    configs = registry.get("configs") or {}
+    return mirrors + [f"registry.configs.{json.dumps(name)}.tls" for name in configs if configs[name].get("tls")]
+
+
+def without_login(url: str) -> str:
+    """A URL of a registry as a message may have it."""
+    parts = urllib.parse.urlsplit(url if "://" in url else f"https://{url}")
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def host_lines(url: str, configs: Config) -> t.List[str]:
+    """What hosts.toml has of one host."""
+    parts = urllib.parse.urlsplit(url)
+    tls = (configs.get(parts.netloc) or {}).get("tls") or {}
+    lines = [f"[host.{json.dumps(url)}]", 'capabilities = ["pull", "resolve"]']
+    if parts.path not in ("", "/"):
+        lines.append("override_path = true")
+    if tls.get("insecure_skip_verify"):
+        lines.append("skip_verify = true")
+    if tls.get("ca_file"):
+        lines.append(f"ca = {json.dumps(tls['ca_file'])}")
+    if tls.get("cert_file"):
+        lines.append(f"client = [{json.dumps([tls['cert_file'], tls.get('key_file', '')])}]")
+    return lines
+
+
+def hosts_files(registry: Config) -> str:
+    """The files under certs.d that say what the old tables say."""
+    configs, mirrors = registry.get("configs") or {}, registry.get("mirrors") or {}
+    hosts = {name: list(map(without_login, mirror.get("endpoint") or [])) for name, mirror in mirrors.items()}
+    served = {urllib.parse.urlsplit(url).netloc for urls in hosts.values() for url in urls}
+    hosts |= {name: [without_login(name)] for name in configs if configs[name].get("tls") and name not in served}
+    files = []
+    for name, urls in hosts.items():
+        files.append(f"{CERTS}/{'_default' if name == '*' else name}/hosts.toml:")
+        for url in urls:
+            files += host_lines(url, configs)
+    return "\n".join(files)
+
+
+def own_registry(site: Config, mirror: bool) -> Config:
+    """Where hosts.toml files are. What the site has said of registries stays as it is, or the run ends before that."""
+    registry = table_of(site, "registry")
+    path, old = registry.get("config_path") or "", old_tables(registry)
+    if old and (path or mirror):
+        raise FabricError(
+            "containerd's CRI does not load with settings of registries in two forms.",
+            f"{MAIN}, and the files that it imports",
+            f"{', '.join(old)} beside "
+            + (f"config_path = {json.dumps(path)}" if path else f"hosts.toml of the registry mirror, under {CERTS}"),
+            f"Remove these tables, and write in their place\n{hosts_files(registry)}\nThen run again."
+            " Nothing of containerd was changed.",
+            code="wrong-state",
+        )
+    if path and mirror and CERTS not in map(posixpath.normpath, path.split(":")):
+        raise FabricError(
+            f"containerd has to read {CERTS}, where the registry mirror's hosts.toml is.",
+            f"{MAIN}, and the files that it imports",
+            f"config_path = {json.dumps(path)}",
+            f"Set it to {json.dumps(f'{path}:{CERTS}')}, or remove it and move what is there to {CERTS}. Then run"
+            " again. Nothing of containerd was changed.",
+            code="wrong-state",
+        )
+    return {} if path or old else {"config_path": CERTS}
+
+
+# ---- directories of pod networks ------------------------------------------------------------------------------------
+
+
+def release_of(text: str) -> t.Tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
+def one_directory(what: str, said: str, wanted: t.Sequence[str], usual: str, release: str) -> str:
+    """The directory that containerd has to be told, of which it takes one; empty if it looks there already."""
+    if said in wanted:
+        return ""
+    if len(wanted) > 1:
+        raise FabricError(
+            f"containerd {release} looks for the {what} of pod networks in one directory.",
+            f"kubernetes_calico_installation.cni, fabric_cni_bin_directory, fabric_cni_network_directory, and {MAIN}",
+            " and ".join(wanted),
+            "Have all of them in one directory, and name that in kubernetes_containerd_config. Then run again. Nothing"
+            " of containerd was changed.",
+            code="wrong-state",
+        )
+    return "" if (said or usual) == wanted[0] else wanted[0]
+
+
+def own_cni(site: Config, settings: Config, version: int, release: str, wanted: CniDirectories) -> Config:
+    """Where containerd looks for CNI files, if that is not where they are: Debian's looks in /usr/lib/cni."""
+    said, told = table_of(site, "cni"), table_of(settings, "cni")
+    cni: Config = {}
+    number = release_of(release)
+    if told.get("bin_dir") or told.get("bin_dirs"):
+        pass
+    elif version > 2 and number >= MANY_PLUGINS and (number >= NO_SINGLE_PLUGINS or not said.get("bin_dir")):
+        there = said.get("bin_dirs") or USUAL_CNI["plugins"]
+        if not set(wanted["plugins"]) <= set(there):
+            cni["bin_dirs"] = [*wanted["plugins"], *(path for path in there if path not in wanted["plugins"])]
+    else:
+        usual = USUAL_CNI["plugins"][0]
+        cni["bin_dir"] = one_directory("plugins", said.get("bin_dir") or "", wanted["plugins"], usual, release)
+    if not told.get("conf_dir"):
+        usual = USUAL_CNI["networks"][0]
+        cni["conf_dir"] = one_directory(
+            "configurations", said.get("conf_dir") or "", wanted["networks"], usual, release
+        )
+    return {name: value for name, value in cni.items() if value}
+
+
+# ---- both files -----------------------------------------------------------------------------------------------------
 
 
 def check_settings(settings: Config, version: int) -> None:
@@ -128,11 +276,18 @@ def check_settings(settings: Config, version: int) -> None:
 
 
 def containerd_config(
-    text: str, release: str, pause_image: str, restrict_oom_score_adj: bool = False, settings: t.Optional[Config] = None
+    text: str,
+    release: str,
+    pause_image: str,
+    restrict_oom_score_adj: bool = False,
+    settings: t.Optional[Config] = None,
+    others: t.Optional[t.Mapping[str, str]] = None,
+    mirror: bool = False,
+    cni: t.Optional[CniDirectories] = None,
 ) -> ContainerdConfig:
-    """Both files, from what the main file says now and from containerd's release."""
+    """Both files, from what the main file and drop-ins of `others` say now, and from containerd's release."""
     first = release.startswith("1.")
-    main = read_main(text)
+    main = read_config(text)
     version = main_version(main, first)
     imports = main.get("imports", [])
     wanted = {**main, "version": version, "imports": imports}
@@ -140,10 +295,18 @@ def containerd_config(
         wanted["imports"] = [*imports, DROP_INS]
     if "disabled_plugins" in main:
         wanted["disabled_plugins"] = [name for name in main["disabled_plugins"] if name not in CRI]
-    own = own_settings(version, pause_image, restrict_oom_score_adj)
-    check_settings(settings or {}, own["version"])
+    format_version = 2 if version == 2 else 3
+    check_settings(settings or {}, format_version)
+    # containerd 1 takes them from the last file: a drop-in after ours takes the place of ours.
+    site = main
+    for path, other in sorted((others or {}).items()):
+        if not first or path < DROP_IN:
+            site = merge_values(site, read_config(other, path))
+    registry = own_registry(merge_values(site, settings or {}), mirror)
+    directories = own_cni(site, settings or {}, version, release, cni or USUAL_CNI)
+    own = own_settings(format_version, pause_image, restrict_oom_score_adj, registry, directories)
     drop_in: Config = merge_values(own, settings or {})
     if first:
-        kept = {name: main["plugins"][name] for name in drop_in["plugins"] if name in main.get("plugins", {})}
+        kept = {name: site["plugins"][name] for name in drop_in["plugins"] if name in site.get("plugins", {})}
         drop_in = merge_values({"plugins": kept}, drop_in)
     return {"main": edit_main(text, main, wanted), "drop_in": drop_in}

@@ -27,9 +27,12 @@ class Hosts(Answers):
     def kubernetes_node_info(self, args: Data) -> Data:
         node = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "seen": ""}
         more = {"kubelet": "1.36.3", "taints": [], "images": ["registry.k8s.io/pause:3.10.1"], "kubeconfig_sha256": ""}
+        more["containerd_drop_ins"] = list(self.state["others"])
         return {"node": {**node, **more, "membership": "none" if self.host in self.state["bare"] else "member"}}
 
     def slurp(self, args: Data) -> Data:
+        if args["src"] in self.state["others"]:
+            return {"content": self.state["others"][args["src"]]}
         if self.state["main"]:
             return {"content": self.state["main"]}
         return {"failed": True, "msg": f"file not found: {args['src']}"}
@@ -54,6 +57,7 @@ def prepare(
     stale: t.Sequence[str] = (),
     broken: t.Sequence[str] = (),
     bare: t.Sequence[str] = (),
+    others: t.Optional[t.Mapping[str, str]] = None,
     groups: t.Optional[t.Mapping[str, t.Sequence[str]]] = None,
     **variables: t.Any,
 ) -> Outcome:
@@ -61,7 +65,8 @@ def prepare(
         {"import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": name}} for name in ("node_info", "prepare")
     ]
     state = {"main": base64.b64encode(main.encode()).decode(), "version": version, "stale": list(stale)}
-    state |= {"broken": list(broken), "bare": list(bare)}
+    encoded = {path: base64.b64encode(text.encode()).decode() for path, text in (others or {}).items()}
+    state |= {"broken": list(broken), "bare": list(bare), "others": encoded}
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
     return play(folder, content, Hosts, groups or GROUPS, *options, state=state, **variables)
 
@@ -116,3 +121,28 @@ def test_a_control_plane_that_fails_is_the_last_to_restart(tmp_path: Path) -> No
     result = prepare(tmp_path, stale=[*PLANES, *WORKERS], broken=["cp2"])
     assert result.code != 0
     assert [call.host for call in restarts(result)] == ["cp1", "cp2"]
+
+
+def test_tables_of_others_that_go_with_no_mirror(tmp_path: Path) -> None:
+    """Before a file is written."""
+    tables = (
+        'version = 3\n[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nendpoint = ["https://x"]\n'
+    )
+    settings = {"groups": {"kube_control_plane": ["cp1"]}, "others": {"/etc/containerd/conf.d/99-site.toml": tables}}
+    plain = prepare(tmp_path / "plain", **settings)
+    assert plain.code == 0, plain.text
+    own = files(plain)["/etc/containerd/conf.d/10-kubernetes.toml"]
+    assert "registry" not in own["plugins"]["io.containerd.cri.v1.images"]
+    mirror = prepare(tmp_path / "mirror", **settings, kubernetes_registry_mirror="mirror.local:5000")
+    assert mirror.code != 0
+    assert "settings of registries in two forms" in mirror.text
+    assert not mirror.of("systemd_units")
+
+
+def test_containerd_is_told_where_calico_puts_its_plugins(tmp_path: Path) -> None:
+    calico = {"cni": {"binDir": "/usr/libexec/cni", "confDir": "/srv/net.d"}}
+    told = {"kubernetes_calico_installation": calico, "fabric_cni_network_directory": "/srv/net.d"}
+    result = prepare(tmp_path, groups={"kube_control_plane": ["cp1"]}, **told)
+    assert result.code == 0, result.text
+    runtime = files(result)["/etc/containerd/conf.d/10-kubernetes.toml"]["plugins"]["io.containerd.cri.v1.runtime"]
+    assert runtime["cni"] == {"bin_dirs": ["/opt/cni/bin", "/usr/libexec/cni"], "conf_dir": "/srv/net.d"}

@@ -216,3 +216,52 @@ def test_what_a_server_says_of_its_cluster(tmp_path, monkeypatch, name):
     kubectl = ["k3s", "kubectl"] if name == "k3s" else [f"{tmp_path}{RKE2}/bin/kubectl"]
     admin = ["--kubeconfig", f"{tmp_path}/etc/rancher/{name}/{name}.yaml", "--request-timeout", "30s", "get", "--raw"]
     assert set(map(tuple, asked)) == {(*kubectl, *admin)}
+
+
+DEBIAN = """\
+version = 2
+
+[plugins]
+  [plugins."io.containerd.grpc.v1.cri"]
+    [plugins."io.containerd.grpc.v1.cri".cni]
+      bin_dir = "/usr/lib/cni"
+      conf_dir = "/etc/cni/net.d"
+"""
+CNI_TABLE = """\
+version = 3
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, USUAL),
+        ({"config.toml": DEBIAN}, ("/usr/lib/cni", "/etc/cni/net.d")),
+        # The last file that says something counts.
+        (
+            {
+                "config.toml": f'imports = ["conf.d/*.toml", "/srv/more.toml"]\n{DEBIAN}',
+                "conf.d/10-kubernetes.toml": CNI_TABLE.format("bin_dirs = ['/opt/cni/bin', '/usr/lib/cni']"),
+                "conf.d/05-site.toml": CNI_TABLE.format("bin_dirs = ['/x']"),
+                "../../srv/more.toml": CNI_TABLE.format("conf_dir = '/srv/net.d'"),
+            },
+            ("/opt/cni/bin", "/srv/net.d"),
+        ),
+        # Drop-ins count if they are imported, or if there is no main file.
+        ({"config.toml": DEBIAN, "conf.d/1.toml": CNI_TABLE.format("bin_dirs = ['/x']")}, ("/usr/lib/cni", USUAL[1])),
+        ({"conf.d/1.toml": CNI_TABLE.format("bin_dirs = ['/x']")}, ("/x", USUAL[1])),
+    ],
+)
+def test_where_the_containerd_of_kubeadm_looks(tmp_path, files, found):
+    (tmp_path / "etc/kubernetes").mkdir(parents=True)
+    (tmp_path / "etc/kubernetes/kubelet.conf").write_text("")
+    for path, text in files.items():
+        file = tmp_path / "etc/containerd" / path
+        (tmp_path / "etc/containerd").mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert cni_of(tmp_path) == found
+    docker = distributions.read_kubernetes(str(tmp_path), docker=True)
+    assert (docker["cni_bin_directory"], docker["cni_network_directory"]) == USUAL
