@@ -389,8 +389,8 @@ ports:
   type: dict
 upgrade:
   description:
-    - V(control_planes) and V(workers) that are due, in their turns, V(done), the V(versions) and V(nodes) of all by
-      inventory name, and V(findings).
+    - V(control_planes) and V(workers) that are due, in their turns, V(done), what is V(behind) of those that are due,
+      the V(versions) of kubelets and the V(nodes) of all by inventory name, and V(findings).
     - V(begun) says that a control plane is done, V(marked) which of V(done) an interrupted upgrade has left cordoned.
   returned: with O(scope=upgrade)
   type: dict

@@ -50,7 +50,8 @@ ca:
 nodes:
   description:
     - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), C(control_plane), its C(addresses), the
-      C(version) of the kubelet, and C(own_labels), the labels that this collection has set.
+      C(version) of the kubelet, C(components), the releases of the static pods of a control plane, and C(own_labels),
+      the labels that this collection has set.
   returned: success
   type: list
   elements: dict
@@ -62,6 +63,7 @@ nodes:
       control_plane: false
       addresses: [10.88.0.12]
       version: 1.36.3
+      components: {}
       own_labels: []
 nfd:
   description: Namespace and name of each DaemonSet of Node Feature Discovery.

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """kubeadm upgrade: the control plane's own pods, and the kubelet's configuration. kubeadm repeats it without harm.
 
-The kubelet is restarted in its new release after that. So a node whose kubelet runs the release is done, and one whose
-kubelet does not is not, wherever a run was interrupted.
+The kubelet is restarted in its new release after that. A node is done when all of its parts are on the release,
+wherever a run was interrupted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import re
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
@@ -25,6 +26,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+ETCD = "etcd"  # has releases of its own
 NEXT_STEP = "Fix what kubeadm reports (crictl ps and journalctl -u kubelet say more). Then run again: it goes on here."
 
 
@@ -35,10 +37,26 @@ class NodeRelease(t.TypedDict):
     configuration: str  # release that the kubelet's configuration is of
 
 
+def tag_release(image: str) -> str:
+    """The tag of an image, without v."""
+    return image.rpartition("/")[2].partition("@")[0].partition(":")[2].lstrip("v")
+
+
 def image_release(manifest: str) -> str:
     """The tag of the first image in a manifest, without v."""
-    match = re.search(r"^\s*(?:- )?image: *\S+?:v?([^\s:/@]+)(?:@\S+)?\s*$", manifest, re.MULTILINE)
-    return match.group(1) if match else ""
+    match = re.search(r"^\s*(?:- )?image: *(\S+)\s*$", manifest, re.MULTILINE)
+    return tag_release(match.group(1)) if match else ""
+
+
+def release_order(release: str) -> t.Tuple[int, ...]:
+    """For comparing: 3.5.21-0 comes before 3.6.6-0, and what is not known before both."""
+    return tuple(int(number) for number in re.findall(r"\d+", release))
+
+
+def etcd_of(version: str) -> str:
+    """The release of etcd that the kubeadm here runs with a release of Kubernetes; empty where it doesn't say."""
+    images = output_of("kubeadm", "config", "images", "list", "--kubernetes-version", version).split()
+    return next((tag_release(image) for image in images if "/etcd:" in image), "")
 
 
 def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> NodeRelease:
@@ -55,7 +73,9 @@ def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> 
     components = {}
     if control_plane:
         components = {
-            name: image_release(read_text(os.path.join(paths.MANIFESTS, f"{name}.yaml"))) for name in COMPONENTS
+            name: image_release(read_text(os.path.join(paths.MANIFESTS, f"{name}.yaml")))
+            for name in (*COMPONENTS, ETCD)
+            if name != ETCD or os.path.exists(os.path.join(paths.MANIFESTS, f"{ETCD}.yaml"))
         }
     return {"components": components, "configuration": kubelet.lstrip("v")}
 
@@ -65,6 +85,8 @@ def compare(module: AnsibleModule) -> t.Tuple[NodeRelease, NodeRelease]:
     params = module.params
     before = read_release(module, params["node_name"] or host_name(), params["control_plane"])
     components = dict.fromkeys(before["components"], params["version"])
+    if ETCD in components:  # never back to an older one
+        components[ETCD] = max(before["components"][ETCD], etcd_of(params["version"]), key=release_order)
     return before, {"components": components, "configuration": params["version"]}
 
 

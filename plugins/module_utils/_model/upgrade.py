@@ -16,6 +16,7 @@ class SeenNode(t.TypedDict):
     name: str
     ready: bool
     version: str  # of its kubelet that runs, without v
+    components: t.Dict[str, str]  # releases of its static pods: API server, scheduler, controller manager, etcd
     own_labels: t.List[str]  # keys of the labels that this collection has set
 
 
@@ -33,7 +34,8 @@ class Upgrade(t.TypedDict):
     servers: t.List[str]  # releases of the API servers, the oldest first
     control_planes: t.List[str]  # that are due, in their turns
     workers: t.List[str]  # that are due
-    done: t.List[str]  # that run the wanted release
+    done: t.List[str]  # that run the wanted release, all of them
+    behind: t.Dict[str, str]  # of those that are due: what is not on the release, for a message
     begun: bool  # whether a control plane is done: kubeadm upgrade apply was, too
     marked: t.List[str]  # of those that are done: still cordoned by an interrupted upgrade
     versions: t.Dict[str, str]  # of kubelets

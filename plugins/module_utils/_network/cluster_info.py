@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import CONTROL_PLANE_LABEL
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import tag_release
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
 
@@ -26,6 +27,7 @@ NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 
 # What pods trust the API server by, the same in every namespace.
 ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
+MIRROR = "kubernetes.io/config.mirror"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 
 
@@ -51,7 +53,19 @@ def places(workloads: t.Sequence[Object], images: t.Sequence[str]) -> t.List[str
     return sorted(f"{metadata['namespace']}/{metadata['name']}" for metadata in found)
 
 
-def node_view(node: Object) -> Object:
+def component_releases(cluster: Cluster) -> t.Dict[str, t.Dict[str, str]]:
+    """By node the releases of its static pods that make it a control plane, from what its kubelet says that it runs."""
+    found: t.Dict[str, t.Dict[str, str]] = {}
+    for pod in cluster.items("/api/v1/namespaces/kube-system/pods", labelSelector="tier=control-plane"):
+        # Only a kubelet makes mirror pods, and only its own.
+        name = query("metadata.labels.component", pod)
+        if name and query(f"metadata.annotations.{quoted(MIRROR)}", pod):
+            image = query("spec.containers[0].image", pod) or ""
+            found.setdefault(query("spec.nodeName", pod) or "", {})[name] = tag_release(image)
+    return found
+
+
+def node_view(node: Object, components: t.Mapping[str, t.Mapping[str, str]]) -> Object:
     return {
         "name": node["metadata"]["name"],
         "ready": condition_true(node, "Ready"),
@@ -59,6 +73,7 @@ def node_view(node: Object) -> Object:
         "control_plane": CONTROL_PLANE_LABEL in (node["metadata"].get("labels") or {}),
         "addresses": query("status.addresses[?type=='InternalIP'].address", node) or [],
         "version": (query("status.nodeInfo.kubeletVersion", node) or "").lstrip("v"),
+        "components": dict(components.get(node["metadata"]["name"], {})),
         "machine_id": query("status.nodeInfo.machineID", node) or "",
         "own_labels": own_labels(node),
     }
@@ -140,12 +155,13 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
     operators = [deployment for deployment in deployments if "network-operator" in image_names(deployment)]
     whereabouts = [daemonset for daemonset in daemonsets if set(image_names(daemonset)) & set(WHEREABOUTS_IMAGES)]
     version = query("gitVersion", cluster.get("/version")) or ""
+    components = component_releases(cluster)
     return {
         "changed": False,
         "present": cluster.present,
         "version": version.lstrip("v"),
         "ca": ca_digest(query(f"data.{quoted('ca.crt')}", cluster.get(ROOT_CA)) or ""),
-        "nodes": [node_view(node) for node in cluster.items("/api/v1/nodes")],
+        "nodes": [node_view(node, components) for node in cluster.items("/api/v1/nodes")],
         "nfd": places(daemonsets, NFD_IMAGES),
         "multus": places(daemonsets, MULTUS_IMAGES),
         "nv_ipam": places([*daemonsets, *deployments], NV_IPAM_IMAGES),

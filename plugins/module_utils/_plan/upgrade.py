@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import COMPONENTS, ETCD, release_order
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster, SeenNode, Upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse, show
@@ -32,10 +33,12 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
     _check_nodes(hosts, nodes, findings)
     _check_ready(members, findings)
     _check_skew(members, wanted, findings)
-    due = [name for name, node in members.items() if node["version"] != wanted]
-    planes = [name for name in due if "control_plane" in hosts[name].roles]
+    planes_of = {name for name, host in hosts.items() if "control_plane" in host.roles}
+    behind = _behind(members, planes_of, wanted)
+    due = list(behind)
+    planes = [name for name in due if name in planes_of]
     done = [name for name, node in members.items() if name not in due]
-    begun = any("control_plane" in hosts[name].roles for name in done)
+    begun = any(name in planes_of for name in done)
     return {
         "to": wanted,
         "servers": sorted(servers, key=parse),
@@ -43,6 +46,7 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
         "control_planes": sorted(planes, key=lambda name: not _is_marked(members[name])),
         "workers": sorted([name for name in due if name not in planes], key=lambda name: not _is_marked(members[name])),
         "done": done,
+        "behind": behind,
         "begun": begun,
         "marked": [name for name in done if _is_marked(members[name])],
         "versions": {name: node["version"] for name, node in members.items()},
@@ -51,8 +55,26 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
     }
 
 
+def _behind(members: t.Mapping[str, SeenNode], planes: t.Container[str], wanted: str) -> t.Dict[str, str]:
+    """Nodes that are due, with what of each is not on the release. The kubelet's alone proves nothing: it comes last,
+    but only if no step before it was lost. Which etcd belongs to a release only kubeadm knows: the newest one here."""
+    etcd = max((node["components"].get(ETCD, "") for node in members.values()), key=release_order, default="")
+    behind = {}
+    for name, node in members.items():
+        parts = {part: node["components"].get(part, "") for part in COMPONENTS} if name in planes else {}
+        old = [f"{part} {release or 'unknown'}" for part, release in parts.items() if release != wanted]
+        if name in planes and release_order(node["components"].get(ETCD, etcd)) < release_order(etcd):
+            old.append(f"{ETCD} {node['components'][ETCD]}")
+        if node["version"] != wanted:
+            old.append(f"kubelet {node['version'] or 'unknown'}")
+        if old:
+            behind[name] = ", ".join(old)
+    return behind
+
+
 def _api_versions(hosts: Hosts, cluster: SeenCluster) -> t.Set[str]:
     seen = {host.facts["cluster"]["version"] for host in hosts.values() if host.facts}
+    seen |= {node["components"].get(COMPONENTS[0], "") for node in cluster["nodes"]}
     return {version for version in [*seen, cluster["version"]] if version}
 
 
@@ -157,11 +179,14 @@ def upgrade_text(upgrade: Upgrade) -> str:
     turns = [*((name, "control plane") for name in upgrade["control_planes"])]
     turns += [*((name, "worker") for name in upgrade["workers"]), *((name, "done") for name in upgrade["done"])]
     rows = [[name, upgrade["versions"][name], upgrade["to"], turn] for name, turn in turns]
+    # The kubelet's release is in the table already.
+    halves = {name: seen for name, seen in upgrade["behind"].items() if upgrade["versions"][name] == upgrade["to"]}
     due = len(upgrade["control_planes"]) + len(upgrade["workers"])
     lines = [f"Upgrade to Kubernetes {upgrade['to']}: {due} of {len(rows)} nodes", ""]
     lines += table(["host", "from", "to", "turn"], rows[:ROWS])
     if len(rows) > ROWS:
         lines.append(f"... and {len(rows) - ROWS} more hosts")
+    lines += [f"{name} was upgraded in part: {seen}" for name, seen in halves.items()]
     for finding in upgrade["findings"]:
         lines.append("")
         for line in finding_lines(finding):

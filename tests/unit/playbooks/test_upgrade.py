@@ -32,6 +32,7 @@ class Cluster(Answers):
                 "done": [name for name in nodes if name not in due],
                 "begun": any(name.startswith("cp") for name in nodes if name not in due),
                 "marked": [name for name in nodes if nodes[name]["marked"] and name not in due],
+                "behind": {name: f"kubelet {nodes[name]['version']}" for name in due},
                 "nodes": {name: name for name in nodes},
             }
             return {"upgrade": upgrade, "text": "turns", "errors": 0}
@@ -183,7 +184,9 @@ def test_a_host_that_is_lost_on_the_way_is_uncordoned(tmp_path: Path) -> None:
     assert result.code != 0
     assert versions(result) == {"cp1": NEW, "cp2": NEW, "w1": OLD, "w2": OLD, "w3": OLD}
     assert steps(result)[-3:] == one("w1")[:3]
-    assert "node w1 is not Ready with the release" in result.text
+    assert "The connection was lost while w1 was upgraded" in " ".join(result.text.split())
+    assert not result.state["nodes"]["w1"]["marked"]
+    assert [call.module for call in result.calls if call.host == "w1"][-1] == "kubeadm", "nothing comes after that"
 
 
 def test_a_control_plane_that_fails_spares_the_rest(tmp_path: Path) -> None:
@@ -196,7 +199,7 @@ def test_a_control_plane_that_fails_spares_the_rest(tmp_path: Path) -> None:
 def test_a_node_left_out_ends_it_red(tmp_path: Path) -> None:
     result = upgrade(tmp_path, "--limit", "!w3")
     assert result.code != 0
-    assert "Seen: w3 1.35.4." in " ".join(result.text.split())
+    assert "Seen: w3 (kubelet 1.35.4)." in " ".join(result.text.split())
     refused = upgrade(tmp_path, "--limit", "w3")
     assert refused.code != 0
     assert "--limit leaves out cp1, cp2" in " ".join(refused.text.split())

@@ -11,6 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, 
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import Lookup
 
 MANIFEST = "spec:\n  containers:\n  - command:\n    - {0}\n    image: {1}registry.k8s.io/{0}:v{2}{3}\n    name: {0}\n"
+IMAGES = "registry.k8s.io/kube-apiserver:v1.36.3\nregistry.k8s.io/etcd:3.6.6-0\n"
 DOCUMENT = {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "UpgradeConfiguration"}
 
 
@@ -18,11 +19,14 @@ DOCUMENT = {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "UpgradeConfiguratio
 def run(host, make_module, monkeypatch):
     """Run the command on a node whose kubelet runs a release; without one, no API answers."""
 
-    def run(kubelet="1.35.4", manifests="", **params):
+    def run(kubelet="1.35.4", manifests="", etcd="", **params):
         control_plane = bool(manifests)
         monkeypatch.setattr(paths, "MANIFESTS", str(host["path"]))
         for name in upgrade.COMPONENTS if control_plane else ():
             (host["path"] / f"{name}.yaml").write_text(MANIFEST.format(name, "", manifests, ""))
+        if etcd:
+            (host["path"] / "etcd.yaml").write_text(MANIFEST.format("etcd", "", etcd, ""))
+        monkeypatch.setattr(upgrade, "output_of", lambda *_argv: IMAGES)
         node = {"status": {"nodeInfo": {"kubeletVersion": f"v{kubelet}"}}} if kubelet else None
         monkeypatch.setattr(upgrade, "find_node", lambda module, name: Lookup(node, "connection refused"))
         module = make_module("upgrade", control_plane=control_plane, documents=[DOCUMENT], **params)
@@ -49,6 +53,17 @@ def test_which_command(run, given, command):
     assert module.calls == ["kubeadm config validate", command]
     assert result["changed"]
     assert result["diff"]["after"]["configuration"] == "1.36.3"
+
+
+@pytest.mark.parametrize(
+    ("etcd", "runs"), [("3.5.21-0", True), ("3.6.6-0", False), ("3.6.10-0", False), ("3.6.10", False)]
+)
+def test_etcd_is_one_of_its_parts(run, etcd, runs):
+    """It is never taken back to an older one."""
+    module, result = run(kubelet="1.36.3", manifests="1.36.3", etcd=etcd)
+    assert bool(module.calls) == runs
+    assert result["changed"] == runs
+    assert "v" not in result["diff"]["before"]["components"]["etcd"]
 
 
 @pytest.mark.parametrize("manifests", ["", "1.36.3"])

@@ -209,6 +209,24 @@ def test_networks_of_others_that_take_from_whereabouts(monkeypatch: pytest.Monke
     assert found["whereabouts_networks"] == ["jobs/theirs", "jobs/alone"]
 
 
+def test_what_a_control_plane_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pod(component: str, image: str, node: str, mirror: bool = True) -> Object:
+        annotations = {"kubernetes.io/config.mirror": "1f"} if mirror else {}
+        metadata = {"name": f"{component}-{node}", "labels": {"component": component}, "annotations": annotations}
+        return {"metadata": metadata, "spec": {"nodeName": node, "containers": [{"image": image}]}}
+
+    pods = [pod("kube-apiserver", "mirror.site:5000/k8s/kube-apiserver:v1.36.3@sha256:1f", "cp1")]
+    pods += [pod("etcd", "registry.k8s.io/etcd:3.6.6-0", "cp1"), pod("kube-apiserver", "a:5000/b", "cp2")]
+    pods.append(pod("etcd", "registry.k8s.io/etcd:9.9.9-0", "cp2", mirror=False))  # anybody may make a pod like it
+    nodes = [{"metadata": {"name": name}} for name in ("cp1", "cp2", "w1")]
+    found = read(monkeypatch, Answers(nodes=nodes, **{"kube-system__pods": pods}))
+    assert [node["components"] for node in found["nodes"]] == [
+        {"kube-apiserver": "1.36.3", "etcd": "3.6.6-0"},
+        {"kube-apiserver": ""},
+        {},
+    ]
+
+
 def test_labels_that_this_collection_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {"f:metadata": {"f:labels": {"f:feature.node.kubernetes.io/pci-15b3.present": {}}}}
     mine = {"manager": "ipu.fabric", "operation": "Update", "fieldsV1": fields}

@@ -20,12 +20,29 @@ def planes(*versions):
 
 
 def node(name, version="1.35.4", ready=True, marked=False):
-    return {"name": name, "ready": ready, "version": version, "own_labels": [MARK] if marked else []}
+    return {
+        "name": name,
+        "ready": ready,
+        "version": version,
+        "components": {},
+        "own_labels": [MARK] if marked else [],
+    }
+
+
+def components(version, etcd="3.6.6-0"):
+    names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    return {**dict.fromkeys(names, version), "etcd": etcd}
 
 
 def nodes(hosts, **changed):
-    names = {name: hosts[name]["host"]["hostname"].lower() for name in hosts}
-    return [{**node(names[name]), **changed.get(name, {})} for name in hosts]
+    """What the cluster has of them. A control plane whose components are not given runs what its kubelet does."""
+    found = []
+    for name in hosts:
+        seen = {**node(hosts[name]["host"]["hostname"].lower()), **changed.get(name, {})}
+        if "kube_control_plane" in hosts[name]["groups"] and not seen["components"]:
+            seen["components"] = components(seen["version"])
+        found.append(seen)
+    return found
 
 
 def upgrade(hosts, wanted="1.36.3", seen=None, allow=(), version="1.35.4"):
@@ -56,6 +73,49 @@ def test_an_interrupted_one_goes_on():
     assert (planned["done"], planned["marked"], planned["begun"]) == ([cp1], [cp1], True)
     assert planned["control_planes"] == [cp2]
     assert planned["workers"] == [workers[-1], *workers[:-1]]
+
+
+@pytest.mark.parametrize(
+    ("half", "behind"),
+    [
+        ({"kube-scheduler": "1.35.4"}, "kube-scheduler 1.35.4"),
+        ({"kube-apiserver": "1.35.4", "kube-controller-manager": "1.35.4"}, "kube-apiserver 1.35.4, kube-controller-"),
+        # Its manifest is not there, or its kubelet has not said what it runs.
+        ({"kube-apiserver": ""}, "kube-apiserver unknown"),
+        # No release of Kubernetes is in its name, but the other control planes have a newer one.
+        ({"etcd": "3.5.21-0"}, "etcd 3.5.21-0"),
+    ],
+)
+def test_a_control_plane_is_done_when_all_of_it_is(half, behind):
+    """Its kubelet runs the release, but a connection was lost before kubeadm had come to the other parts."""
+    hosts = planes("1.36.3", "1.36.3")
+    cp1, cp2, *_workers = hosts
+    done = {"version": "1.36.3", "components": components("1.36.3", "3.6.6-0")}
+    lost = {**done, "components": {**components("1.36.3"), **half}}
+    planned = upgrade(hosts, seen=nodes(hosts, **{cp1: done, cp2: lost}))
+    assert planned["findings"] == []
+    assert (planned["done"], planned["control_planes"], planned["begun"]) == ([cp1], [cp2], True)
+    assert planned["behind"][cp2].startswith(behind)
+    assert behind.split()[0] in upgrade_text(planned)
+
+
+def test_without_etcd_of_its_own_a_control_plane_may_be_done():
+    hosts = planes("1.36.3")
+    [cp1, *workers] = hosts
+    parts = {name: release for name, release in components("1.36.3").items() if name != "etcd"}
+    planned = upgrade(hosts, seen=nodes(hosts, **{cp1: {"version": "1.36.3", "components": parts}}))
+    assert (planned["done"], planned["control_planes"]) == ([cp1], [])
+
+
+def test_the_release_of_each_api_server_counts():
+    """One behind the address of the API may hide an older one: admin.conf leads to that address."""
+    hosts = planes("1.36.3", "1.36.3")
+    [cp1, cp2, *_workers] = hosts
+    new = {"version": "1.36.3"}
+    old = {"version": "1.36.3", "components": {**components("1.36.3"), "kube-apiserver": "1.35.4"}}
+    planned = upgrade(hosts, wanted="1.37.0", seen=nodes(hosts, **{cp1: new, cp2: old}), version="1.36.3")
+    assert planned["servers"] == ["1.35.4", "1.36.3"]
+    assert [finding["check"] for finding in planned["findings"]] == ["upgrade-step"]
 
 
 def test_a_finished_one_has_nothing_to_do():

@@ -312,7 +312,8 @@ def found_by_plan(fault: Fault) -> t.Set[str]:
     """By the plan of the site, and by that of its upgrade."""
     hosts = sites.finished()
     names = {name: hosts[name]["host"]["hostname"].lower() for name in hosts}
-    nodes = {name: {"name": names[name], "ready": True, "version": "1.35.4", "own_labels": []} for name in hosts}
+    seen: Facts = {"ready": True, "version": "1.35.4", "components": {}, "own_labels": []}
+    nodes = {name: {**seen, "name": names[name]} for name in hosts}
     for path, value in fault.hosts.items():
         fabrics.put(hosts, path, value)
     for path, value in fault.nodes.items():
