@@ -18,7 +18,8 @@ description:
   - V(restored) first makes etcd's new data out of C(/var/lib/ipu-fabric/restore/control-plane.tar.gz), which the caller
     has copied there, if there is room for it. etcd becomes a cluster of this member alone, by C(etcdutl) of its own
     image. Then it does what V(aside) does, and puts keys and data in place.
-  - Until V(done), C(/var/lib/ipu-fabric/restore-unfinished) names the backup.
+  - Until V(done), C(/var/lib/ipu-fabric/restore-unfinished) on the first control plane names the restore. On the others
+    C(/var/lib/ipu-fabric/set-aside-for-restore) does, so that none is set aside twice for the same one.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -40,6 +41,10 @@ options:
     required: true
   backup:
     description: Name of the backup. For V(restored).
+    type: str
+  restore:
+    description:
+      - Name of this restore, which is not that of another one of the same backup. For V(aside) and V(restored).
     type: str
   sha256:
     description: Digest that the archive must have. For V(restored).
@@ -63,15 +68,24 @@ EXAMPLES = r"""
 - name: Set aside what is left of a control plane
   ipu.fabric.control_plane_restore:
     state: aside
+    restore: 20261123T004500Z begun 20261126T101500Z
 """
 
 RETURN = r"""
 restoring:
-  description: Name of the backup whose restore was interrupted here. Empty if none was.
+  description: Name of the restore that has put a backup back here and was not ended. Empty if there is none.
   returned: with O(state=read)
   type: str
 going_on:
-  description: Whether that came so far that the API server answers.
+  description: Whether that came so far that C(kubeadm init) has ended, or the API server answers.
+  returned: with O(state=read)
+  type: bool
+aside:
+  description: Name of the restore for which this host was set aside. Empty if there is none.
+  returned: with O(state=read)
+  type: str
+files:
+  description: Whether there are files of a control plane.
   returned: with O(state=read)
   type: bool
 set_aside:
@@ -89,6 +103,7 @@ def main() -> None:
         {
             "state": {"type": "str", "choices": ["read", "aside", "restored", "done"], "required": True},
             "backup": {"type": "str"},
+            "restore": {"type": "str"},
             "sha256": {"type": "str"},
             "image": {"type": "str"},
             "node_name": {"type": "str"},
@@ -96,7 +111,10 @@ def main() -> None:
             "timeout": {"type": "int", "default": 600},
         },
         restore,
-        required_if=[("state", "restored", ("backup", "sha256", "image", "node_name", "address"))],
+        required_if=[
+            ("state", "aside", ("restore",)),
+            ("state", "restored", ("backup", "restore", "sha256", "image", "node_name", "address")),
+        ],
     )
 
 

@@ -21,10 +21,12 @@ MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
 EARLIER_KUBELET_CONFIG = "/var/lib/ipu-fabric/kubelet-config-before.yaml"
 # There while certificates are renewed, with what is still to be done: renew or restart.
 RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
-# There from the moment when a backup is put back on a control plane until all hosts are, with its name.
+# There from the moment when a backup is put back on a control plane until all hosts are, with the name of the restore.
 RESTORING = "/var/lib/ipu-fabric/restore-unfinished"
 # There while a host with kubeadm's etcd is reset: kubeadm removes what else shows whose data those are.
 ETCD_IS_OURS = "/var/lib/ipu-fabric/etcd-to-remove"
+# On the other control planes, with the name of the restore for which what they had was set aside. It stays after that.
+SET_ASIDE = "/var/lib/ipu-fabric/set-aside-for-restore"
 # Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
 LOCK = "/run/ipu-fabric/kubeadm.lock"
 # Configuration for kubeadm, while it runs. It may carry a token.

@@ -165,6 +165,16 @@ def check_movable(found: t.Sequence[str]) -> None:
         )
 
 
+def is_initialised() -> bool:
+    """Whether kubeadm init has ended since keys and data were put back: none of its files comes from a backup."""
+    return os.path.exists(paths.ADMIN) and not os.path.exists(paths.MARKER)
+
+
+def forget(marker: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(marker)
+
+
 def set_aside(found: t.Sequence[str]) -> str:
     """Move what is there to directories for root alone, and forget a kubeadm that was interrupted."""
     check_movable(found)
@@ -182,8 +192,7 @@ def set_aside(found: t.Sequence[str]) -> str:
         raise
     for path, target in targets.items():
         os.rename(path, target)
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(paths.MARKER)
+    forget(paths.MARKER)
     return place
 
 
@@ -302,7 +311,8 @@ def put_back(module: AnsibleModule) -> str:
         finally:
             os.remove(data)
         place = set_aside(traces())
-        write_file(module, paths.RESTORING, params["backup"], "0600")
+        write_file(module, paths.RESTORING, params["restore"], "0600")
+        forget(paths.SET_ASIDE)
         put_keys(module, archive)
     os.rename(made, paths.ETCD)
     shutil.rmtree(os.path.dirname(made))
@@ -314,24 +324,37 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
     params = module.params
     if params["state"] != "read":
         check_runtime()
-    state, found, restoring = params["state"], traces(), read_text(paths.RESTORING).strip()
-    before: t.Dict[str, object] = {"files": found, "restoring": restoring}
+    state, found = params["state"], traces()
+    restoring, aside = (read_text(path).strip() for path in (paths.RESTORING, paths.SET_ASIDE))
+    before: t.Dict[str, object] = {"files": found, "restoring": restoring, "aside": aside}
     if state == "read":
-        return {"changed": False, "restoring": restoring, "going_on": bool(restoring) and is_api_ready(module)}
+        going_on = bool(restoring) and (is_initialised() or is_api_ready(module))
+        return {
+            "changed": False,
+            "restoring": restoring,
+            "going_on": going_on,
+            "aside": aside,
+            "files": bool(found),
+        }
     if state == "done":
         if not module.check_mode and restoring:
-            os.remove(paths.RESTORING)
+            forget(paths.RESTORING)
             shutil.rmtree(STAGING, ignore_errors=True)
         return outcome(before, {**before, "restoring": ""}, set_aside="")
     place = ""
     if state == "aside":
-        if found and not module.check_mode:
+        # What it has by now, it has from the restored cluster.
+        if aside == params["restore"]:
+            return outcome(before, before, set_aside="")
+        if not module.check_mode:
             with hold_lock(params["timeout"]):
-                place = set_aside(found)
-        return outcome(before, {**before, "files": []}, set_aside=place)
+                place = set_aside(found) if found else ""
+                write_file(module, paths.SET_ASIDE, params["restore"], "0600")
+                forget(paths.RESTORING)
+        return outcome(before, {"files": [], "restoring": "", "aside": params["restore"]}, set_aside=place)
     if not module.check_mode:
         with hold_lock(params["timeout"]):
             place = put_back(module)
-    after = {"files": [backup.PKI, paths.ETCD], "restoring": params["backup"]}
+    after = {"files": [backup.PKI, paths.ETCD], "restoring": params["restore"], "aside": ""}
     # Whatever is there is put back once more.
     return {**outcome(before, after, set_aside=place), "changed": True}

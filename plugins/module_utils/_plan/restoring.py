@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a backup may be restored on the hosts of an inventory, and why not."""
+"""Whether a backup may be restored on the hosts of an inventory, why not, and what an interrupted restore has done."""
 
 from __future__ import annotations
 
@@ -32,24 +32,80 @@ class Backup(t.TypedDict):
     cluster: BackupCluster
 
 
+class PlaneState(t.TypedDict):
+    """What control_plane_restore reads on a control plane. A restore is named by its backup and when it began."""
+
+    restoring: str  # the restore that put a backup back here and is not done; empty: none
+    going_on: bool  # it came so far that kubeadm init has ended, or the API server answers: it is not to be repeated
+    aside: str  # the restore for which the host was set aside; empty: none
+    files: bool  # whether there are files of a control plane
+
+
+class RestorePlan(t.TypedDict):
+    """What restore.yml does."""
+
+    problems: t.List[str]  # every reason not to restore, as a sentence that says what to do
+    restore: str  # its name
+    aside: t.List[str]  # the control planes that are set aside before the first one is restored
+    puts_back: bool  # whether the first control plane is still to get keys and data
+
+
 def cluster_name(facts: HostFacts) -> str:
     """The word for a cluster that answers: its endpoint."""
     return facts["cluster"]["endpoint"] or facts["kubelet"]["server"]
 
 
-def restore_problems(
-    backup: Backup, plan: Plan, hosts: t.Mapping[str, HostFacts], named: str, restoring: str
-) -> t.List[str]:
-    """Every reason not to restore, as a sentence that says what to do."""
+def plan_restore(
+    backup: Backup,
+    plan: Plan,
+    hosts: t.Mapping[str, HostFacts],
+    planes: t.Mapping[str, t.Optional[PlaneState]],
+    given: t.Tuple[str, str],
+) -> RestorePlan:
+    """`planes` are all control planes in their order, None for one that was not reached; `given` are the cluster that
+    may be replaced, and the time.
+
+    A restore that has made a cluster goes on without a name only if nothing of a cluster is taken away any more: all
+    other control planes were set aside for it, or are bare.
+    """
+    named, now = given
+    first, *others = planes
+    mine = planes[first] or PlaneState(restoring="", going_on=False, aside="", files=False)
+    interrupted = mine["restoring"] if mine["restoring"].split(" ")[0] == backup["name"] else ""
+    reached = {name: state for name in others for state in [planes[name]] if state}
+    left = [name for name, state in reached.items() if state["files"] and state["aside"] != interrupted]
+    resumes = bool(interrupted) and mine["going_on"]
+    again = resumes and bool(left) and named == backup["cluster"]["name"]
+    problems = [*_silent(planes), *_differences(backup["cluster"], plan), *_foreign(backup["cluster"], hosts)]
+    if resumes and left and not again:
+        problems.append(
+            f"{first} was restored from this backup ({interrupted}), and {', '.join(left)} became part of a cluster"
+            f" since, or is of the old one: to begin again from the backup, and lose what the cluster has got since,"
+            f" name it with -e fabric_restore={backup['cluster']['name']}; to keep it, run ipu.fabric.site."
+        )
+    elif not resumes:
+        problems += _living(hosts, named)
     if backup["format"] != FORMAT:
-        return [
+        problems = [
             f"The backup has format {backup['format']}, this release reads {FORMAT}: use the release that wrote it."
         ]
-    return [
-        *_differences(backup["cluster"], plan),
-        *_foreign(backup["cluster"], hosts),
-        *([] if restoring == backup["name"] else _living(hosts, named)),
-    ]
+    keeps = bool(interrupted) and not again
+    return {
+        "problems": problems,
+        "restore": interrupted if keeps else f"{backup['name']} begun {now}",
+        "aside": [] if resumes and not again else [name for name in others if not keeps or name in left],
+        "puts_back": again or not resumes,
+    }
+
+
+def _silent(planes: t.Mapping[str, t.Optional[PlaneState]]) -> t.Iterator[str]:
+    silent = [name for name, state in planes.items() if state is None]
+    if silent:
+        yield (
+            f"Every control plane is stopped before the first one is restored, and {', '.join(silent)} could not be"
+            " reached: it may still run the old cluster. Make it reachable, or take it out of the inventory if it is"
+            " gone for good."
+        )
 
 
 def _differences(cluster: BackupCluster, plan: Plan) -> t.Iterator[str]:

@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
 GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1"]}
 CA, ENDPOINT, NAME, SUM = "0123456789abcdef", "10.88.0.9:6443", "20261123T004500Z", "0" * 64
+STATE = {"aside": "", "files": True}
 CHANGING = {"apt_packages", "control_plane_restore", "kernel_settings", "kubeadm", "systemd_units"}
 ABOUT = {
     "format": 1,
@@ -52,7 +53,8 @@ def answers(answered=False, restoring="", membership="none"):
         "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
         "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
         "backup_files": {"*": {"path": "/backups/" + NAME, "about": ABOUT, "sums": {"control-plane.tar.gz": SUM}}},
-        "control_plane_restore": {"*": {"restoring": restoring, "going_on": bool(restoring)}},
+        # For every state.
+        "control_plane_restore": {"*": {**STATE, "restoring": restoring, "going_on": bool(restoring), "set_aside": ""}},
         "kubernetes_node_info": {
             name: {"node": {**node, "name": f"node{number}", "address": f"10.88.0.{number}"}}
             for number, name in enumerate(("cp1", "cp2", "w1"), 1)
@@ -92,7 +94,7 @@ def test_nothing_is_changed(tmp_path, found, arguments, seen):
     done = restore(tmp_path, found, **arguments)
     assert done.code != 0
     assert seen in done.said, done.text
-    assert set(states(done)) <= {("cp1", "read")}
+    assert set(states(done)) <= {("cp1", "read"), ("cp2", "read")}
     assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
 
 
@@ -102,6 +104,17 @@ def test_check_mode_says_what_would_be_done(tmp_path, found):
     assert done.code == 0, done.text
     assert f"A run without --check would restore /backups/{NAME} on cp1: etcd of cp2 at revision 77" in done.said
     assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
+
+
+@pytest.mark.parametrize("lost", ["failed", "unreachable"])
+def test_a_control_plane_that_was_not_set_aside(tmp_path, lost):
+    """It may go on with the old cluster: the first one is not restored beside it."""
+    found = answers()
+    found["control_plane_restore"]["cp2 aside"] = {lost: True, "msg": "still listening"}
+    done = restore(tmp_path, found)
+    assert done.code != 0
+    assert sorted(states(done)) == [("cp1", "read"), ("cp2", "aside"), ("cp2", "read")]
+    assert not {call.module for call in done.calls} & CHANGING - {"control_plane_restore"}
 
 
 def test_no_bundle_is_written_for_docker(tmp_path):
@@ -164,7 +177,8 @@ def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
         if call.module in ("kubeadm", "control_plane_restore")
     ]
     put_back = steps.index(("cp1", "restored"))
-    assert steps[:put_back] == [("cp1", "read"), ("cp2", "aside"), ("cp1", "read"), ("cp1", "images")]
+    assert sorted(steps[:2]) == [("cp1", "read"), ("cp2", "read")]
+    assert steps[2:put_back] == [("cp2", "aside"), ("cp1", "read"), ("cp1", "images")]
     assert steps[put_back + 1] == ("cp1", "init")
     assert ("cp2", "join") in steps[put_back + 2 :]
     assert ("w1", "join") in steps[put_back + 2 :]
@@ -173,6 +187,9 @@ def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
     [restored] = [call.options for call in done.calls if call.options.get("state") == "restored"]
     assert restored["image"] == "registry.k8s.io/etcd:3.6.6-0"
     assert (restored["backup"], restored["sha256"], restored["node_name"]) == (NAME, SUM, "node1")
+    [aside] = [call.options for call in done.calls if call.options.get("state") == "aside"]
+    assert restored["restore"] == aside["restore"]
+    assert restored["restore"].startswith(f"{NAME} begun 2")
     [init] = [call.options for call in done.calls if call.options.get("command") == "init"][:1]
     assert "DirAvailable--var-lib-etcd" in init["documents"][0]["nodeRegistration"]["ignorePreflightErrors"]
     assert "9 objects. Different: ConfigMap default/a." in done.said

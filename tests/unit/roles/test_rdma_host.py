@@ -26,6 +26,9 @@ class Hosts(Answers):
             self.state["nodes"].get(self.host, {"boot": 0})["boot"] += 1
         return {"changed": True, "seconds": 0.3}
 
+    def uri(self, args: Data) -> Data:
+        return {"unreachable": self.host in self.state["lost"], "msg": "Connection timed out"}
+
     def k8s_info(self, args: Data) -> Data:
         nodes = self.state["nodes"]
         if self.state["error"]:
@@ -64,11 +67,12 @@ def run(
     nodes: t.Mapping[str, Data],
     blocked: t.Sequence[str] = (),
     dead: t.Sequence[str] = (),
+    lost: t.Sequence[str] = (),
     reboot: bool = True,
     error: str = "",
 ) -> Outcome:
     state: Data = {"due": list(due), "nodes": dict(nodes), "blocked": list(blocked), "dead": list(dead)}
-    state.update(error=error)
+    state.update(error=error, lost=list(lost))
     tasks = [{"import_role": {"name": "ipu.fabric.rdma_host"}}]
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
     variables = {"rdma_host_reboot": reboot, "rdma_host_drain_timeout": 1}
@@ -127,6 +131,14 @@ def test_a_host_that_does_not_come_back_is_uncordoned_and_the_last(tmp_path: Pat
     assert result.code != 0
     assert steps(result) == ["drained cp1", "reboot cp1", "uncordoned cp1"]
     assert "Timed out waiting" in result.text
+
+
+def test_a_connection_that_breaks_after_the_reboot(tmp_path: Path) -> None:
+    """Whether its API server is ready is not known, so no other is rebooted; its node is put back into service."""
+    result = run(tmp_path, due=["cp1", "cp2"], nodes={"cp1": node(), "cp2": node()}, lost=["cp1"])
+    assert result.code != 0
+    assert steps(result) == ["drained cp1", "reboot cp1", "uncordoned cp1"]
+    assert "Seen: Connection timed out" in " ".join(result.text.split())
 
 
 def test_check_mode_leaves_nodes_alone(tmp_path: Path) -> None:

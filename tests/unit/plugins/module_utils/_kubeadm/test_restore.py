@@ -19,6 +19,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 DATABASE = bytes(512)
 SNAPSHOT = DATABASE + hashlib.sha256(DATABASE).digest()
+RESTORE = "20261123T004500Z begun 20261126T101500Z"
 PEER = "https://10.88.0.11:2380"
 
 
@@ -79,6 +80,8 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(restore, "TRACES", (str(pki), str(etcd), str(kubernetes / "manifests")))
     monkeypatch.setattr(paths, "MARKER", str(tmp_path / "marker"))
     monkeypatch.setattr(paths, "RESTORING", str(tmp_path / "restoring"))
+    monkeypatch.setattr(paths, "SET_ASIDE", str(tmp_path / "set-aside"))
+    monkeypatch.setattr(paths, "ADMIN", str(kubernetes / "admin.conf"))
     monkeypatch.setattr(paths, "ETCD", str(etcd))
     monkeypatch.setattr(restore, "called", called, raising=False)
     (tmp_path / "free").write_bytes(b"")
@@ -94,7 +97,8 @@ def host(tmp_path, monkeypatch):
 
 def options(host, state="restored", **more):
     digest = file_digest(str(host / "staging" / backup.NAME)) if state == "restored" else ""
-    given = {"backup": "20261123T004500Z", "sha256": digest, "image": "etcd:3.6.6", "node_name": "cp1", "timeout": 5}
+    given = {"backup": "20261123T004500Z", "restore": RESTORE, "sha256": digest, "image": "etcd:3.6.6"}
+    given.update(node_name="cp1", timeout=5)
     return Module(**{"state": state, "address": "10.88.0.11", **given, **more})
 
 
@@ -106,7 +110,7 @@ def test_restored(host):
     assert (host / "kubernetes/enc.yaml").read_text() == "saved encryption"
     assert (host / "etcd/member/wal").read_text() == "restored"
     assert os.listdir(host / "etcd") == ["member"]
-    assert (host / "restoring").read_text() == "20261123T004500Z"
+    assert (host / "restoring").read_text() == RESTORE
     assert not (host / "marker").exists()
     assert (host / "kubernetes/audit.yaml").read_text() == "of the site"
     aside = result["set_aside"]
@@ -212,9 +216,32 @@ def test_aside(host):
     assert result["changed"]
     assert not (host / "etcd/member").exists()
     assert not (host / "restoring").exists()
+    assert (host / "set-aside").read_text() == RESTORE
     again = restore.restore(options(host, "aside"))
     assert not again["changed"]
     assert restore.called.count(("systemctl", "stop", "kubelet")) == 1
+
+
+def test_once_for_each_restore(host):
+    """After that it has joined the restored cluster. For another restore that is one more old cluster."""
+    restore.restore(options(host, "aside"))
+    (host / "etcd/member").mkdir()
+    (host / "etcd/member/wal").write_text("of the restored cluster")
+    assert not restore.restore(options(host, "aside"))["changed"]
+    assert (host / "etcd/member/wal").exists()
+    other = RESTORE.replace("1015", "1100")
+    (host / "restoring").write_text(RESTORE)
+    assert restore.restore(options(host, "aside", restore=other))["changed"]
+    assert not (host / "etcd/member").exists()
+    assert (host / "set-aside").read_text() == other
+    assert not (host / "restoring").exists()  # what it names is no longer here
+
+
+def test_a_host_that_does_not_stop_was_not_set_aside(host, monkeypatch):
+    monkeypatch.setattr(restore, "stop_control_plane", lambda: (_ for _ in ()).throw(FabricError("a", "b", "c", "d")))
+    with pytest.raises(FabricError):
+        restore.restore(options(host, "aside"))
+    assert not (host / "set-aside").exists()
 
 
 def test_a_full_disk_leaves_the_control_plane_as_it_is(host, monkeypatch):
@@ -269,15 +296,28 @@ def test_a_control_plane_that_does_not_stop(host, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("restoring", "ready", "going_on"),
-    [("", True, False), ("20261123T004500Z", True, True), ("20261123T004500Z", False, False)],
+    ("restoring", "ready", "files", "going_on"),
+    [
+        ("", True, ["admin"], False),
+        (RESTORE, True, ["marker"], True),
+        (RESTORE, False, ["marker"], False),
+        (RESTORE, False, [], False),
+        # kubeadm init has ended. That its API server is away now is no reason to take the cluster away.
+        (RESTORE, False, ["admin"], True),
+        (RESTORE, False, ["admin", "marker"], False),
+    ],
 )
-def test_read(host, monkeypatch, restoring, ready, going_on):
+def test_read(host, monkeypatch, restoring, ready, files, going_on):
     if restoring:
         (host / "restoring").write_text(restoring)
+    (host / "set-aside").write_text("another")
+    (host / "marker").unlink()
+    for name in files:
+        (host / {"admin": "kubernetes/admin.conf"}.get(name, name)).touch()
     monkeypatch.setattr(restore, "is_api_ready", lambda _module: ready)
     result = restore.restore(options(host, "read"))
-    assert result == {"changed": False, "restoring": restoring, "going_on": going_on}
+    found = {"restoring": restoring, "going_on": going_on, "aside": "another", "files": True}
+    assert result == {"changed": False, **found}
 
 
 def test_done(host):

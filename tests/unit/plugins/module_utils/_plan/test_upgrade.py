@@ -101,7 +101,7 @@ def test_a_control_plane_is_done_when_all_of_it_is(half, behind):
 
 def test_without_etcd_of_its_own_a_control_plane_may_be_done():
     hosts = planes("1.36.3")
-    [cp1, *workers] = hosts
+    cp1, *_workers = hosts
     parts = {name: release for name, release in components("1.36.3").items() if name != "etcd"}
     planned = upgrade(hosts, seen=nodes(hosts, **{cp1: {"version": "1.36.3", "components": parts}}))
     assert (planned["done"], planned["control_planes"]) == ([cp1], [])
