@@ -45,14 +45,16 @@ options:
       - With V(scaled) a job that is there, whoever made it, has O(job_instances) instances, more or less than before;
         with O(wait) they run, and the pods of others are gone or about to end. Nothing else is needed, or changed.
       - With V(absent) the job is gone, its partitions are free, and its pods are gone or about to end.
+      - With V(restored), for O(scope=cluster) only, no job is touched. Webhooks that a killed run with O(force) has
+        left at C(Ignore) get their failure policies back. Every other state does that first, too.
     type: str
-    choices: [present, finished, scaled, absent]
+    choices: [present, finished, scaled, absent, restored]
     default: present
   scope:
     description:
       - With V(job) the module is about the job O(name).
-      - With V(namespace) and V(cluster), for O(state=absent) only, it is about all jobs there, before their operator is
-        removed for instance. While there are any it fails and names them, unless O(delete_all) is set.
+      - With V(namespace), for O(state=absent) only, and V(cluster), it is about all jobs there, before their operator
+        is removed for instance. While there are any it fails and names them, unless O(delete_all) is set.
     type: str
     choices: [job, namespace, cluster]
     default: job
@@ -419,7 +421,7 @@ def main(run: Runner = run_module) -> None:
     spec = arguments(
         name={"type": "str"},
         namespace={"type": "str"},
-        state={"type": "str", "choices": ["present", "finished", "scaled", "absent"], "default": "present"},
+        state={"type": "str", "choices": ["present", "finished", "scaled", "absent", "restored"], "default": "present"},
         scope={"type": "str", "choices": ["job", "namespace", "cluster"], "default": "job"},
         delete_all={"type": "bool", "default": False},
         job_instances={"type": "int"},

@@ -172,8 +172,6 @@ class JobReconciler:
     def ensure_absent(self) -> t.Optional[Object]:
         """Delete. Returns the job before."""
         before = self.read()
-        if self.request.force and not self.dry_run:
-            restore_after_kill(self.cluster)
         if before is not None and not self.dry_run:
             if self.request.wait:
                 self.partitions_left = remove_job(self.cluster, self.path, before, self.request)
@@ -247,6 +245,22 @@ def remove_one_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[s
     return {**result, "diff": {"before": hide(comparable(before), None, in_objects)[0], "after": None}}
 
 
+def restore_webhooks(module: AnsibleModule, cluster: Cluster, request: JobRequest) -> t.Dict[str, t.Any]:
+    """The state restored, and what every other state begins with: no webhook stays ignored because a run was killed."""
+    try:
+        before, after = restore_after_kill(cluster, module.check_mode)
+    except FabricError as error:
+        if error.code != "api-denied" or request.state == "restored":
+            raise
+        # Somebody who runs a job need not be allowed to change webhooks.
+        module.warn(f"A run that was killed has left the IPU operator's webhooks at Ignore. {error}")
+        return outcome({}, {})
+    if before and request.state != "restored":
+        verb = "would be" if module.check_mode else "were"
+        module.warn(f"Webhooks that a killed run had left at Ignore {verb} restored: {', '.join(before)}.")
+    return outcome(before, after)
+
+
 def reconcile_jobs(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module ipujob."""
     request = JobRequest.from_options(module.params)
@@ -254,11 +268,16 @@ def reconcile_jobs(module: AnsibleModule) -> t.Dict[str, t.Any]:
     for text in request_warnings(request):
         module.warn(text)
     cluster = connect(module)
-    if request.scope == "job":
+    restored = restore_webhooks(module, cluster, request)
+    if request.state == "restored":
+        result = {**restored, "jobs": [], "partitions_left": []}
+    elif request.scope == "job":
         reconciler = JobReconciler(cluster, request, module.check_mode)
         if request.state != "absent":
-            return ensure_job(module, reconciler)
+            result = ensure_job(module, reconciler)
+            return {**result, "changed": result["changed"] or restored["changed"]}
         result = remove_one_job(module, reconciler)
     else:
         result = remove_all_jobs(module, cluster, request)
+    result["changed"] = result["changed"] or restored["changed"]
     return {**result, "job": {}, "progress": [], "logs": [], "waited": 0.0, "attach": ""}

@@ -29,8 +29,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import (
     failures_ignored,
+    ignore_failures,
     is_unanswered,
-    restore_after_kill,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
@@ -76,6 +76,14 @@ def finalizer_refusals(cluster: Cluster, job: Object) -> t.List[str]:
     return []
 
 
+def refusals_meanwhile(cluster: Cluster, job: Object) -> t.List[str]:
+    """As finalizer_refusals(), and any other run of ipujob may have restored the webhooks meanwhile."""
+    refused = finalizer_refusals(cluster, job)
+    if refused:
+        ignore_failures(cluster)
+    return refused
+
+
 def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
     """Remove the operator's finalizer from all jobs, past webhooks that do not answer."""
     left = list(jobs)
@@ -86,7 +94,7 @@ def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
             time.sleep(WEBHOOK_PAUSE)
             for job in left:
                 wait_until(
-                    functools.partial(finalizer_refusals, cluster, job),
+                    functools.partial(refusals_meanwhile, cluster, job),
                     WEBHOOK_TIMEOUT,
                     f"The finalizer of {describe(job)} was to be removed.",
                     "A webhook that is not the IPU operator's does not answer: start it, or remove its configuration.",
@@ -190,8 +198,6 @@ def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest
     check_removal(jobs, request, operator_available)
     forced = [] if operator_available else [job for job in jobs if has_finalizer(job)]
     if not module.check_mode:
-        if request.force:
-            restore_after_kill(cluster)
         delete_jobs(cluster, jobs, request, operator_available)
         left = read_jobs(cluster, request.namespace) if request.force and request.wait else []
         forced = [job for job in left if has_finalizer(job)]

@@ -24,6 +24,8 @@ LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 NETWORK = re.compile(r"([-a-z0-9.]+/)?[-a-z0-9.]+(@[-a-z0-9.]+)?")
 RESOURCE = re.compile(r"([-A-Za-z0-9.]+/)?[-A-Za-z0-9_.]+")
 INTERFACE = re.compile(r"[^\s,]+")
+# States that need nothing of what makes a job.
+ALL_JOBS = ("absent", "restored")
 CODES = re.compile(r"(\d+)(?:-(\d+))?")
 CONTAINERS, ANNOTATED_NETWORKS = "spec.containers", f"metadata.annotations.{quoted(NETWORKS)}"
 
@@ -222,10 +224,12 @@ def template_problems(request: JobRequest) -> t.List[str]:
 
 def scope_problems(request: JobRequest) -> t.List[str]:
     """A removal of many jobs has to be asked for in so many words."""
+    if request.state == "restored" and request.scope != "cluster":
+        return ["the state restored is only for the scope cluster"]
     if request.scope == "job":
         found = name_problems("name", request.name, MAX_NAME)
         return [*found, "delete_all is only for the scopes namespace and cluster"] if request.delete_all else found
-    found = [] if request.state == "absent" else [f"the scope {request.scope} is only for the state absent"]
+    found = [] if request.state in ALL_JOBS else [f"the scope {request.scope} is only for the state absent"]
     if request.name:
         found.append(f"name is {request.name}, and the scope {request.scope} means all jobs: give one of the two")
     if request.scope == "cluster" and request.namespace:
@@ -265,7 +269,7 @@ def request_problems(request: JobRequest) -> t.List[str]:
     if request.scope != "cluster":
         found += name_problems("namespace", request.namespace, MAX_NAMESPACE)
     found += minimum_problems("wait_timeout", request.wait_timeout, 1, " second")
-    if request.state == "absent":
+    if request.state in ALL_JOBS:
         return found
     if request.state == "scaled":
         return found + scaled_problems(request)

@@ -23,7 +23,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Cer
 
 SECRET = "ipu-operator-admission"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
-KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+KINDS = {
+    "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
+    "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
+}
 # On a configuration: the failure policies to restore, as JSON by the name of the webhook.
 ANNOTATION = "ipu.fabric/failure-policies"
 SAVED = f"metadata.annotations.{quoted(ANNOTATION)}"
@@ -34,6 +37,8 @@ STRICT = (
 )
 # Merges lists by name: what else is in a webhook, such as a new certificate, stays.
 MERGE_BY_NAME = "application/strategic-merge-patch+json"
+
+Policies = t.Dict[str, t.Dict[str, str]]  # by configuration, then by the name of the webhook
 
 
 def read_certificate(cluster: Cluster, namespace: str) -> Certificate:
@@ -82,23 +87,43 @@ def ignore_failures(cluster: Cluster) -> None:
             set_failure_policies(cluster, path, policies, {**saved, **dict.fromkeys(names, "Fail")})
 
 
+def saved_policies(configuration: Object) -> t.Dict[str, str]:
+    """The failure policies that a configuration had before a run changed them."""
+    present = query("webhooks[].name", configuration) or []
+    saved = json.loads(query(SAVED, configuration) or "{}")
+    return {name: policy for name, policy in saved.items() if name in present}
+
+
 def restore_failures(cluster: Cluster) -> None:
     """Restore the failure policies that this run, or one that was killed, has changed."""
     for path, configuration in read_configurations(cluster):
-        note = query(SAVED, configuration)
-        if note:
-            present = query("webhooks[].name", configuration) or []
-            policies = {name: policy for name, policy in json.loads(note).items() if name in present}
-            set_failure_policies(cluster, path, policies, None)
+        if query(SAVED, configuration):
+            set_failure_policies(cluster, path, saved_policies(configuration), None)
 
 
-def restore_after_kill(cluster: Cluster) -> None:
-    """Restore what a killed run has left. A user who may not read webhooks has not changed any either."""
-    try:
-        read_configurations(cluster)
-    except FabricError:
-        return
-    restore_failures(cluster)
+def left_by_kill(cluster: Cluster) -> t.Tuple[Policies, Policies]:
+    """The failure policies that a killed run has changed, as they are and as they were.
+
+    A user who may not read webhooks has not changed any either.
+    """
+    before: Policies = {}
+    after: Policies = {}
+    with contextlib.suppress(FabricError):
+        for path, configuration in read_configurations(cluster):
+            if query(SAVED, configuration):
+                kind, name = path.rsplit("/", 2)[1:]
+                place, saved = f"{KINDS[kind]} {name}", saved_policies(configuration)
+                now = {hook["name"]: hook.get("failurePolicy", "Fail") for hook in configuration.get("webhooks") or ()}
+                before[place], after[place] = {each: now[each] for each in saved}, saved
+    return before, after
+
+
+def restore_after_kill(cluster: Cluster, dry_run: bool = False) -> t.Tuple[Policies, Policies]:
+    """Restore what a killed run has left. Returns it as it was before this, and as it is now."""
+    before, after = left_by_kill(cluster)
+    if before and not dry_run:
+        restore_failures(cluster)
+    return before, after
 
 
 @contextlib.contextmanager

@@ -20,7 +20,10 @@ def _named(prefix: str) -> t.Callable[[Options, Options], Options]:
 
 
 def _networks(side: Options, options: Options) -> Options:
-    return side if options.get("state") == "pruned" else _named("MacvlanNetwork ")(side, options)
+    """A network by its name alone; what has been edited is named with its kind."""
+    if options.get("state") == "pruned":
+        return side
+    return {key if " " in key else f"MacvlanNetwork {key}": value for key, value in side.items()}
 
 
 def _release(side: Options, options: Options) -> Options:
@@ -34,6 +37,7 @@ def _release(side: Options, options: Options) -> Options:
 # One side of a module's diff, by object. Other modules only read, or work on hosts.
 BY_OBJECT: t.Dict[str, t.Callable[[Options, Options], Options]] = {
     "helm_release": _release,
+    "ipujob": lambda side, options: side if options.get("state") == "restored" else {},
     "kube_apply": _named(""),
     "macvlan_network": _networks,
     "node_labels": _named("Node "),

@@ -320,6 +320,7 @@ class IpuFacts(t.TypedDict, total=False):
     deployments: t.List[Deployment]
     proxy: Health
     certificate: Certificate
+    ignored: t.List[str]  # webhook configurations whose failure policy a killed run has left at Ignore
 
 
 class KubeletRequest(t.TypedDict):

@@ -164,7 +164,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "webhook": CheckType(
         "IPUJob passes the webhook",
         "ipu",
-        "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate and restarts the controller.",
+        "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate, restarts the controller, and "
+        "restores what a killed run has left.",
     ),
     "ipu_certificate": CheckType(
         "Webhook certificate",

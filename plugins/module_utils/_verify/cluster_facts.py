@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import full_image, without_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import left_by_kill, read_certificate
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     ApiError,
     Cluster,
@@ -173,6 +173,7 @@ def ipu_facts(cluster: Cluster) -> IpuFacts:
         "deployments": found,
         "proxy": proxy_health(cluster, proxy),
         "certificate": read_certificate(cluster, namespace),
+        "ignored": list(left_by_kill(cluster)[0]),
     }
 
 

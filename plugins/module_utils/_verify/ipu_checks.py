@@ -36,8 +36,9 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment"
     good = len(deployments) >= len(IPU_DEPLOYMENTS) and not late
     yield result("ipu_operator", good, " and ".join(IPU_DEPLOYMENTS) + " ready", seen)
-    webhook = probe["webhook"] or {"passed": False, "seen": "not asked"}
-    yield result("webhook", webhook["passed"], "a dry-run IPUJob is accepted", webhook["seen"])
+    webhook, ignored = probe["webhook"] or {"passed": False, "seen": "not asked"}, probe["ipu"].get("ignored")
+    seen = f"a killed run has left failurePolicy Ignore in {', '.join(ignored)}" if ignored else webhook["seen"]
+    yield result("webhook", webhook["passed"] and not ignored, "a dry-run IPUJob is accepted", seen)
     yield result("vipu_proxy", proxy["healthy"], "GET /health: 200", proxy["seen"])
     end, days = probe["ipu"]["certificate"]["end"], probe["ipu"]["certificate"]["days"] or 0
     seen = f"{days} days, until {end}" if end else "no certificate in the Secret ipu-operator-admission"

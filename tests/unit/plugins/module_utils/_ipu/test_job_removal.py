@@ -72,6 +72,7 @@ def ignored(monkeypatch):
         times.append("end")
 
     monkeypatch.setattr(job_removal, "failures_ignored", failures_ignored)
+    monkeypatch.setattr(job_removal, "ignore_failures", lambda _cluster: times.append("again"))
     return times
 
 
@@ -84,10 +85,17 @@ def test_webhooks_that_answer_are_left_alone(ignored):
 
 def test_webhooks_that_do_not_answer_are_ignored_once_for_all_jobs(ignored):
     cluster = Cluster(*(job(name, job_spec.FINALIZER) for name in "abc"))
-    cluster.errors = {"b": [RefusalError(500, SILENT), RefusalError(500, SILENT)]}
+    cluster.errors = {"b": [RefusalError(500, SILENT)]}
     job_removal.remove_finalizers(cluster, [cluster.get(name) for name in "abc"])
     assert cluster.finalizers() == {"a": [], "b": [], "c": []}
     assert ignored == ["begin", "end"]
+
+
+def test_webhooks_that_another_run_has_restored_meanwhile_are_ignored_again(ignored):
+    cluster = Cluster(job("a", job_spec.FINALIZER))
+    cluster.errors = {"a": [RefusalError(500, SILENT), RefusalError(500, SILENT)]}
+    job_removal.remove_finalizers(cluster, [cluster.get("a")])
+    assert (cluster.finalizers(), ignored) == ({"a": []}, ["begin", "again", "end"])
 
 
 @pytest.mark.usefixtures("ignored")
@@ -164,11 +172,10 @@ def test_only_with_force_finalizers_are_removed(monkeypatch, ignored, force):
     reads = [[cluster.get("a")], [cluster.get("late")], []]
     monkeypatch.setattr(job_removal, "read_jobs", lambda *_args: reads.pop(0))
     monkeypatch.setattr(job_removal, "managers", lambda _cluster: [])
-    monkeypatch.setattr(job_removal, "restore_after_kill", lambda _cluster: ignored.append("restored"))
     module, request = Module(), JobRequest(**ALL, delete_all=True, force=force, wait_timeout=0)
     if force:
         result = job_removal.remove_all_jobs(module, cluster, request)
-        assert (result["jobs"], result["partitions_left"], ignored) == (["n/a"], ["p-late-n-0"], ["restored"])
+        assert (result["jobs"], result["partitions_left"], ignored) == (["n/a"], ["p-late-n-0"], [])
         assert "p-late-n-0" in module.warnings[0]
     else:
         with pytest.raises(FabricError, match="IPUJob n/late still exists"):

@@ -117,11 +117,24 @@ def test_the_next_run_restores_what_a_killed_one_has_left():
     cluster = api()
     webhook.ignore_failures(cluster)
     webhook.ignore_failures(cluster)  # killed twice
-    assert cluster.policies()["validate"] == "Ignore"
-    webhook.restore_after_kill(cluster)
+    ignored = cluster.policies()
+    assert ignored["validate"] == "Ignore"
+    left = webhook.restore_after_kill(cluster, dry_run=True)
+    assert cluster.policies() == ignored
+    assert webhook.restore_after_kill(cluster) == left
+    assert left == (
+        {
+            "MutatingWebhookConfiguration ipu": {"mutate": "Ignore"},
+            "ValidatingWebhookConfiguration ipu-operator-admission": {"validate": "Ignore"},
+        },
+        {
+            "MutatingWebhookConfiguration ipu": {"mutate": "Fail"},
+            "ValidatingWebhookConfiguration ipu-operator-admission": {"validate": "Fail"},
+        },
+    )
     assert (cluster.policies(), cluster.notes()) == (RESTORED, [])
     cluster.patches.clear()
-    webhook.restore_after_kill(cluster)
+    assert webhook.restore_after_kill(cluster) == ({}, {})
     assert cluster.patches == []
 
 

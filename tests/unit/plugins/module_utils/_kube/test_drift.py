@@ -69,6 +69,15 @@ def told(module, options, result):
             [("change", "Node w1", True, "labels vipu-ctrl: not there now, a planned")],
         ),
         (
+            "ipujob",
+            {"state": "restored"},
+            outcome(
+                {"ValidatingWebhookConfiguration v": {"a": "Ignore"}},
+                {"ValidatingWebhookConfiguration v": {"a": "Fail"}},
+            ),
+            [("change", "ValidatingWebhookConfiguration v", True, "a: Ignore now, Fail planned")],
+        ),
+        (
             "helm_release",
             {"name": "ipu", "namespace": "ops"},
             outcome(

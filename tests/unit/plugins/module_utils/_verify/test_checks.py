@@ -355,6 +355,7 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("ipu/deployments/1/ready", 0, {"ipu_operator": "failed"}, "ipu-operator-vipu-proxy 0 of 1 ready"),
         ("ipu/deployments", [], {"ipu_operator": "failed"}, "no Deployment"),
         ("webhook", {"passed": False, "seen": "x509: expired"}, {"webhook": "failed"}, "x509: expired"),
+        ("ipu/ignored", ["ValidatingWebhookConfiguration x"], {"webhook": "failed"}, "left failurePolicy Ignore in V"),
         ("ipu/proxy", {"healthy": False, "seen": "503"}, {"vipu_proxy": "failed"}, "503"),
         ("ipu/certificate/days", 14, {}, ""),
         ("ipu/certificate/days", 13, {"ipu_certificate": "failed"}, "13 days, until 2027-11-21"),

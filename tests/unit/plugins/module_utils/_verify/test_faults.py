@@ -193,6 +193,9 @@ FAULTS: t.Dict[str, Fault] = {
         probe={"pods/w1/gateways/0/ping/received": 0, "pods/w1/gateways/0/mac": ""}
     ),
     "the certificate of the IPU operator's webhook is about to end": Fault(probe={"ipu/certificate/days": 10}),
+    "a run that was killed has left the IPU operator's webhooks at Ignore": Fault(
+        probe={"ipu/ignored": ["ValidatingWebhookConfiguration ipu-operator-admission"]}
+    ),
     "a firewall blocks a port between two hosts": Fault(
         hosts={"w1/probes": [NO_API], "cp1/listened": "x", "cp1/listener": LISTENER}
     ),
