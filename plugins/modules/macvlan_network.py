@@ -13,6 +13,8 @@ description:
   - Creates MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator creates for each, and
     checks that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it
     too.
+  - A NAD that somebody has edited is a difference, since the operator leaves it as it is. It is deleted, and the
+    operator creates it again, if it belongs to a network that this collection has applied.
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
   - With O(state=pruned) it removes networks and address pools of nv-ipam that are not planned any more.
 author: ipu.fabric contributors (@ipu-fabric)

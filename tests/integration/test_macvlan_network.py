@@ -8,18 +8,24 @@ import contextlib
 import json
 import subprocess
 import threading
+import time
 import typing as t
+import zlib
 from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 
 IPAM = {"type": "whereabouts", "range": "10.5.0.0/24", "exclude": ["10.5.0.0/25"]}
+REVISION = "nvidia.network-operator.revision"
 NETWORK = {"master": "ens1f0", "mtu": 1500, "ipam": IPAM, "timeout": 60}
 
 
 class Operator(threading.Thread):
-    """Stands for the network operator and the garbage collector: one NAD for each MacvlanNetwork."""
+    """Stands for the network operator and the garbage collector: one NAD for each MacvlanNetwork.
+
+    As the real one, it leaves a NAD alone that has the note of what it would write.
+    """
 
     def __init__(self, api: ApiServer) -> None:
         super().__init__(daemon=True)
@@ -35,8 +41,10 @@ class Operator(threading.Thread):
         nads = self.api.get("network-attachment-definitions", "-A")["items"]
         for place in [nad["metadata"] for nad in nads if nad["metadata"]["name"] not in networks]:
             self.api.kubectl("delete", "network-attachment-definition", place["name"], "-n", place["namespace"])
-        for network in networks.values():
-            self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self.nad(network)))
+        notes = {nad["metadata"]["name"]: nad["metadata"].get("annotations", {}).get(REVISION) for nad in nads}
+        for name, network in networks.items():
+            if notes.get(name) != self.nad(network)["metadata"]["annotations"][REVISION]:
+                self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self.nad(network)))
 
     def nad(self, network: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         spec, metadata = network["spec"], network["metadata"]
@@ -51,6 +59,7 @@ class Operator(threading.Thread):
             "metadata": {
                 "name": metadata["name"],
                 "namespace": spec["networkNamespace"],
+                "annotations": {REVISION: str(zlib.crc32(config.encode()))},
                 "ownerReferences": [{**owner, "uid": metadata["uid"]}],
             },
             "spec": {"config": config},
@@ -99,11 +108,32 @@ def test_eight_rails_in_one_call(run: Modules) -> None:
     assert len(run("macvlan_network", networks=rails, state="absent")["networks"]) == 8
 
 
-def test_ready_is_no_proof(run: Modules, operator: Operator) -> None:
+@pytest.mark.usefixtures("operator")
+def test_a_nad_that_was_edited_is_created_again(run: Modules, api: ApiServer) -> None:
+    run("macvlan_network", name="rdma-net", **NETWORK)
+    nad = api.get("network-attachment-definition", "rdma-net")
+    config = json.dumps({**json.loads(nad["spec"]["config"]), "mtu": 1400})
+    patch = json.dumps({"spec": {"config": config}})
+    api.kubectl("patch", "network-attachment-definition", "rdma-net", "--type", "merge", "--patch", patch)
+    assert run("macvlan_network", check=True, name="rdma-net", **NETWORK)["networks"] == ["rdma-net"]
+    edited = api.get("network-attachment-definition", "rdma-net")
+    assert (edited["metadata"]["uid"], edited["spec"]["config"]) == (nad["metadata"]["uid"], config)
+    found = run("macvlan_network", name="rdma-net", **NETWORK)["diff"]["before"]
+    assert found["NetworkAttachmentDefinition default/rdma-net"]["mtu"] == 1400
+    assert api.get("network-attachment-definition", "rdma-net")["spec"] == nad["spec"]
+    assert not run("macvlan_network", name="rdma-net", **NETWORK)["changed"]
+    run("macvlan_network", name="rdma-net", state="absent")
+
+
+def test_ready_is_no_proof(run: Modules, api: ApiServer, operator: Operator) -> None:
     operator.broken = True
     with pytest.raises(ModuleFailedError, match="is not valid JSON"):
         run("macvlan_network", name="broken", **{**NETWORK, "timeout": 2})
     operator.broken = False
+    end = time.monotonic() + 30
+    while "broken}" in api.get("network-attachment-definition", "broken")["spec"]["config"]:
+        assert time.monotonic() < end
+        time.sleep(0.1)
     assert not run("macvlan_network", name="broken", **NETWORK)["changed"]
     run("macvlan_network", name="broken", state="absent")
 

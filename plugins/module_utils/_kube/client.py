@@ -209,10 +209,16 @@ class Cluster:
             fieldValidation="Strict",
         )
 
-    def delete(self, path: str) -> bool:
-        """Delete with everything that it owns; False when it was gone already."""
+    def delete(self, path: str, seen: t.Optional[Object] = None) -> bool:
+        """Delete with everything that it owns; False when it was gone already.
+
+        Given `seen`, a conflict unless the object is still what was read.
+        """
+        body: Object = {"propagationPolicy": "Background"}
+        if seen is not None:
+            body["preconditions"] = {key: seen["metadata"][key] for key in ("uid", "resourceVersion")}
         try:
-            self.request("delete", path, body={"propagationPolicy": "Background"})
+            self.request("delete", path, body=body)
         except ApiError as error:
             if error.status == 404:
                 return False

@@ -111,7 +111,25 @@ def macvlan_part(config: t.Any) -> t.Any:
     chain = config.get("plugins") if isinstance(config, dict) else None
     if not isinstance(chain, list):
         return config
-    return next((plugin for plugin in chain if plugin.get("type") == "macvlan"), {})
+    return next((plugin for plugin in chain if isinstance(plugin, dict) and plugin.get("type") == "macvlan"), {})
+
+
+def planned_config(network: Attachment) -> Object:
+    """What the macvlan plugin of a network's NAD has to be told."""
+    wanted: Object = {"type": "macvlan", "master": network["master"], "mode": network["mode"], "ipam": network["ipam"]}
+    return {**wanted, "mtu": network["mtu"]} if network["mtu"] else wanted
+
+
+def nad_difference(nad: Object, network: Attachment) -> t.Tuple[Object, Object]:
+    """What the macvlan plugin of a NAD is told, and what was planned. Name and version say nothing of the network."""
+    text = query("spec.config", nad) or ""
+    try:
+        config = macvlan_part(json.loads(text))
+    except ValueError:
+        config = text
+    if not isinstance(config, dict):
+        return {"config": text}, planned_config(network)
+    return {k: v for k, v in config.items() if k not in ("name", "cniVersion")}, planned_config(network)
 
 
 def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
@@ -124,12 +142,11 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
         config = macvlan_part(json.loads(text))
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
-    wanted: Object = {"type": "macvlan", "master": network["master"], "mode": network["mode"], "ipam": network["ipam"]}
-    if network["mtu"]:
-        wanted["mtu"] = network["mtu"]
+    if not isinstance(config, dict):
+        return [f"{place} is no CNI configuration: {text}"]
     differing = [
         f"{place} says {key}={config.get(key)!r}, planned is {value!r}"
-        for key, value in wanted.items()
+        for key, value in planned_config(network).items()
         if config.get(key) != value
     ]
     if not network["mtu"] and config.get("mtu"):

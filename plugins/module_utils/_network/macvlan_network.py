@@ -9,11 +9,38 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect, unknown_kind, wait_until
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    Cluster,
+    connect,
+    describe,
+    unknown_kind,
+    wait_until,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
+    Attachment,
+    nad_difference,
+    nad_faults,
+    nad_reference,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object, readable_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import prune_networks
+
+ASK_OPERATOR = "Read the log of the network operator's controller, and check that the IPAM is valid."
+NOT_OWNED = (
+    "The network operator does not write to {names}: delete it if nobody needs it as it is, and the operator creates "
+    "it as planned. Or give the planned network another name."
+)
+
+
+class Edited(t.NamedTuple):
+    """A NAD that is not what its MacvlanNetwork says. The operator leaves it so: its own note says that it is done."""
+
+    nad: Object
+    owned: bool  # by a MacvlanNetwork of ours
+    before: Object
+    after: Object
 
 
 class Networks:
@@ -56,6 +83,20 @@ class Networks:
             faults.append(f"MacvlanNetwork {network['name']} is {status.get('state')}: {status['reason']}")
         return faults
 
+    def edited(self, network: Attachment) -> t.Optional[Edited]:
+        """The NAD, if it is there and differs."""
+        nad, current = self.read_nad(network), self.current(network)
+        if nad is None or current is None:
+            return None
+        before, after = nad_difference(nad, network)
+        uids = query("metadata.ownerReferences[].uid", nad) or []
+        owned = is_ours(current) and query("metadata.uid", current) in uids
+        return Edited(nad, owned, before, after) if before != after else None
+
+    def recreate(self, network: Attachment, nad: Object) -> None:
+        """Delete a NAD, which the operator creates again in a second or three."""
+        self.cluster.delete(t.cast(str, self.cluster.path_of(nad_reference(network))), nad)
+
     def lingering(self, network: Attachment) -> t.List[str]:
         """What is left of a deleted network. A NAD of another owner under the same name may stay."""
         left: t.List[str] = []
@@ -70,15 +111,25 @@ def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: 
     networks.check_namespaces(wanted)
     before = {n["name"]: readable_spec(query("spec", networks.current(n))) for n in wanted}
     after = {n["name"]: readable_spec(macvlan_object(n)["spec"]) for n in wanted}
+    strangers = []
     for network in wanted:
         if before[network["name"]] != after[network["name"]]:
             networks.apply(network)
+            continue
+        edited = networks.edited(network)
+        if edited is not None:
+            place = describe(nad_reference(network))
+            before[place], after[place] = edited.before, edited.after
+            if not edited.owned:
+                strangers.append(place)
+            elif not networks.dry_run:
+                networks.recreate(network, edited.nad)
     if not networks.dry_run:
         wait_until(
             lambda: [fault for network in wanted for fault in networks.unready(network)],
             timeout,
             "The network operator has not created the planned NetworkAttachmentDefinition.",
-            "Read the log of the network operator's controller, and check that the IPAM is valid.",
+            NOT_OWNED.format(names=", ".join(strangers)) if strangers else ASK_OPERATOR,
             0.5,
         )
     return before, after
@@ -127,5 +178,6 @@ def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
                 )
     ensure = ensure_present if params["state"] == "present" else ensure_absent
     before, after = ensure(networks, wanted, params["timeout"])
-    changed = [name for name in before if before[name] != after[name]]
+    places = {n["name"]: (n["name"], describe(nad_reference(n))) for n in wanted}
+    changed = [name for name, keys in places.items() if any(before.get(key) != after.get(key) for key in keys)]
     return outcome(before, after, networks=changed)

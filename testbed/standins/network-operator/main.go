@@ -2,7 +2,8 @@
 // the NicClusterPolicy names (multus, CNI plugins, IPAM, RDMA device plugin) under their real names, and turns every
 // MacvlanNetwork into a NetworkAttachmentDefinition. Faults of the real one that a role must cope with are kept: it
 // acts on one policy name only, creates nv-ipam's CRD seconds late, replaces a MacvlanNetwork's annotations at its first
-// reconcile, and calls a network ready whatever its IPAM text says.
+// reconcile, calls a network ready whatever its IPAM text says, and never repairs what it has rendered once: it notes a
+// revision on each object, and skips one that has the same.
 //
 // It does not: drive OFED, SR-IOV, InfiniBand, host device networks, NIC features or firmware, drain or upgrade nodes,
 // run webhooks or elect leaders. It labels nodes as if every driver were loaded at once. IPPool's perNodeExclusions and CIDRPool are not there. Since 25.10
@@ -61,7 +62,7 @@ func main() {
 	defer stop()
 	o := &operator{client: client, options: optionsFromEnvironment(), applied: map[string]bool{}}
 	log.Printf("network operator stand-in, %+v", o.options)
-	kube.Run(ctx, client, o.reconcile, policies, macvlans, daemonSets, deploys, namespaces, kube.Nodes, kube.NADs)
+	kube.Run(ctx, client, o.reconcile, policies, macvlans, daemonSets, deploys, namespaces, kube.Nodes, kube.NADs, kube.ConfigMaps)
 }
 
 func (o *operator) reconcile(ctx context.Context) error {
@@ -160,7 +161,7 @@ func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, 
 	ready := "ready"
 	for _, obj := range objects {
 		obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(policy, policy.GroupVersionKind())})
-		now, err := kube.Apply(ctx, o.client, manager, obj)
+		now, err := o.apply(ctx, obj)
 		if err != nil {
 			return "", err
 		}
@@ -170,6 +171,18 @@ func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, 
 	}
 	o.applied[c.state] = true
 	return ready, nil
+}
+
+// apply writes a rendered object, unless the one that is there was rendered from the same.
+func (o *operator) apply(ctx context.Context, obj *kube.Object) (*kube.Object, error) {
+	if err := stamp(obj); err != nil {
+		return nil, err
+	}
+	now, err := kube.Of(o.client, obj).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if err == nil && inSync(now, obj) {
+		return now, nil
+	}
+	return kube.Apply(ctx, o.client, manager, obj)
 }
 
 // deployed says whether the component's workload is there, after a restart of the operator.
@@ -211,7 +224,7 @@ func (o *operator) reconcileMacvlan(ctx context.Context, network *kube.Object) e
 			status[key] = old
 		}
 	}
-	if _, err := kube.Apply(ctx, o.client, manager, nad); err != nil {
+	if _, err := o.apply(ctx, nad); err != nil {
 		status["state"], status["reason"] = "notReady", err.Error()
 		return o.setStatus(ctx, macvlans, network, status)
 	}

@@ -38,6 +38,27 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
+func TestRevision(t *testing.T) {
+	render := func(mtu string) *kube.Object {
+		nad := attachment(object(t, "{apiVersion: mellanox.com/v1alpha1, kind: MacvlanNetwork, metadata: {name: a}, spec: {mtu: "+mtu+"}}"))
+		if err := stamp(nad); err != nil {
+			t.Fatal(err)
+		}
+		return nad
+	}
+	edited := render("9000")
+	if err := unstructured.SetNestedField(edited.Object, "{}", "spec", "config"); err != nil {
+		t.Fatal(err)
+	}
+	if !inSync(edited, render("9000")) || inSync(edited, render("1500")) {
+		t.Error("an edit is noticed, or a new rendering is not")
+	}
+	edited.SetAnnotations(nil)
+	if inSync(edited, render("9000")) {
+		t.Error("without its note an object counts as rendered")
+	}
+}
+
 func TestWorkloadReady(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{kind: ConfigMap, apiVersion: v1}`:      true,

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
 
 NETWORK = "MacvlanNetwork rdma-net"
+ATTACHMENT = "NetworkAttachmentDefinition default/rdma-net"
 
 
 def drift(bed: Bed) -> dict[str, dict[str, Any]]:
@@ -36,4 +39,18 @@ def test_drift(finished: Bed) -> None:
     assert NETWORK in (finished.artifacts / "plan.html").read_text()
 
     assert finished.play("plan fabric").changed() == {"cp1": 2}
+    assert drift(finished) == {}
+
+
+def test_a_network_attachment_that_was_edited(finished: Bed) -> None:
+    nad = finished.kubectl("get network-attachment-definition rdma-net")
+    text = json.dumps({**json.loads(nad["spec"]["config"]), "mtu": 1400})
+    patch = shlex.quote(json.dumps({"spec": {"config": text}}))
+    finished.on("cp1", f"{KUBECTL} patch network-attachment-definition rdma-net --type merge --patch {patch}")
+    found = drift(finished)
+    assert (list(found), found[ATTACHMENT]["change"]) == ([ATTACHMENT], "change")
+    [field] = found[ATTACHMENT]["fields"]
+    assert "1400" in field
+    assert finished.play("plan fabric").changed() == {"cp1": 1}
+    assert finished.kubectl("get network-attachment-definition rdma-net")["spec"] == nad["spec"]
     assert drift(finished) == {}

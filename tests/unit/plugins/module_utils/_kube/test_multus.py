@@ -120,6 +120,8 @@ def nad(**changes):
         (nad(mtu=9000), {**NETWORK, "mtu": 0}, "mtu=9000, planned is the master's"),
         (nad(ipam={}), NETWORK, "ipam={}"),
         (nad(type="ipvlan"), NETWORK, "type='ipvlan'"),
+        ({"spec": {"config": "[]"}}, NETWORK, "is no CNI configuration: []"),
+        ({"spec": {"config": '{"plugins": [1]}'}}, NETWORK, "type=None"),
     ],
 )
 def test_nad_faults(found, network, fault):
