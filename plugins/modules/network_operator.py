@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: network_operator
-short_description: Remove what the network operator serves, in a safe order
+short_description: What the network operator serves, removed in a safe order or rendered again
 version_added: 0.1.0
 description:
   - Removes networks, address pools of nv-ipam and the NicClusterPolicy that this collection has applied, as
@@ -16,6 +16,7 @@ description:
     multus, the NicClusterPolicy stays as well; RV(needed_by) and a warning name them.
   - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
   - The operator itself has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards.
+  - With O(state=rendered) it compares what the operator has made of the NicClusterPolicy with that policy.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - netaddr
@@ -26,10 +27,19 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   state:
-    description: V(absent) is all that there is. M(ipu.fabric.helm_release) and M(ipu.fabric.kube_apply) install.
+    description:
+      - With V(absent) what this collection has the operator serve is gone. M(ipu.fabric.helm_release) and
+        M(ipu.fabric.kube_apply) install.
+      - With V(rendered) the images of the operator's workloads and the configuration of its device plugin are those of
+        the NicClusterPolicy that this collection has applied. The operator never repairs what somebody has edited; here
+        its note is taken off such an object, so that it renders that again. Nothing else is touched.
     type: str
-    choices: [absent]
+    choices: [absent, rendered]
     required: true
+  namespace:
+    description: Namespace of the operator, for O(state=rendered).
+    type: str
+    default: nvidia-network-operator
   force:
     description: Whether to delete the pods that use the networks. Their controllers may create them again.
     type: bool
@@ -54,6 +64,13 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
+- name: Have the operator render again what somebody has edited
+  ipu.fabric.network_operator:
+    kubeconfig: artifacts/admin.conf
+    state: rendered
+  delegate_to: localhost
+  run_once: true
+
 - name: Remove networks, pools and the policy
   ipu.fabric.network_operator:
     kubeconfig: artifacts/admin.conf
@@ -64,7 +81,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: Kind, namespace and name of each object that was removed, or would be.
+  description: Kind, namespace and name of each object that was removed or rendered again, or would be.
   returned: success
   type: list
   elements: str
@@ -95,18 +112,27 @@ needed_by:
   sample: [MacvlanNetwork storage]
 """
 
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_removal import remove_networks
+from ansible_collections.ipu.fabric.plugins.module_utils._network.rendered import render_again
+
+
+def serve(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    return render_again(module) if module.params["state"] == "rendered" else remove_networks(module)
 
 
 def main(run: Runner = run_module) -> None:
     spec = arguments(
-        state={"type": "str", "choices": ["absent"], "required": True},
+        state={"type": "str", "choices": ["absent", "rendered"], "required": True},
+        namespace={"type": "str", "default": "nvidia-network-operator"},
         force={"type": "bool", "default": False},
         timeout={"type": "int", "default": 300},
     )
-    run(spec, remove_networks, libraries=("jmespath", "netaddr"))
+    run(spec, serve, libraries=("jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

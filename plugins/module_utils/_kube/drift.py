@@ -40,6 +40,7 @@ BY_OBJECT: t.Dict[str, t.Callable[[Options, Options], Options]] = {
     "ipujob": lambda side, options: side if options.get("state") == "restored" else {},
     "kube_apply": _named(""),
     "macvlan_network": _networks,
+    "network_operator": lambda side, options: side if options.get("state") == "rendered" else {},
     "node_labels": _named("Node "),
 }
 

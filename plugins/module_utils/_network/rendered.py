@@ -1,0 +1,123 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the network operator has rendered from its policy, and somebody has edited since.
+
+The operator notes on each object what it was rendered from, and never looks at one again that has the same note.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
+    ApiError,
+    Cluster,
+    connect,
+    describe,
+    refusal,
+    wait_until,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY
+
+REVISION = "nvidia.network-operator.revision"
+NOTE = f"metadata.annotations.{quoted(REVISION)}"
+# Where a component is in the policy, and the workloads that run it, by their path below a namespace.
+WORKLOADS = {
+    "secondaryNetwork.multus": ("daemonsets/kube-multus-ds",),
+    "secondaryNetwork.cniPlugins": ("daemonsets/cni-plugins-ds",),
+    "rdmaSharedDevicePlugin": ("daemonsets/rdma-shared-dp-ds",),
+    "nvIpam": ("daemonsets/nv-ipam-node", "deployments/nv-ipam-controller"),
+}
+KINDS = {"daemonsets": "DaemonSet", "deployments": "Deployment", "configmaps": "ConfigMap"}
+PLUGIN_CONFIG = "rdma-devices"
+
+
+class Rendered(t.NamedTuple):
+    """An object of the operator, the part of it that the policy decides, and where that is in the object."""
+
+    path: str
+    kind: str
+    part: str  # as JMESPath
+    wanted: t.Any
+
+    def value(self, obj: t.Optional[Object]) -> t.Any:
+        return query(self.part, obj)
+
+
+def image_of(component: Object) -> str:
+    version = component.get("version") or ""
+    return f"{component['repository']}/{component['image']}{'@' if version.startswith('sha256:') else ':'}{version}"
+
+
+def rendered_objects(spec: Object, namespace: str) -> t.List[Rendered]:
+    """What the policy says of the objects of its components."""
+    found = []
+    for place, workloads in WORKLOADS.items():
+        component = query(place, spec)
+        if not query("repository && image && version", component):
+            continue  # the policy has them for all components in one place
+        for workload in workloads:
+            kind, path = KINDS[workload.partition("/")[0]], f"/apis/apps/v1/namespaces/{namespace}/{workload}"
+            found.append(Rendered(path, kind, "spec.template.spec.containers[0].image", image_of(component)))
+    config = query("rdmaSharedDevicePlugin.config", spec)
+    if config:
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{PLUGIN_CONFIG}"
+        found.append(Rendered(path, "ConfigMap", f"data.{quoted('config.json')}", config))
+    return found
+
+
+def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rendered, t.Any]]:
+    """The objects that are not what our policy says, by name, each with what it says."""
+    policy = cluster.get(POLICY)
+    if policy is None or not is_ours(policy):
+        return {}
+    found: t.Dict[str, t.Tuple[Rendered, t.Any]] = {}
+    for rendered in rendered_objects(policy["spec"], namespace):
+        current = cluster.get(rendered.path)
+        # Without a note the operator repairs it by itself, and what it does not own is somebody else's.
+        owned = query("metadata.uid", policy) in (query("metadata.ownerReferences[].uid", current) or ())
+        if query(NOTE, current) and owned and rendered.value(current) != rendered.wanted:
+            found[describe({**t.cast(Object, current), "kind": rendered.kind})] = (rendered, rendered.value(current))
+    return found
+
+
+def still_edited(cluster: Cluster, rendered: t.Iterable[Rendered]) -> t.List[str]:
+    """Take the operator's note off what is not as wanted: it renders that again. Returns what it has not done yet."""
+    left = []
+    for each in rendered:
+        current = cluster.get(each.path)
+        if each.value(current) == each.wanted:
+            continue
+        name = each.path.rpartition("/")[2]
+        left.append(f"{each.kind} {name} says {each.value(current)!r}, planned is {each.wanted!r}")
+        if query(NOTE, current):
+            version = query("metadata.resourceVersion", current)
+            body: Object = {"metadata": {"resourceVersion": version, "annotations": {REVISION: None}}}
+            try:
+                cluster.patch(each.path, body)
+            except ApiError as error:
+                if error.status not in (404, 409):  # changed meanwhile: asked again
+                    raise refusal(error, "change", each.path) from error
+    return left
+
+
+def render_again(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """The state rendered of the module network_operator."""
+    cluster = connect(module)
+    found = edited_objects(cluster, module.params["namespace"])
+    before = {name: {rendered.part: value} for name, (rendered, value) in found.items()}
+    after = {name: {rendered.part: rendered.wanted} for name, (rendered, _value) in found.items()}
+    if found and not module.check_mode:
+        wait_until(
+            lambda: still_edited(cluster, [rendered for rendered, _value in found.values()]),
+            module.params["timeout"],
+            "The network operator has not rendered again what somebody has edited.",
+            "Read the log of the network operator's controller.",
+        )
+    empty: t.Dict[str, t.Any] = {"pods": [], "other_pods": [], "attachments": [], "needed_by": []}
+    return outcome(before, after, objects=sorted(found), **empty)

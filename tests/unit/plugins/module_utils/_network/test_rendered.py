@@ -1,0 +1,111 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects that the operator has rendered from its policy, and that it leaves alone as long as its note is there."""
+
+from __future__ import annotations
+
+import copy
+import types
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network import rendered
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import nic_cluster_policy
+
+NAMESPACE = "nvidia-network-operator"
+APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+MULTUS = f"{APPS}/daemonsets/kube-multus-ds"
+CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/rdma-devices"
+RESOURCES = [{"resourceName": "rdma-net", "rdmaHcaMax": 8, "selectors": {"ifNames": ["ens1f0"]}}]
+OWNER = [{"kind": "NicClusterPolicy", "uid": "p1"}]
+
+
+class Operator:
+    """A cluster with the operator of a release."""
+
+    def __init__(self, managers=("ipu.fabric",), works=True):
+        policy = nic_cluster_policy({"release": "26.7.1", "ipam": "nv-ipam", "rdma_resources": RESOURCES})
+        managed = [{"manager": name, "operation": "Apply"} for name in managers]
+        policy["metadata"].update(uid="p1", managedFields=managed)
+        self.works, self.patched, self.wanted = True, [], {}
+        for each in rendered.rendered_objects(policy["spec"], NAMESPACE):
+            container = {"name": "main", "image": each.wanted}
+            spec = {"template": {"spec": {"containers": [container]}}}
+            body = {"data": {"config.json": each.wanted}} if each.kind == "ConfigMap" else {"spec": spec}
+            metadata = {"name": each.path.rpartition("/")[2], "namespace": NAMESPACE, "ownerReferences": OWNER}
+            self.wanted[each.path] = {"metadata": metadata, **body}
+        self.objects = {rendered.POLICY: policy}
+        self.render()
+        self.works = works
+
+    def render(self):
+        for path, wanted in self.wanted.items():
+            now = self.objects.get(path)
+            if self.works and (now is None or rendered.REVISION not in now["metadata"]["annotations"]):
+                note = {"resourceVersion": "1", "annotations": {rendered.REVISION: "7"}}
+                self.objects[path] = {**copy.deepcopy(wanted), "metadata": {**wanted["metadata"], **note}}
+
+    def get(self, path):
+        return copy.deepcopy(self.objects.get(path))
+
+    def patch(self, path, body):
+        assert body == {"metadata": {"resourceVersion": "1", "annotations": {rendered.REVISION: None}}}
+        self.patched.append(path)
+        del self.objects[path]["metadata"]["annotations"][rendered.REVISION]
+        self.render()
+
+    def edit(self):
+        container = self.objects[MULTUS]["spec"]["template"]["spec"]["containers"][0]
+        container["image"] = "ghcr.io/other/multus-cni:v1"
+        self.objects[CONFIG]["data"]["config.json"] = "{}"
+
+
+def run(monkeypatch, cluster, check=False):
+    monkeypatch.setattr(rendered, "connect", lambda _module: cluster)
+    params = {"state": "rendered", "namespace": NAMESPACE, "timeout": 5}
+    return rendered.render_again(types.SimpleNamespace(params=params, check_mode=check))
+
+
+def test_what_was_edited_is_named_and_rendered_again(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    cluster = Operator()
+    assert run(monkeypatch, cluster) == {**run(monkeypatch, cluster, check=True), "changed": False}
+    cluster.edit()
+    found = run(monkeypatch, cluster, check=True)
+    assert cluster.patched == []
+    drift = {one["object"]: one["fields"] for one in drift_of("network_operator", {"state": "rendered"}, found)}
+    assert sorted(drift) == [f"ConfigMap {NAMESPACE}/rdma-devices", f"DaemonSet {NAMESPACE}/kube-multus-ds"]
+    now, planned = "ghcr.io/other/multus-cni:v1", "nvcr.io/nvidia/mellanox/multus-cni:network-operator-v26.7.1"
+    assert f"{now} now, {planned} planned" in drift[f"DaemonSet {NAMESPACE}/kube-multus-ds"][0]
+    assert run(monkeypatch, cluster) == found
+    assert cluster.patched == [MULTUS, CONFIG]
+    assert not run(monkeypatch, cluster)["changed"]
+
+
+@pytest.mark.parametrize("case", ["no policy of ours", "not the policy's", "no note"])
+def test_what_is_somebody_elses_or_repaired_anyway_is_left(monkeypatch, case):
+    cluster = Operator(("kubectl",) if case == "no policy of ours" else ("ipu.fabric",))
+    cluster.edit()
+    for path in (MULTUS, CONFIG):
+        metadata = cluster.objects[path]["metadata"]
+        if case == "not the policy's":
+            metadata["ownerReferences"] = []
+        if case == "no note":
+            metadata["annotations"] = {}
+    assert not run(monkeypatch, cluster)["changed"]
+    assert cluster.patched == []
+
+
+def test_an_operator_that_does_not_render_it_is_what_to_look_at(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    cluster = Operator(works=False)
+    cluster.edit()
+    monkeypatch.setattr(rendered, "wait_until", lambda pending, timeout, *texts: refuse(pending(), *texts))
+    with pytest.raises(FabricError, match=r"kube-multus-ds says 'ghcr.io/other/multus-cni:v1', planned is 'nvcr.io"):
+        run(monkeypatch, cluster)
+
+
+def refuse(missing, what, next_step):
+    raise FabricError(what, "after 5 s", "; ".join(missing), next_step)
