@@ -19,6 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import C
 
 # Where system programs live that a user's PATH may lack.
 SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+ASK = 5.0  # seconds between two questions whether a program runs in vain
 GRACE = 5.0  # seconds that a program whose time is up has to tidy up
 
 
@@ -56,8 +57,12 @@ def run_program(
     data: str = "",
     env: t.Optional[t.Mapping[str, str]] = None,
     pass_fds: t.Sequence[int] = (),
+    in_vain: t.Optional[t.Callable[[], bool]] = None,
 ) -> Done:
-    """Run `argv` in a session of its own, so that what it started can be killed with it. `data` is its input."""
+    """Run `argv` in a session of its own, so that what it started can be killed with it. `data` is its input.
+
+    Its time is up early when `in_vain`, asked every few seconds, says that it waits for nothing.
+    """
     program = find_program(argv[0])
     if not program:
         return Done(127, "", f"{argv[0]}: not found")
@@ -73,11 +78,16 @@ def run_program(
         )
     except OSError as error:
         return Done(126, "", str(error))
-    try:
-        out, err = process.communicate(data.encode() or None, timeout=timeout)
-        return _ended(process.returncode, out, err)
-    except subprocess.TimeoutExpired as expired:
-        return _kill(process, expired)
+    end, given = time.monotonic() + timeout, data.encode() or None
+    while True:
+        left = end - time.monotonic()
+        try:
+            out, err = process.communicate(given, timeout=min(left, ASK) if in_vain else left)
+            return _ended(process.returncode, out, err)
+        except subprocess.TimeoutExpired as expired:
+            given = None  # it is on its way
+            if in_vain is None or left <= ASK or in_vain():
+                return _kill(process, expired)
 
 
 def nameless_file(text: str) -> t.IO[str]:

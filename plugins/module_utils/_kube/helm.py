@@ -32,7 +32,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, TransportError, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import (
     NO_RENDER,
     RENDER_LABEL,
@@ -41,9 +41,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage impo
     split_pending,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_only_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import HOOK, is_only_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import (
+    CRASHES,
+    CRASHING,
+    container_statuses,
+    pod_problems,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import network_problems
 
 try:
     import yaml
@@ -55,6 +61,7 @@ except ImportError:
 
 # Groups of other projects, whose definitions charts bring along. Their own operators may need another schema.
 BORROWED = ("k8s.cni.cncf.io", "sriovnetwork.openshift.io")
+HOOK_PATIENCE = 20  # seconds that a hook's pod has to be hopeless
 MARGIN = 60  # seconds that helm may take beyond its own timeout
 POLL = 5  # seconds between two looks at what another helm does
 
@@ -171,11 +178,46 @@ def packed_chart(directory: str, chart: str, version: str) -> str:
     return os.path.join(directory, f"{chart.rpartition('/')[2]}-{version}.tgz")
 
 
+class FailedHooks:
+    """Whether helm waits for a hook whose pod crashes again and again, or can't start: it would take its whole time."""
+
+    def __init__(self, cluster: Cluster, namespace: str, clock: t.Callable[[], float] = time.monotonic) -> None:
+        self.cluster, self.path, self.clock = cluster, f"/apis/batch/v1/namespaces/{namespace}/jobs", clock
+        self.pods = f"/api/v1/namespaces/{namespace}/pods"
+        self.former = {job["metadata"]["uid"] for job in self.hooks()}
+        self.since: t.Optional[float] = None
+        self.seen = False
+
+    def hooks(self) -> t.List[Object]:
+        return [job for job in self.cluster.items(self.path) if query(HOOK, job)]
+
+    def is_stuck(self) -> bool:
+        new = {job["metadata"]["uid"] for job in self.hooks()} - self.former
+        pods = self.cluster.items(self.pods, labelSelector="job-name") if new else []
+        own = [pod for pod in pods if set(query("metadata.ownerReferences[].uid", pod) or ()) & new]
+        return any(is_hopeless(pod) for pod in own)
+
+    def __call__(self) -> bool:
+        stuck = False
+        with contextlib.suppress(ApiError, TransportError, FabricError):  # helm goes on, and so does the question
+            stuck = self.is_stuck()
+        self.since = None if not stuck else self.clock() if self.since is None else self.since
+        self.seen = self.since is not None and self.clock() - self.since >= HOOK_PATIENCE
+        return self.seen
+
+
+def is_hopeless(pod: Object) -> bool:
+    """Whether a pod has a fault. A container that crashed once or twice may come up with the next start."""
+    crashes = any(each.get("restartCount", 0) >= CRASHES for each in container_statuses(pod))
+    return any(problem.fault and (crashes or CRASHING not in problem.text) for problem in pod_problems(pod))
+
+
 class Helm:
     """The helm program with its own scratch directory. Secrets go through files without a name, never through argv."""
 
     def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
         self.params = module.params
+        self.hooks: t.Optional[FailedHooks] = None  # that helm is not to wait for
         self.scratch = tempfile.mkdtemp(prefix="ipu-fabric-helm-")
         self.secrets = contextlib.ExitStack()
         self.descriptors: t.List[int] = []
@@ -213,7 +255,7 @@ class Helm:
 
     def call(self, what: str, where: str, *args: str) -> str:
         command, limit = [self.params["binary"], *args], self.params["timeout"] + MARGIN
-        done = run_program(command, limit, env=self.env, pass_fds=self.descriptors)
+        done = run_program(command, limit, env=self.env, pass_fds=self.descriptors, in_vain=self.hooks)
         if done.rc == 0:
             return done.out
         said = (done.err or done.out).strip()
@@ -226,6 +268,8 @@ class Helm:
                 code="missing-requirement",
             )
         seen = said if done.rc is not None else f"no end within {limit} s: {said or 'no output'}"
+        if done.rc is None and self.hooks and self.hooks.seen:
+            seen = "stopped early, since a hook of the chart does not succeed"
         raise FabricError(
             what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}", code=done.code
         )
@@ -377,6 +421,7 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
                     apply_object(cluster, crd, False, "Warn")
             wait_for_kinds(cluster, crds, False, 60)
             warn_of_borrowed(module, left)
+        helm.hooks = FailedHooks(cluster, namespace)
         try:
             helm.upgrade(chart, render)
         except FabricError as error:
@@ -406,7 +451,8 @@ def stuck_hooks(cluster: Cluster, namespace: str) -> t.List[str]:
     """What keeps the pods of Jobs in the namespace from running: helm waits for its hooks, and does not say why."""
     with contextlib.suppress(ApiError, FabricError):  # the failure of helm is the news
         pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector="job-name")
-        return [problem.text for pod in pods for problem in pod_problems(pod)]
+        found = [problem for pod in pods for problem in pod_problems(pod)] + network_problems(cluster, namespace, pods)
+        return [problem.text for problem in found]
     return []
 
 

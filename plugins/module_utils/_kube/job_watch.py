@@ -22,6 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems impo
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import network_problems
 
 # By kind: its API, and the label of its pods.
 KINDS = {
@@ -152,7 +153,8 @@ class JobWatch:
             pods = self.pods()
             if never_starts(pods):
                 raise self.failure(never_starts(pods))
-            stuck = [problem for pod in pods for problem in pod_problems(pod)] + self.resources.problems(pods)
+            stuck = network_problems(self.cluster, self.params["namespace"], pods)
+            stuck += [problem for pod in pods for problem in pod_problems(pod)] + self.resources.problems(pods)
             stuck += [] if pods or self.params["kind"] == "Job" else self.refusal()
             return [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]
         if not end[0]:

@@ -9,14 +9,18 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
+CRASHING = "CrashLoopBackOff"
 # Reasons for which a container waits, and the kubelet tries again and again without success.
 NEVER_STARTS = (
     "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "CrashLoopBackOff", "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
+    CRASHING, "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
 )  # fmt: skip
 # After one failed pull the next may succeed: a fault only for a wait that sees whether it stays.
 FAILING = ("ErrImagePull", *NEVER_STARTS)
 CRASHES = 3
+# Events of a pod whose network could not be set up: its containers show nothing but ContainerCreating then.
+SANDBOX_EVENTS = "reason=FailedCreatePodSandBox"
+BEGUN = "[?state.running != `null` || state.terminated != `null` || lastState.terminated != `null`]"
 UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
@@ -34,13 +38,36 @@ def container_problem(container: Object) -> t.Optional[Problem]:
     waiting, ended = query("state.waiting", container) or {}, query("state.terminated", container) or {}
     if waiting.get("reason") in FAILING:
         last = query("lastState.terminated", container) or {}
-        detail = waiting.get("message") or (f"exit code {last['exitCode']}" if "exitCode" in last else "")
+        # How long the kubelet backs off says nothing of why it does; how the container ended does.
+        crashed = waiting["reason"] == CRASHING and "exitCode" in last
+        detail = how_it_ended(last, container.get("restartCount", 0)) if crashed else waiting.get("message") or ""
         return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), True)
     # Between two restarts a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
     if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
-        text = f"container {name} ends with exit code {ended['exitCode']}, {container['restartCount']} restarts"
-        return Problem(f"{text}: {(ended.get('message') or ended.get('reason') or '').strip()[-300:]}", True)
+        return Problem(f"container {name} ends with {how_it_ended(ended, container['restartCount'])}", True)
     return None
+
+
+def how_it_ended(terminated: Object, restarts: int) -> str:
+    """Exit code and last words of a container."""
+    words = (terminated.get("message") or terminated.get("reason") or "").strip()[-300:]
+    text = f"exit code {terminated['exitCode']}" + (f", {restarts} restarts" if restarts else "")
+    return f"{text}: {words}" if words else text
+
+
+def sandbox_failures(events: t.Iterable[Object]) -> t.Dict[str, t.List[str]]:
+    """The kubelet's messages about pod networks that it could not set up, by pod, repeated as often as they came."""
+    found: t.Dict[str, t.List[str]] = {}
+    for event in events:
+        count = query("series.count || count || `1`", event)
+        found.setdefault(event["involvedObject"]["name"], []).extend([event.get("message", "")] * count)
+    return found
+
+
+def waits_for_network(pod: Object) -> bool:
+    """Whether a pod is on a node, and none of its containers has begun."""
+    begun = query(BEGUN, container_statuses(pod))
+    return bool(query("spec.nodeName", pod) and query("status.phase", pod) == "Pending" and not begun)
 
 
 def container_statuses(pod: Object) -> t.List[Object]:

@@ -8,7 +8,14 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, describe, message_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem, newest_pods, pod_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import (
+    SANDBOX_EVENTS,
+    Problem,
+    newest_pods,
+    pod_problems,
+    sandbox_failures,
+    waits_for_network,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 
@@ -123,6 +130,21 @@ def not_ready(pod: Object) -> t.List[Problem]:
     return [Problem(f"{where}: {message}")] if message else []
 
 
+def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
+    """Pods whose network could not be set up so far: only events say so. The kubelet tries again by itself."""
+    waiting = [pod for pod in pods if waits_for_network(pod)]
+    if not waiting:
+        return []
+    events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=SANDBOX_EVENTS)
+    failures = sandbox_failures(events)
+    return [
+        Problem(f"pod {name} on {pod['spec']['nodeName']}: its network could not be set up yet: {failures[name][-1]}")
+        for pod in waiting
+        for name in [pod["metadata"]["name"]]
+        if failures.get(name)
+    ]
+
+
 def stated_reason(obj: Object) -> t.Tuple[str, str]:
     """Reason and message of a custom resource: of its condition Error or Degraded while that is true, else of Ready."""
     conditions = {c["type"]: c for c in query("status.conditions", obj) or []}
@@ -214,7 +236,8 @@ class ObjectWatch:
             if only_lost_nodes_miss_it(workload, pods, answering):
                 return []
             newest = [pod for pod in newest if pod in answering]
-        reasons = [problem for pod in newest for problem in pod_problems(pod) or not_ready(pod)]
+        reasons = network_problems(self.cluster, workload["metadata"]["namespace"], newest)
+        reasons += [problem for pod in newest for problem in pod_problems(pod) or not_ready(pod)]
         return [Problem(f"{name}: {pending}"), *reasons, *self.resources.problems(newest)]
 
     def refusals(self, obj: Object) -> t.List[Problem]:

@@ -162,6 +162,9 @@ def network_operator_values(settings: OperatorSettings) -> Object:
     if can["upgrade_crds"]:
         # The CRDs are applied by us: no hook has to run for them.
         values["upgradeCRDs"] = False
+    if can["keep_policy_hook"]:
+        # Nor for a policy that helm owns: the role sees to that.
+        values["keepNCP"] = False
     operator = {}
     if settings.get("cni_bin_directory") and can["cni_bin_directory"]:
         operator["cniBinDirectory"] = settings["cni_bin_directory"]

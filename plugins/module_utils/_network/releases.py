@@ -144,6 +144,7 @@ _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
     "whereabouts": ((1, 3), (25, 10)),
     "whereabouts_ranges": ((23, 4), ()),
     "restarts_plugins": ((26, 1), ()),
+    "keep_policy_hook": ((26, 7), ()),
     "global": ((26, 4), ()),
 }
 

@@ -23,6 +23,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     message_of,
     refusal,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
@@ -265,7 +266,8 @@ def wait_for_pods(run: Run, pods: Pods) -> None:
         time.sleep(0.2 + len(pods) / 400)  # a list of many pods costs the API server a lot
         now = time.monotonic()
         if now - asked_events > EVENTS_SECONDS:
-            failures, asked_events = sandbox_failures(run), now
+            events = run.cluster.items(run.path("events"), fieldSelector=SANDBOX_EVENTS)
+            failures, asked_events = sandbox_failures(events), now
         seen = {pod["metadata"]["name"]: pod for pod in run.cluster.items(run.path("pods"))}
         for facts in pods.values():
             if facts["state"] == "waiting":
@@ -274,15 +276,6 @@ def wait_for_pods(run: Run, pods: Pods) -> None:
                 facts["network_status"] = objects.network_status(pod)
                 if facts["state"] == "waiting" and now - start > timeout:
                     facts["state"], facts["reason"] = "failed", f"not running after {timeout} s: {facts['reason']}"
-
-
-def sandbox_failures(run: Run) -> t.Dict[str, t.List[str]]:
-    """The kubelet's messages about pod networks that it could not set up, by pod, repeated as often as they came."""
-    found: t.Dict[str, t.List[str]] = {}
-    for event in run.cluster.items(run.path("events"), fieldSelector="reason=FailedCreatePodSandBox"):
-        count = query("series.count || count || `1`", event)
-        found.setdefault(event["involvedObject"]["name"], []).extend([event.get("message", "")] * count)
-    return found
 
 
 # Commands in pods

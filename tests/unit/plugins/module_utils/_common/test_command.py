@@ -75,6 +75,14 @@ def test_a_program_may_tidy_up_when_its_time_is_up():
     assert done == Done(None, "tidy\n", "")
 
 
+def test_a_program_that_runs_in_vain_is_ended_early(monkeypatch):
+    monkeypatch.setattr(command, "ASK", 0.05)
+    answers = [False, False, True]
+    done = run_program(["sh", "-c", "cat; sleep 30"], timeout=600, data="in", in_vain=lambda: answers.pop(0))
+    assert (done.rc, done.out, answers) == (None, "in", [])
+    assert run_program(["sh", "-c", "sleep 0.2; cat"], data="in", in_vain=lambda: False) == Done(0, "in", "")
+
+
 def test_a_program_that_will_not_end_is_killed(monkeypatch):
     monkeypatch.setattr(command, "GRACE", 0.2)
     began = time.monotonic()

@@ -82,6 +82,8 @@ class Definitions:
         return self.found
 
     def items(self, path, **query):
+        if path == "/apis/batch/v1/namespaces/netops/jobs":
+            return []
         assert (path, query) == ("/api/v1/namespaces/netops/pods", {"labelSelector": "job-name"})
         return [{"metadata": {"name": "init-1"}, "status": {"phase": "Pending", "conditions": [SCHEDULING]}}]
 
@@ -130,6 +132,53 @@ def test_a_hook_that_no_node_takes_is_named(install):
 
     with pytest.raises(FabricError, match=r"timed out.*pod init-1 is on no node yet: untolerated taint"):
         install("example.org", upgrade=upgrade)
+
+
+def hook_job(uid, hook="pre-install"):
+    return {"metadata": {"name": uid, "uid": uid, "annotations": {"helm.sh/hook": hook} if hook else {}}}
+
+
+def hook_pod(job, restarts=0, waiting=""):
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    last = {"terminated": {"exitCode": 1, "message": "no such policy"}} if restarts else {}
+    container = {"name": "keep", "restartCount": restarts, "state": state, "lastState": last}
+    metadata = {"name": f"{job}-x", "ownerReferences": [{"kind": "Job", "uid": job}]}
+    return {"metadata": metadata, "status": {"phase": "Pending", "containerStatuses": [container]}}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "pod", "stopped"),
+    [
+        ([hook_job("new")], hook_pod("new", 3, "CrashLoopBackOff"), True),
+        ([hook_job("new")], hook_pod("new", 0, "ImagePullBackOff"), True),
+        # It may succeed the next time, or it runs.
+        ([hook_job("new")], hook_pod("new", 1, "CrashLoopBackOff"), False),
+        ([hook_job("new")], hook_pod("new"), False),
+        # A run before this one has left it, or it is no hook.
+        ([hook_job("former")], hook_pod("former", 3, "CrashLoopBackOff"), False),
+        ([hook_job("new", "")], hook_pod("new", 3, "CrashLoopBackOff"), False),
+    ],
+)
+def test_helm_does_not_wait_out_its_time_for_a_hook_that_fails(tmp_path, jobs, pod, stopped, monkeypatch):
+    now, answers = [0.0], {"/jobs": [hook_job("former")], "/pods": [pod]}
+    cluster = types.SimpleNamespace(items=lambda path, **_query: answers[path[path.rindex("/") :]])
+    hooks = helm.FailedHooks(cluster, "netops", lambda: now[0])
+    answers["/jobs"] = [hook_job("former"), *jobs]
+    assert not hooks()
+    now[0] = helm.HOOK_PATIENCE - 1
+    assert not hooks()
+    now[0] = helm.HOOK_PATIENCE
+    assert hooks() == stopped
+    if stopped:
+        monkeypatch.setattr(helm.run_program.__globals__["time"], "sleep", lambda _seconds: None)
+        monkeypatch.setitem(helm.run_program.__globals__, "ASK", 0.05)
+        program = tmp_path / "helm"
+        program.write_text("#!/bin/sh\ntrap 'echo cancelled >&2; exit 1' TERM\nsleep 30 & wait")
+        program.chmod(0o755)
+        client = helm.Helm(Module(binary=str(program), timeout=600, kubeconfig={"a": "b"}), None)
+        client.hooks = hooks
+        with client, pytest.raises(FabricError, match="stopped early, since a hook of the chart does not succeed"):
+            client.call("It was to be installed.", "here", "upgrade")
 
 
 def test_certificate_end():

@@ -25,6 +25,23 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests i
             "CrashLoopBackOff exit code 2",
             True,
         ),
+        (
+            {
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed"}},
+                "lastState": {"terminated": {"exitCode": 2, "message": "no RDMA device\n"}},
+                "restartCount": 7,
+            },
+            "CrashLoopBackOff exit code 2, 7 restarts: no RDMA device",
+            True,
+        ),
+        (
+            {
+                "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}},
+                "lastState": {"terminated": {"exitCode": 2}},
+            },
+            "ImagePullBackOff no such image",
+            True,
+        ),
         ({"state": {"terminated": {"exitCode": 0}}, "restartCount": 9}, None, False),
         ({"state": {"terminated": {"exitCode": 1}}, "restartCount": 1}, None, False),
         (

@@ -181,6 +181,42 @@ def daemon_pod(on, ready=True, revision="b", **status):
     }
 
 
+NO_NETWORK = {"reason": "FailedCreatePodSandBox", "message": 'plugin type="macvlan" failed: no such device', "count": 2}
+
+
+@pytest.mark.parametrize(
+    ("status", "named"),
+    [
+        ({"phase": "Pending", "containerStatuses": [{"name": "a", "state": {"waiting": {}}}]}, True),
+        ({"phase": "Pending"}, True),
+        # It has a network by now: what events say is over.
+        ({"phase": "Running", "containerStatuses": [{"name": "a", "state": {"running": {}}}]}, False),
+        ({"phase": "Pending", "initContainerStatuses": [{"name": "a", "state": {"running": {}}}]}, False),
+    ],
+)
+def test_a_pod_whose_network_is_not_set_up_is_named(status, named):
+    pod = daemon_pod("w1", False, **status)
+    asked = []
+
+    class Events(NodesCluster):
+        def items(self, path, **query):
+            if not path.endswith("/events"):
+                return super().items(path, **query)
+            asked.append((path, query))
+            about = {"kind": "Pod", "name": "calico-node-w1"}
+            return [
+                {**NO_NETWORK, "involvedObject": {**about, "name": "other"}},
+                {**NO_NETWORK, "involvedObject": about},
+            ]
+
+    params = {"objects": [], "crds": [], "accepted": [], "watch": [], "idle_faults": True}
+    cluster = Events(False, [pod], numberAvailable=0)
+    found = readiness.ObjectWatch(cluster, params).workload_problems(cluster.daemonset)
+    text = 'pod calico-node-w1 on w1: its network could not be set up yet: plugin type="macvlan" failed: no such device'
+    assert (readiness.Problem(text) in found) == named
+    assert asked == [("/api/v1/namespaces/n/events", {"fieldSelector": "reason=FailedCreatePodSandBox"})] * named
+
+
 CRASHED = [{"name": "calico-node", "restartCount": 3, "state": {"terminated": {"exitCode": 1}}}]
 
 

@@ -125,6 +125,15 @@ def test_an_unknown_release(release):
             },
         ),
         (
+            {"release": "26.7.1"},
+            {
+                "nfd": {"enabled": False, "deployNodeFeatureRules": False},
+                "upgradeCRDs": False,
+                "keepNCP": False,
+                "sriovNetworkOperator": {"enabled": False},
+            },
+        ),
+        (
             {"release": "24.1.0", "nfd": True, "values": {"nfd": {"enabled": False}, "operator": {"image": "x"}}},
             {
                 "deployCR": False,
@@ -223,7 +232,8 @@ def test_every_value_is_one_of_the_chart(release, nfd):
     rendered = set(paths(nic_policy.network_operator_values(everything)))
     assert rendered - known == set()
     # And the other way: what a chart can be told of these, it is told.
-    said = {("operator", "cniBinDirectory"), ("operator", "cniNetworkDirectory"), ("deployCR",), ("upgradeCRDs",)}
+    said = {("operator", "cniBinDirectory"), ("operator", "cniNetworkDirectory"), ("deployCR",)}
+    said |= {("upgradeCRDs",), ("keepNCP",)}
     assert said & known == said & rendered
 
 
