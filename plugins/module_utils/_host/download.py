@@ -30,12 +30,21 @@ class Source(t.TypedDict):
     checksum: str
 
 
-def _read(url: str, timeout: int) -> t.BinaryIO:
+def _read(url: str, timeout: int, compared: bool) -> t.BinaryIO:
     try:
         answer: t.BinaryIO = open_url(url, timeout=timeout, follow_redirects="safe")
-        return answer
     except Exception as error:  # open_url raises whatever its transport does
         raise FabricError("A file could not be fetched.", url, str(error), AGAIN, code="download-failed") from error
+    final = "" if compared else lost_tls(url, answer)
+    if final:
+        raise FabricError(
+            "A file without a known digest has to come by TLS.",
+            url,
+            f"it was sent on to {final}",
+            "Give its digest, or another URL.",
+            code="wrong-content",
+        )
+    return answer
 
 
 def lost_tls(url: str, answer: object) -> str:
@@ -56,7 +65,7 @@ def expected_digest(source: Source, timeout: int) -> str:
     _kind, _colon, rest = source["checksum"].partition(":")
     if "://" not in rest:
         return rest.lower()
-    digest = digest_in(_read(rest, timeout).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
+    digest = digest_in(_read(rest, timeout, False).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
     if not digest:
         raise FabricError(
             "A list of digests has none for a file.", rest, source["url"], "Give its digest instead.", code="not-found"
@@ -68,15 +77,7 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
     """Download a file to a path."""
     expected, part = expected_digest(source, timeout), f"{path}.part"
     try:
-        with _read(source["url"], timeout) as answer, open(part, "wb") as file:
-            if not expected and lost_tls(source["url"], answer):
-                raise FabricError(
-                    "A file without a known digest has to come by TLS.",
-                    source["url"],
-                    f"it was sent on to {lost_tls(source['url'], answer)}",
-                    "Give its digest, or another URL.",
-                    code="wrong-content",
-                )
+        with _read(source["url"], timeout, bool(expected)) as answer, open(part, "wb") as file:
             shutil.copyfileobj(answer, file, 1 << 20)
         digest = sha256_of(part)
         if expected not in ("", digest):

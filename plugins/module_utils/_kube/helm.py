@@ -275,8 +275,10 @@ class Helm:
         )
 
     def pull(self) -> str:
-        """The chart as a local file or directory, if it is the expected one."""
+        """The chart as a local file or directory, if it is the expected one. What was compared is what helm reads."""
         path = self.download()
+        if os.path.isfile(path) and os.path.dirname(path) != os.path.join(self.scratch, "chart"):
+            path = shutil.copy(path, self.scratch)
         source = " ".join(filter(None, (self.params["chart_repo_url"], self.params["chart"])))
         check_chart(path, self.params["chart_sha256"], source)
         return path

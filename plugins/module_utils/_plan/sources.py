@@ -112,8 +112,7 @@ def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> 
     files = [*(calico if releases["cni"] == "calico" else []), *_charts(settings, releases), *_others(sources)]
     for download in [*keys, *files]:
         _check_download(download, findings)
-    if managed:
-        _check_registry(text_of(sources, "registry"), findings)
+    _check_registry(text_of(sources, "registry"), findings)  # k3s and RKE2 get it, too
     _check_credentials(sources, findings)
     return [
         {"name": each.name, "url": without_credentials(each.url), "sha256": each.sha256} for each in files if each.url

@@ -53,7 +53,9 @@ def test_what_is_there_is_not_fetched_again(site):
     assert download.download(Module(site))["changed"] is False
 
 
-@pytest.mark.parametrize(("checksum", "refused"), [("", True), (f"sha256:{DIGEST}", False)])
+@pytest.mark.parametrize(
+    ("checksum", "refused"), [("", True), ("sha256:https://x/sums", True), (f"sha256:{DIGEST}", False)]
+)
 def test_a_file_that_nothing_is_compared_of_comes_by_tls(site, monkeypatch, checksum, refused):
     class Answer(io.BytesIO):
         url = "http://elsewhere/archive.tar.gz"

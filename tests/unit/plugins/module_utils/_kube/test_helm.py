@@ -344,6 +344,20 @@ def test_a_chart_has_to_be_the_expected_one(tmp_path):
             helm.check_chart(str(path), expected, "here")
 
 
+def test_helm_reads_the_chart_that_was_compared(tmp_path):
+    chart = tmp_path / "little-1.0.0.tgz"
+    chart.write_bytes(b"chart")
+    digest = helm.hashlib.sha256(b"chart").hexdigest()
+    module = Module(
+        chart="little", chart_repo_url=str(tmp_path), chart_version="1.0.0", chart_sha256=digest, kubeconfig={"a": "b"}
+    )
+    with helm.Helm(module, None) as program:
+        taken = program.pull()
+        chart.write_bytes(b"another")
+        with open(taken, "rb") as file:
+            assert file.read() == b"chart"
+
+
 def test_digests_of_images_are_what_is_rendered():
     plain = helm.wanted_state(settings("x/little"))["render"]
     pinned = {**settings("x/little"), "images": {"a:1": "b:1"}, "image_digests": {"b:1": "sha256:0", "c:1": "sha256:1"}}

@@ -85,6 +85,7 @@ def test_only_what_the_plan_takes_counts():
     assert findings(sources, calico_version="3.32.9") == [("error", "http-source")] * 2  # no such release: no images
     assert findings(sources, manage_kubernetes=False) == [("error", "http-source")]
     assert findings(sources, stack="spiderpool", ipu=False) == [("error", "http-source")]
+    assert findings({"registry": "http://m:5000"}, manage_kubernetes=False) == [("warning", "http-source")]  # k3s too
 
 
 def test_a_site_may_accept_them():
