@@ -174,7 +174,7 @@ OF_CLUSTER = (
         if isinstance(path, str) and os.path.dirname(path) == OWN_DIRECTORY
     ),
 )
-OF_COLLECTION = ("bin", "bundle", "cri-dockerd.sha256", os.path.basename(package_record.PATH))
+OF_COLLECTION = ("bin", "bundle", "cri-dockerd.sha256", "former-*", os.path.basename(package_record.PATH))
 SET_ASIDE = "ipu-fabric-before-restore-*"  # of what is on a disk of its own
 # Directories that packages and roles leave empty. One with something in it stays.
 EMPTY = (
