@@ -39,6 +39,7 @@ STEPS = {
     "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes."
     " For other than the usual ones take network operator 25.7 or later.",
     "cni-files": "Remove the file that is named, or rename it so that it sorts behind the planned one.",
+    "cni-tokens": "Run `ipu.fabric.site`, which starts multus again: [tokens](hardening.md#tokens-of-cni-plugins).",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",
     "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`.",

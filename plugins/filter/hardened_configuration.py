@@ -45,6 +45,11 @@ options:
     description: A ClusterConfiguration of the site. Its values of arguments of the table come first.
     type: dict
     default: {}
+  left_out:
+    description: Names of settings that a level has, and that this cluster does not get.
+    type: list
+    elements: str
+    default: []
   exempt:
     description: More namespaces whose pods may be privileged, where their labels say nothing.
     type: list
@@ -77,6 +82,7 @@ def hardened_configuration(
     met: t.Sequence[str] = (),
     site: t.Optional[ClusterConfiguration] = None,
     exempt: t.Sequence[str] = (),
+    left_out: t.Sequence[str] = (),
 ) -> t.Dict[str, t.Any]:
     """The configuration, and what else follows from the level."""
     from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
@@ -86,12 +92,11 @@ def hardened_configuration(
         harden,
         parse_release,
         present,
-        with_site,
     )
 
     before: ClusterConfiguration = (yaml.safe_load(given) or {}) if isinstance(given, str) else plain(given)
     release = parse_release(version)
-    hardened = harden(with_site(before, plain(site or {})), Wanted(level, release, frozenset(met)))
+    hardened = harden(before, Wanted(level, release, frozenset(met), frozenset(left_out)), plain(site or {}))
     there = present(before)
     changed = hardened.configuration != before
     text = given if isinstance(given, str) and not changed else yaml.safe_dump(hardened.configuration, width=1 << 20)

@@ -179,6 +179,10 @@ options:
     type: str
     choices: [none, baseline, cis]
     default: baseline
+  cluster_config:
+    description: What of kubeadm's ClusterConfiguration the site sets itself. It comes before O(hardening).
+    type: dict
+    default: {}
   control_plane_vip:
     description: Virtual address that keepalived keeps on one of the control planes, and that is the endpoint then.
     type: str
@@ -321,6 +325,7 @@ plan:
       description:
         - The V(level) of O(hardening), its V(settings) for the control plane, and V(due), the control planes that do
           not run as planned with what changes there. Null where Kubernetes is managed elsewhere.
+        - V(left_out) has the V(name) of each setting that this cluster does not get, and V(why).
       type: dict
     hosts:
       description:
@@ -348,6 +353,11 @@ plan:
         - V(ending) has the names of those that end within O(renew_days), V(expired) of those that have ended.
       type: list
       elements: dict
+    cni_tokens:
+      description:
+        - Tokens that CNI plugins have on V(hosts), as V(certificates), and when it was V(seen), by the host's clock.
+        - V(restart) has the plugins whose pods have to start again, with the end of their first token.
+      type: dict
     sources:
       description: What is downloaded on its own, each V(name) with its V(url) and the V(sha256) that it has to have.
       type: list

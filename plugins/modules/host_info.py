@@ -215,6 +215,12 @@ host:
         error:
           description: Why its times are not known.
           type: str
+    cni_tokens:
+      description:
+        - Tokens that pods have left on the host for V(multus), V(whereabouts) and V(calico), like V(certificates). Only
+          when they begin and end is read, and no token is returned. One that never ends is left out.
+      type: list
+      elements: dict
     vip:
       description:
         - What the host knows of O(vip), null without one. V(held) is whether the host has it.

@@ -38,6 +38,7 @@ SITE: t.Dict[str, t.Any] = {
 }
 JOB = "ipu-operator-controller-manager-metrics"
 RDMA_PODS = "kube_pod_container_resource_requests"
+STARTED = "kube_pod_container_state_started"
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +115,7 @@ HEALTHY = [
     ),
     *(series("kube_pod_status_phase", "0x600", namespace="ml", pod=f"p{n}", phase="Pending") for n in range(20)),
     series("spiderpool_ipam_allocation_err_ip_used_out_counts_total", "4x600", pod="agent"),
+    series(STARTED, "0x600", namespace="nvidia", pod="multus-a", container="kube-multus"),
     series("ipu_stats_used_ipus", "8x600", job="ipu-operator-stats"),
     series("ipujob_job_instances", "2x600", namespace="ml", name="j"),
     series("ipujob_ipus_per_job_instance", "4x600", namespace="ml", name="j"),
@@ -161,6 +163,18 @@ TROUBLES = {
     "pool nearly full": (
         [series("kube_pod_status_phase", "1x600", namespace="ml", pod="p18", phase="Running")],
         ["FabricPoolNearlyFull"],
+    ),
+    "multus's token ends": (
+        [
+            series(
+                STARTED,
+                f"{-340 * 86400}x600",
+                namespace="nvidia",
+                pod="multus-a",
+                container="kube-multus",
+            )
+        ],
+        ["MultusTokenEnds"],
     ),
     "pool exhausted": (
         [series("spiderpool_ipam_allocation_err_ip_used_out_counts_total", "0+1x600", pod="agent")],

@@ -19,6 +19,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "cluster-unread": "the cluster that is there answers",
     "cni-directories": "CNI files are where the containerd of every node looks for them",
     "cni-files": "no configuration of another pod network comes first on a host",
+    "cni-tokens": "CNI plugins have tokens that last",
     "control-plane-count": "the number of control planes is odd",
     "cpus": "a host has the processors that its role needs",
     "disk": "there is free disk for images and etcd",

@@ -1,16 +1,17 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of Kubernetes on a host, and when they end.
+"""Certificates of Kubernetes on a host, tokens of its CNI plugins, and when they end.
 
 Hosts have no library for them, so that is read from the DER. Some of these files have a private key beside the
-certificate: nothing but the times leaves this module.
+certificate, or are a token: nothing but the times leaves this module.
 """
 
 from __future__ import annotations
 
 import base64
 import datetime
+import json
 import os
 import re
 import ssl
@@ -47,6 +48,14 @@ AUTHORITIES = {
 KUBELET_CLIENT, KUBELET_SERVING = "kubelet-client", "kubelet-serving"
 KUBELET_CONF = "etc/kubernetes/kubelet.conf"
 KUBELET_PEM = "var/lib/kubelet/pki/kubelet-client-current.pem"
+# Kubeconfigs that pods leave for their CNI plugins, with their token as it was then, and who writes it again. Multus of
+# the network operator does not (--skip-config-watch), nor does whereabouts before 0.9.
+CNI_TOKENS = {
+    "multus": ("multus.d/multus.kubeconfig", "nobody"),
+    "whereabouts": ("whereabouts.d/whereabouts.kubeconfig", "nobody"),
+    "calico": ("calico-kubeconfig", "calico-node"),
+}
+TOKEN = re.compile(r"^\s*token:\s*[\"']?[\w-]+\.([\w-]+)\.[\w-]+[\"']?\s*$", re.MULTILINE)
 # The kubelet makes the second one itself when it has not been told to have the first one signed.
 SERVING = ("var/lib/kubelet/pki/kubelet-server-current.pem", "var/lib/kubelet/pki/kubelet.crt")
 
@@ -153,6 +162,39 @@ def read_certificates(root: str) -> t.List[Certificate]:
     return [read_certificate(*each) for each in wanted if os.path.lexists(each[1])]
 
 
+def token_validity(kubeconfig: str) -> t.Optional[Validity]:
+    """Of the service account's token in a kubeconfig. None without one that ends."""
+    found = TOKEN.search(kubeconfig)
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(found.group(1) + "==")) if found else {}
+        begin, end = (datetime.datetime.fromtimestamp(claims[name], datetime.timezone.utc) for name in ("iat", "exp"))
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+    return Validity(begin, end)
+
+
+def read_cni_tokens(directory: str, root: str) -> t.List[Certificate]:
+    """Tokens that CNI plugins of this host have, by their configurations' directory."""
+    found: t.List[Certificate] = []
+    for name, (file, renewed_by) in CNI_TOKENS.items():
+        path = os.path.join(root, directory.lstrip("/"), file)
+        validity = token_validity(read_text(path))
+        if validity:
+            begin, end = (f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in validity)
+            found.append(
+                {
+                    "name": name,
+                    "path": path,
+                    "not_before": begin,
+                    "not_after": end,
+                    "ca": False,
+                    "renewed_by": renewed_by,
+                    "error": "",
+                }
+            )
+    return found
+
+
 def _seconds(moment: str) -> float:
     return datetime.datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S%z").timestamp()
 
@@ -166,16 +208,20 @@ def has_expired(certificate: Certificate, now: float) -> bool:
     return bool(certificate["not_after"]) and seconds_left(certificate, now) < 0
 
 
+def lifetime(certificate: Certificate) -> float:
+    return _seconds(certificate["not_after"]) - _seconds(certificate["not_before"])
+
+
 def ends_soon(certificate: Certificate, now: float, days: float) -> bool:
     """Whether it has to be renewed: it ends within `days`, has ended, or can't be read.
 
     A site may have certificates that are valid for a shorter time: then within the last third of it. The kubelet
     renews its own at 70 to 90% of their time, so one that has passed that was not renewed as it should have been.
+    The same goes for tokens, and for Calico, which renews its own earlier.
     """
     if not certificate["not_after"]:
         return True
-    lifetime = _seconds(certificate["not_after"]) - _seconds(certificate["not_before"])
-    own = lifetime / (10 if certificate["renewed_by"] == "kubelet" else 3)
+    own = lifetime(certificate) / (10 if certificate["renewed_by"] in ("kubelet", "calico-node") else 3)
     return seconds_left(certificate, now) < min(days * DAY, own)
 
 

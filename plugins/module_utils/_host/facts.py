@@ -17,7 +17,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates
+from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates, read_cni_tokens
 from ansible_collections.ipu.fabric.plugins.module_utils._host.clock import ask_servers, read_services
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cni_files import read_cni_files
@@ -301,6 +301,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),
         "certificates": read_certificates(root),
+        "cni_tokens": read_cni_tokens(kubernetes["cni_network_directory"], root),
         "vip": read_vip(questions.vip, root=root),
         "control_plane": read_control_plane(root),
         "noexec": sorted(path for path in set(questions.run_from) if forbids_programs(root, path)),

@@ -259,6 +259,7 @@ class Wanted(t.NamedTuple):
     level: str
     release: t.Tuple[int, int]  # of Kubernetes
     met: t.FrozenSet[str]  # conditions of settings
+    left_out: t.FrozenSet[str] = frozenset()  # settings that something on the cluster does not bear
 
 
 class Hardened(t.NamedTuple):
@@ -316,6 +317,8 @@ def is_wanted(setting: Setting, there: bool, wanted: Wanted) -> bool:
     """What needed a condition once does not go because a new node does not meet it yet."""
     if setting.stays and (there or "encrypted" in wanted.met):
         return True
+    if setting.name in wanted.left_out:
+        return False
     met = not setting.condition or setting.condition in wanted.met or there
     return is_in(wanted.level, setting) and wanted.release >= setting.since and met
 
@@ -367,8 +370,12 @@ def with_volumes(volumes: t.Sequence[Volume], settings: t.Sequence[Setting]) -> 
     return [*(volume for volume in volumes if volume["name"] not in names), *needed]
 
 
-def harden(configuration: ClusterConfiguration, wanted: Wanted) -> Hardened:
-    """The cluster's configuration at a level. What it has of the site stays."""
+def harden(
+    configuration: ClusterConfiguration, wanted: Wanted, site: t.Optional[ClusterConfiguration] = None
+) -> Hardened:
+    """The cluster's configuration at a level. What it has of the site stays, and so does what `site` says itself."""
+    site = site or {}
+    configuration = with_site(configuration, site)
     version = configuration.get("apiVersion", "")
     if version != API_VERSION:
         raise FabricError(
@@ -395,7 +402,7 @@ def harden(configuration: ClusterConfiguration, wanted: Wanted) -> Hardened:
             del after["extraVolumes"]
         if after["extraArgs"] or "extraArgs" in before:
             result[component] = after
-    return Hardened(result, applied, kept)
+    return Hardened(with_site(result, site), applied, kept)
 
 
 def present(configuration: ClusterConfiguration) -> t.List[Setting]:
@@ -419,8 +426,9 @@ def with_site(configuration: ClusterConfiguration, site: ClusterConfiguration) -
             for argument in (site.get(component) or {}).get("extraArgs") or []
             if argument["name"] in names or any(re.fullmatch(rival, argument["name"]) for rival in rivals)
         ]
-        if theirs:
-            before: ComponentConfiguration = result.get(component) or {}
+        before: ComponentConfiguration = result.get(component) or {}
+        there = in_order(before.get("extraArgs") or [])
+        if any(there.get(argument["name"]) != argument["value"] for argument in theirs):
             replaced = {argument["name"] for argument in theirs}
             others = [each for each in before.get("extraArgs") or [] if each["name"] not in replaced]
             result[component] = {**before, "extraArgs": [*others, *theirs]}

@@ -152,14 +152,14 @@ class ClusterFacts(t.TypedDict):
 
 
 class Certificate(t.TypedDict):
-    """A certificate of Kubernetes on a host. Times are UTC in ISO 8601, empty where there is an error."""
+    """A certificate, or a token, of Kubernetes on a host. Times are UTC in ISO 8601, empty where there is an error."""
 
-    name: str  # as kubeadm calls it; kubelet-client and kubelet-serving are the kubelet's
+    name: str  # as kubeadm calls it; kubelet-client and kubelet-serving are the kubelet's; of a token the CNI plugin
     path: str
     not_before: str
     not_after: str
     ca: bool
-    renewed_by: str  # kubeadm, kubelet, or nobody: kubeadm has no command for a CA
+    renewed_by: str  # kubeadm, kubelet, calico-node, or nobody: kubeadm has no command for a CA
     error: str  # why its times are not known
 
 
@@ -236,6 +236,7 @@ class HostFacts(_HostOptional):
     kubelet: Kubelet
     cluster: ClusterFacts
     certificates: t.List[Certificate]
+    cni_tokens: t.List[Certificate]  # of CNI plugins, which pods have left on the host
     other_kubernetes: t.List[str]  # such as k3s
     default_address: str
     python: str

@@ -325,6 +325,19 @@ class HostCertificates(t.TypedDict):
     expired: t.List[str]
 
 
+class HostTokens(HostCertificates):
+    """Tokens that CNI plugins have on a host, by their plugins' names."""
+
+    seen: str  # when the host was asked, by its own clock
+
+
+class CniTokens(t.TypedDict):
+    """Tokens that CNI plugins have, when the plan was made."""
+
+    hosts: t.List[HostTokens]
+    restart: t.Dict[str, str]  # plugins whose pods have to start again, and when their first token ends
+
+
 class HardeningSetting(t.TypedDict):
     """A setting of the control plane that follows from fabric_hardening."""
 
@@ -332,6 +345,13 @@ class HardeningSetting(t.TypedDict):
     component: str  # static pod
     arguments: t.Dict[str, str]  # without dashes
     checks: str  # of the CIS benchmark for Kubernetes 1.12; empty: none
+
+
+class LeftOut(t.TypedDict):
+    """A setting of the level that this cluster does not get."""
+
+    name: str
+    why: str
 
 
 class HardeningChange(t.TypedDict):
@@ -347,6 +367,7 @@ class Hardening(t.TypedDict):
 
     level: str  # none, baseline or cis
     settings: t.List[HardeningSetting]  # of a control plane where nothing is set by the site
+    left_out: t.List[LeftOut]
     super_admin: bool  # whether super-admin.conf stays
     due: t.List[HardeningChange]  # when the plan was made; empty where there is no cluster yet
 
@@ -382,6 +403,7 @@ class Plan(t.TypedDict):
     rdma_resources: t.List[RdmaResource]
     no_proxy: NoProxy
     certificates: t.List[HostCertificates]  # empty where there is no cluster of kubeadm yet
+    cni_tokens: CniTokens
     sources: t.List[Source]
     image_digests: t.Dict[str, str]  # sha256:... by image with its tag: what is rendered names both
     drift: t.Optional[t.List[Drift]]  # null: the playbook drift has not looked since the plan was made

@@ -282,7 +282,11 @@ class NodeFacts(t.TypedDict):
     allocatable: t.Dict[str, Resource]  # by network
 
 
-class Addons(t.TypedDict):
+class _NewerAddons(t.TypedDict, total=False):
+    cni_since: t.Dict[str, t.Dict[str, str]]  # when pods of multus and whereabouts started, by node
+
+
+class Addons(_NewerAddons):
     """DaemonSets as namespace/name."""
 
     nfd: t.List[str]

@@ -57,6 +57,7 @@ class Settings:
     control_plane_endpoint: str  # host:port; empty: the first control plane
     renew_days: int  # before its end, a certificate is to be renewed
     hardening: str  # none, baseline or cis
+    cluster_config: t.Mapping[str, object]  # what of kubeadm's ClusterConfiguration the site sets itself
     control_plane_vip: str  # address that keepalived keeps on one of them; empty: none
     control_plane_vip_router_id: int  # of VRRP; 0: the last part of the address
     ipu: bool

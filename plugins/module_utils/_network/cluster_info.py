@@ -23,6 +23,7 @@ NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
 # Those of RKE2 are hardened.
 MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", "hardened-multus-thick")
 WHEREABOUTS_IMAGES = ("whereabouts", "hardened-whereabouts")
+STARTED = "max(status.containerStatuses[].state.running.startedAt || `[]`)"
 NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 
 # What pods trust the API server by, the same in every namespace.
@@ -80,19 +81,29 @@ def node_view(node: Object, components: t.Mapping[str, t.Mapping[str, str]]) -> 
 
 
 def addon_facts(cluster: Cluster) -> Object:
-    """DaemonSets of Node Feature Discovery and of multus, and the nodes on which a multus is ready."""
+    """DaemonSets of Node Feature Discovery and of multus, and the nodes on which a multus is ready.
+
+    For multus and whereabouts also since when they run on each node: then they wrote their token for their plugin.
+    """
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     multus = places(daemonsets, MULTUS_IMAGES)
     # The topology updater is a second DaemonSet of the same installation.
     workers = [each for each in daemonsets if "topology" not in each["metadata"]["name"]]
-    nodes: t.Set[str] = set()
+    since: t.Dict[str, t.Dict[str, str]] = {"multus": {}, "whereabouts": {}}
     for daemonset in daemonsets:
         metadata, labels = daemonset["metadata"], query("spec.selector.matchLabels", daemonset) or {}
-        if f"{metadata['namespace']}/{metadata['name']}" in multus:
-            selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-            pods = cluster.items(f"/api/v1/namespaces/{metadata['namespace']}/pods", labelSelector=selector)
-            nodes |= {pod["spec"]["nodeName"] for pod in pods if condition_true(pod, "Ready")}
-    return {"nfd": places(workers, NFD_IMAGES), "multus": multus, "multus_nodes": sorted(nodes)}
+        for name, images in (("multus", MULTUS_IMAGES), ("whereabouts", WHEREABOUTS_IMAGES)):
+            if places([daemonset], images):
+                selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+                pods = cluster.items(f"/api/v1/namespaces/{metadata['namespace']}/pods", labelSelector=selector)
+                ready = [pod for pod in pods if condition_true(pod, "Ready")]
+                since[name].update({pod["spec"]["nodeName"]: query(STARTED, pod) or "" for pod in ready})
+    return {
+        "nfd": places(workers, NFD_IMAGES),
+        "multus": multus,
+        "multus_nodes": sorted(since["multus"]),
+        "cni_since": since,
+    }
 
 
 def operator_view(deployment: Object) -> Object:

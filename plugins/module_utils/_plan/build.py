@@ -22,13 +22,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import c
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.bundle import check_bundle, host_platform
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
     check_certificates,
+    check_cni_tokens,
     describe_certificates,
+    describe_cni_tokens,
+    keeping_tokens,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import check_cni_files
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening, short_tokens
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts, read_memlock
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
     NetworkLinks,
@@ -112,7 +115,10 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     check_running(settings, hosts, running, endpoint, findings)
     check_cni_files(settings, hosts, findings)
     joined = running.facts["endpoint"] if running else ""
-    hardening = plan_hardening(settings, hosts, kubernetes)
+    keeping = keeping_tokens(releases)
+    hardening = plan_hardening(settings, hosts, kubernetes, keeping)
+    short = short_tokens(settings, hosts)
+    check_cni_tokens(hosts, settings.renew_days, keeping, short, findings)
     bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}
     check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
@@ -159,6 +165,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "rdma_resources": resources,
         "no_proxy": plan_no_proxy(settings, hosts, [endpoint, joined], cidrs.as_text(), vipu, networks),
         "certificates": describe_certificates(hosts, settings.renew_days),
+        "cni_tokens": describe_cni_tokens(hosts, settings.renew_days, keeping, short),
         "sources": sources,
         "image_digests": images,
         "drift": None,

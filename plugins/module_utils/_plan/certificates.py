@@ -1,25 +1,34 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of the cluster that is there: those that are about to end, and those that have."""
+"""Certificates of the cluster that is there, and tokens of its CNI plugins: which are about to end, and which have."""
 
 from __future__ import annotations
 
+import datetime
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import (
+    DAY,
     describe_end,
     ends_soon,
     has_expired,
+    lifetime,
     needed_by_cluster,
     seconds_left,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Certificate
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import HostCertificates
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
+    CniTokens,
+    HostCertificates,
+    HostTokens,
+    Releases,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
 
 CHECK = "certificates"
+TOKENS = "cni-tokens"
 RENEW = "Run the playbook ipu.fabric.renew_certificates."
 ELSEWHERE = "Renew them with what manages this cluster."
 AUTHORITY = (
@@ -33,6 +42,13 @@ def _observed(host: PlacedHost) -> t.Tuple[t.List[Certificate], float]:
     if not host.facts or host.observation.get("recalled"):
         return [], 0.0
     return host.facts["certificates"], host.facts["time"]["read"]
+
+
+def _tokens(host: PlacedHost) -> t.Tuple[t.List[Certificate], float]:
+    """The same of the tokens that CNI plugins have."""
+    if not host.facts or host.observation.get("recalled"):
+        return [], 0.0
+    return host.facts["cni_tokens"], host.facts["time"]["read"]
 
 
 def expired(host: PlacedHost) -> t.List[Certificate]:
@@ -68,23 +84,71 @@ def check_certificates(hosts: Hosts, days: int, managed: bool, findings: Finding
                 )
 
 
+def keeping_tokens(releases: Releases) -> t.List[str]:
+    """CNI plugins of the plan that never read their token again: their pods have to start again before it ends."""
+    if releases["stack"] != "network_operator":  # Spiderpool's multus writes its token again
+        return []
+    shipped = releases["ipam"] == "whereabouts" and not releases["whereabouts_standalone"]
+    return ["multus", "whereabouts"] if shipped else ["multus"]
+
+
+def check_cni_tokens(
+    hosts: Hosts, days: int, keeping: t.Sequence[str], short: t.Sequence[str], findings: Findings
+) -> None:
+    """short: control planes whose tokens end after an hour, whatever the plan says."""
+    if short and keeping:
+        findings.error(
+            TOKENS,
+            short,
+            f"Tokens end after an hour, and {' and '.join(keeping)} of the network operator never read theirs again: "
+            "from then on no pod gets its network.",
+            "the API server is given service-account-extend-token-expiration=false",
+            "Take it out of kubernetes_cluster_config, or of what else sets it. Where it has to stay, run site with "
+            "--tags network_operator every half hour: it starts these pods again before their tokens end.",
+        )
+    for host in hosts.values():
+        tokens, now = _tokens(host)
+        named = [each for each in tokens if ends_soon(each, now, days)]
+        if named:
+            findings.warning(
+                TOKENS,
+                [host.name],
+                f"Tokens of CNI plugins have ended, or end within {days} days. Then no pod gets its network.",
+                ", ".join(map(describe_end, named)),
+                "Run site, which starts multus of the network operator again. Other plugins: restart their pods.",
+            )
+
+
+def describe_cni_tokens(hosts: Hosts, days: int, keeping: t.Sequence[str], short: t.Sequence[str]) -> CniTokens:
+    """A token of an hour is from before, unless the cluster goes on to give such ones."""
+    described: t.List[HostTokens] = []
+    due: t.Dict[str, t.List[str]] = {}
+    for host in hosts.values():
+        tokens, now = _tokens(host)
+        seen = f"{datetime.datetime.fromtimestamp(now, datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+        described += [{**each, "seen": seen} for each in _describe(host, tokens, now, days)]
+        for each in tokens:
+            if each["name"] in keeping and (ends_soon(each, now, days) or (not short and lifetime(each) < DAY)):
+                due.setdefault(each["name"], []).append(each["not_after"])
+    return {"hosts": described, "restart": {name: min(ends) for name, ends in due.items()}}
+
+
 def describe_certificates(hosts: Hosts, days: int) -> t.List[HostCertificates]:
     """For each node the certificate that ends first, and the names of those that are to be renewed."""
-    described: t.List[HostCertificates] = []
-    for host in hosts.values():
-        certificates, now = _observed(host)
-        if not certificates:
-            continue
+    return [each for host in hosts.values() for each in _describe(host, *_observed(host), days)]
+
+
+def _describe(
+    host: PlacedHost, certificates: t.Sequence[Certificate], now: float, days: int
+) -> t.Iterator[HostCertificates]:
+    if certificates:
         first = min(certificates, key=lambda each: seconds_left(each, now))
         gone = [each for each in certificates if has_expired(each, now)]
         soon = [each for each in certificates if each not in gone and ends_soon(each, now, days)]
-        described.append(
-            {
-                "node": host.node,
-                "first": first["name"],
-                "ends": first["not_after"],
-                "ending": [each["name"] for each in soon],
-                "expired": [each["name"] for each in gone],
-            }
-        )
-    return described
+        yield {
+            "node": host.node,
+            "first": first["name"],
+            "ends": first["not_after"],
+            "ending": [each["name"] for each in soon],
+            "expired": [each["name"] for each in gone],
+        }

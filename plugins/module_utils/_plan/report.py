@@ -124,6 +124,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
 def _hardening_facts(hardening: Hardening) -> t.List[t.Tuple[str, str]]:
     names = list(dict.fromkeys(setting["name"] for setting in hardening["settings"]))
     lines = [("Hardening", f"{hardening['level']}{': ' if names else ''}{', '.join(names)}")]
+    lines += [("", f"without {each['name']}: {each['why']}") for each in hardening["left_out"]]
     for each in hardening["due"]:
         if each["changes"]:
             lines.append(("", f"changes on {each['host']}: {'; '.join(each['changes'])}"))

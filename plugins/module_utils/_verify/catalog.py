@@ -67,6 +67,12 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Run the playbook ipu.fabric.renew_certificates, or renew them with what manages the cluster. A CA takes more:"
         " see the finding of the plan.",
     ),
+    "cni_tokens": CheckType(
+        "Tokens of CNI plugins last",
+        "cluster",
+        "Run the playbook ipu.fabric.site, which starts multus of the network operator again. Another plugin: restart"
+        " its pod of this node, so that it writes its kubeconfig again.",
+    ),
     "kubelet_requests": CheckType(
         "Kubelets get certificates",
         "cluster",

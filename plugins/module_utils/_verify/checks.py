@@ -43,6 +43,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks 
     check_addons,
     check_certificates,
     check_cluster,
+    check_cni_tokens,
     check_images,
     check_kubelet_requests,
     check_workloads,
@@ -87,6 +88,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     groups = (
         check_cluster(plan, probe, expect),
         check_certificates(plan),
+        check_cni_tokens(plan, probe),
         check_kubelet_requests(plan, probe),
         check_images(plan, probe),
         check_addons(plan, probe),

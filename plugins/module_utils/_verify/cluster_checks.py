@@ -47,6 +47,27 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
         yield result("certificates", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
 
 
+def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    """A plugin whose token has ended gets no pod its network, although its own pod is Ready.
+
+    The hosts reported the tokens when the plan was made. A pod that started later has written another one.
+    """
+    since = probe["addons"].get("cni_since", {})
+    hosts = plan["cni_tokens"]["hosts"] if "cni_tokens" in plan else []  # an older plan has none
+    if not hosts:
+        yield skip("cni_tokens", "no CNI plugin had a token on a host when the hosts were observed")
+    for host in hosts:
+        texts = ((host["expired"], "has ended"), (host["ending"], "is about to end"))
+        kept = [
+            ([name for name in names if since.get(name, {}).get(host["node"], "") <= host["seen"]], text)
+            for names, text in texts
+        ]
+        bad = "; ".join(f"that of {', '.join(names)} {text}" for names, text in kept if names)
+        first = f"the first to end is that of {host['first']}, {host['ends']}"
+        expected = "none has ended or is about to"
+        yield result("cni_tokens", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
+
+
 def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
     if not plan.get("certificates", []):

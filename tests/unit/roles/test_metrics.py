@@ -78,6 +78,7 @@ def objects(**settings):
                 "IpuWebhookCertificateEnds",
                 "IpuWebhookCertificateEndsNow",
                 "IpuWebhookUnreachable",
+                "MultusTokenEnds",
                 "RdmaNodesMissing",
                 "RdmaResourceGone",
             ],
@@ -112,7 +113,14 @@ def test_no_expression_stands_on_an_exporter_that_is_not_there(count):
 )
 def test_alerts_of_a_network(network, expected):
     found = set(names(networks=[{**NETWORK, **network}], sources=["kube_state_metrics"]))
-    assert found - {"IpuOperatorDown", "IpuOperatorReconcileErrors"} == expected
+    assert found - {"IpuOperatorDown", "IpuOperatorReconcileErrors", "MultusTokenEnds"} == expected
+
+
+@pytest.mark.parametrize(("life", "age"), [(31536000, 335 * 86400), (3607, 2404)])
+def test_multus_starts_again_before_its_token_ends(life, age):
+    expr = alerts(token_seconds=life)["MultusTokenEnds", "critical"]["expr"]
+    assert 'kube_pod_container_state_started{container="kube-multus"}' in expr
+    assert expr.endswith(f"> {age}")
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "bundle",
         "proxy",
         "pod_network",
+        "cluster_config",
         "memlock",
     }  # what the role makes of its variables
     assert {name: options[name] for name in set(options) - own} == {
@@ -173,7 +174,13 @@ def test_written_once(tmp_path):
     assert not keep_plan(str(folder), PLAN, {}, check_mode=False)["changed"]
     moved = keep_plan(str(folder), {**PLAN, "hosts": {}}, {}, check_mode=False)
     assert moved["changed"]
-    assert set(PLAN) - set(moved["diff"]["after"]) == {"certificates", "drift", "findings", "support"}
+    assert set(PLAN) - set(moved["diff"]["after"]) == {
+        "certificates",
+        "cni_tokens",
+        "drift",
+        "findings",
+        "support",
+    }
 
 
 def test_findings_alone_are_no_change(tmp_path):

@@ -184,3 +184,64 @@ def test_expired_certificates(tmp_path, put):
     now = datetime.datetime(2026, 3, 2, tzinfo=UTC).timestamp()
     assert certificates.expired_certificates(str(tmp_path), now) == [f"{apiserver} on 2026-03-01"]
     assert certificates.expired_certificates(str(tmp_path), now - 2 * 86400) == []
+
+
+def token(**claims):
+    part = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"eyJhbGciOiJSUzI1NiJ9.{part}.c2lnbmVk-_"
+
+
+LIVES = {"iat": 1795000000, "exp": 1795003607, "sub": "system:serviceaccount:ns:multus"}
+KUBECONFIG = "users:\n- name: multus\n  user:\n    token: {}\n"
+
+
+@pytest.mark.parametrize("padding", ["", "x", "xx", "xxx"])
+@pytest.mark.parametrize("quoted", ["{}", '"{}"', "'{}'"])
+def test_only_the_times_of_a_token_leave_the_host(tmp_path, quoted, padding):
+    path = tmp_path / "etc/cni/net.d/multus.d/multus.kubeconfig"
+    path.parent.mkdir(parents=True)
+    path.write_text(KUBECONFIG.format(quoted.format(token(**LIVES, padding=padding))))
+    (found,) = certificates.read_cni_tokens("/etc/cni/net.d", str(tmp_path))
+    assert found == {
+        "name": "multus",
+        "path": str(path),
+        "not_before": "2026-11-18T11:06:40Z",
+        "not_after": "2026-11-18T12:06:47Z",
+        "ca": False,
+        "renewed_by": "nobody",
+        "error": "",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "clusters: []",
+        KUBECONFIG.format("no-jwt"),
+        KUBECONFIG.format("a.b.c"),
+        KUBECONFIG.format(token(iat=1)),  # of a Secret: it never ends
+        KUBECONFIG.format(token(iat=1, exp="soon")),
+        KUBECONFIG.format(token(iat=1, exp=10**30)),
+        "users:\n- user:\n    client-certificate-data: eA==\n",
+    ],
+)
+def test_what_has_no_token_that_ends(text):
+    assert certificates.token_validity(text) is None
+
+
+def test_who_has_a_token(tmp_path):
+    for name in ("multus.d/multus.kubeconfig", "whereabouts.d/whereabouts.kubeconfig", "calico-kubeconfig"):
+        path = tmp_path / "net" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(KUBECONFIG.format(token(**LIVES)))
+    found = certificates.read_cni_tokens("/net", str(tmp_path))
+    assert [(each["name"], each["renewed_by"]) for each in found] == [
+        ("multus", "nobody"),
+        ("whereabouts", "nobody"),
+        ("calico", "calico-node"),
+    ]
+    third = LIVES["exp"] - 3607 / 3
+    assert not certificates.ends_soon(found[0], third - 1, 30)
+    assert certificates.ends_soon(found[0], third + 1, 30)
+    assert not certificates.ends_soon(found[2], third + 1, 30)  # renews it itself

@@ -205,3 +205,23 @@ def test_the_table():
 @pytest.mark.parametrize(("text", "release"), [("v1.35.4", (1, 35)), ("1.36.0-rc.1", (1, 36)), ("", (0, 0))])
 def test_releases(text, release):
     assert parse_release(text) == release
+
+
+SHORT = "service-account-extend-token-expiration"
+
+
+def test_a_setting_is_left_out_and_taken_back():
+    left_out = wanted("cis")._replace(left_out=frozenset({"token-expiration"}))
+    assert extra(harden(PLAIN, wanted("cis")).configuration)[SHORT] == "false"
+    assert SHORT not in extra(harden(PLAIN, left_out).configuration)
+    assert SHORT not in extra(harden(harden(PLAIN, wanted("cis")).configuration, left_out).configuration)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("left_out", [(), ("token-expiration",)])
+def test_what_the_site_says_itself_stays_even_if_a_level_says_the_same(level, left_out):
+    """Its value is that of cis: with a lower level, or where the setting is left out, it went with each run."""
+    asked, site = wanted(level)._replace(left_out=frozenset(left_out)), configured(**{SHORT: "false"})
+    once = harden(PLAIN, asked, site).configuration
+    assert extra(once)[SHORT] == "false"
+    assert harden(once, asked, site).configuration == once

@@ -24,8 +24,10 @@ def daemonset(name: str, image: str) -> Object:
     return {"metadata": {"namespace": "ns", "name": name}, "spec": spec}
 
 
-def pod(node: str, ready: str) -> Object:
-    return {"spec": {"nodeName": node}, "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+def pod(node: str, ready: str, *started: str) -> Object:
+    containers = [{"state": {"running": {"startedAt": each}}} for each in started]
+    status = {"conditions": [{"type": "Ready", "status": ready}], "containerStatuses": containers}
+    return {"spec": {"nodeName": node}, "status": status if started else {"conditions": status["conditions"]}}
 
 
 class Api(Cluster):
@@ -46,17 +48,31 @@ def test_addons() -> None:
         daemonset("multus", "nvcr.io/nvidia/mellanox/multus-cni@sha256:0"),
         daemonset("spider-multus", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4"),
         daemonset("cni-plugins-ds", "nvcr.io/nvidia/mellanox/plugins:v26"),
-        **{"multus": [pod("w1", "True"), pod("w2", "False")], "spider-multus": [pod("w3", "True")]},
+        daemonset("whereabouts", "ghcr.io/k8snetworkplumbingwg/whereabouts:v0.7.0"),
+        **{
+            "multus": [pod("w1", "True", "2026-11-26T09:00:00Z", "2026-11-26T10:00:00Z"), pod("w2", "False")],
+            "spider-multus": [pod("w3", "True")],
+            "whereabouts": [pod("w1", "True", "2026-11-01T00:00:00Z")],
+        },
     )
     assert addon_facts(api) == {
         "nfd": ["ns/nfd-worker"],
         "multus": ["ns/multus", "ns/spider-multus"],
         "multus_nodes": ["w1", "w3"],
+        "cni_since": {
+            "multus": {"w1": "2026-11-26T10:00:00Z", "w3": ""},
+            "whereabouts": {"w1": "2026-11-01T00:00:00Z"},
+        },
     }
 
 
 def test_a_bare_cluster_has_none() -> None:
-    assert addon_facts(Api()) == {"nfd": [], "multus": [], "multus_nodes": []}
+    assert addon_facts(Api()) == {
+        "nfd": [],
+        "multus": [],
+        "multus_nodes": [],
+        "cni_since": {"multus": {}, "whereabouts": {}},
+    }
 
 
 def deployment(image, **metadata):

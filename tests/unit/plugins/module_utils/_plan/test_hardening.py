@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import read_site
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import finished, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import certificate, errors, finished, plan, site
 
 
 def running(level, **changes):
@@ -59,3 +60,99 @@ def test_what_the_site_has_set_is_said_too():
     planned = plan(hosts)
     assert planned["hardening"]["due"][0]["changes"] == []
     assert "stays on cp1, set by the site: profiling" in " ".join(as_text(planned).split())
+
+
+SHORT = {"name": "service-account-extend-token-expiration", "value": "false"}
+
+
+def test_tokens_last_where_multus_never_reads_its_own_again():
+    """With one-hour tokens no pod got its network an hour after the installation."""
+    planned = plan(site(), hardening="cis")
+    assert [each["name"] for each in planned["hardening"]["left_out"]] == ["token-expiration"]
+    assert "token-expiration" not in {setting["name"] for setting in planned["hardening"]["settings"]}
+    assert "without token-expiration: multus would go on with a token that has ended" in " ".join(
+        as_text(planned).split()
+    )
+    assert "cni-tokens" not in {finding["check"] for finding in planned["findings"]}
+
+
+@pytest.mark.parametrize(("stack", "level"), [("spiderpool", "cis"), ("network_operator", "baseline")])
+def test_nothing_is_left_out_where_nothing_is_lost(stack, level):
+    planned = plan(site(), hardening=level, stack=stack)["hardening"]
+    assert planned["left_out"] == []
+    assert ("token-expiration" in {setting["name"] for setting in planned["settings"]}) == (level == "cis")
+
+
+def test_whereabouts_of_the_operator_keeps_its_token_too():
+    older = plan(site(), hardening="cis", network_operator_version="25.7.0", kubernetes_version="1.32.1")
+    (left_out,) = older["hardening"]["left_out"]
+    assert left_out["why"].startswith("multus and whereabouts would")
+    newer = plan(site(), hardening="cis", ipam="whereabouts")["hardening"]["left_out"]
+    assert newer[0]["why"].startswith("multus would")
+
+
+def test_a_cluster_of_cis_gets_long_tokens_back():
+    hosts = running("cis")
+    hosts["cp1"]["host"]["control_plane"]["arguments"]["kube-apiserver"][SHORT["name"]] = "false"
+    (due,) = plan(hosts, hardening="cis")["hardening"]["due"]
+    assert due["changes"] == [f"kube-apiserver: {SHORT['name']}"]
+
+
+@pytest.mark.parametrize("level", ["baseline", "cis"])
+def test_the_sites_own_short_tokens_stay_and_are_refused(level):
+    hosts, config = running(level), {"apiServer": {"extraArgs": [SHORT]}}
+    hosts["cp1"]["host"]["control_plane"]["arguments"]["kube-apiserver"][SHORT["name"]] = "false"
+    planned = plan(hosts, hardening=level, cluster_config=config)
+    assert planned["hardening"]["due"] == []
+    assert errors(planned)["cni-tokens"]["hosts"] == ["cp1"]
+    assert "kubernetes_cluster_config" in errors(planned)["cni-tokens"]["next"]
+    assert "cni-tokens" not in errors(plan(hosts, hardening=level, cluster_config=config, stack="spiderpool"))
+    assert "cni-tokens" in errors(plan(hosts, manage_kubernetes=False))  # whoever else has set it
+
+
+@pytest.mark.parametrize(
+    "config", [{"apiServer": None}, {"apiServer": {"extraArgs": {"a": "b"}}}, {"apiServer": {"extraArgs": ["a", {}]}}]
+)
+def test_what_the_site_writes_otherwise_is_kubeadms_to_refuse(config):
+    assert read_site(config) == {}
+    assert plan(site(), cluster_config=config)["hardening"]["level"] == "baseline"
+
+
+DAY = 86400
+
+
+def tokens(**hosts):
+    """A site whose hosts have tokens of multus: seconds that are left, and that they live."""
+    found = finished()
+    for name, (left, lifetime) in hosts.items():
+        found[name]["host"]["cni_tokens"] = [
+            certificate(left / DAY, "multus", lifetime=lifetime / DAY, renewed_by="nobody")
+        ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("left", "lifetime", "site_config", "due"),
+    [
+        (200 * DAY, 365 * DAY, {}, False),
+        (29 * DAY, 365 * DAY, {}, True),
+        (-DAY, 365 * DAY, {}, True),
+        (3000, 3600, {}, True),  # from the time of short tokens: the next one is long
+        (3000, 3600, {"apiServer": {"extraArgs": [SHORT]}}, False),
+        (1000, 3600, {"apiServer": {"extraArgs": [SHORT]}}, True),
+    ],
+)
+def test_when_multus_has_to_start_again(left, lifetime, site_config, due):
+    planned = plan(tokens(w1=(left, lifetime), w2=(300 * DAY, 365 * DAY)), cluster_config=site_config)
+    ends = {each["node"]: each["ends"] for each in planned["cni_tokens"]["hosts"]}
+    assert planned["cni_tokens"]["restart"] == ({"multus": min(ends.values())} if due else {})
+    assert plan(tokens(w1=(left, lifetime)), stack="spiderpool")["cni_tokens"]["restart"] == {}
+
+
+def test_a_token_that_ends_is_a_warning():
+    planned = plan(tokens(w1=(29 * DAY, 365 * DAY), w2=(300 * DAY, 365 * DAY)))
+    assert errors(planned, "warning")["cni-tokens"]["hosts"] == ["w1"]
+    assert "multus (1970-01-30)" in errors(planned, "warning")["cni-tokens"]["seen"]
+    recalled = tokens(w1=(-1, 365 * DAY))
+    recalled["w1"]["recalled"] = "2026-11-22T00:00:00+00:00"
+    assert plan(recalled)["cni_tokens"] == {"hosts": [], "restart": {}}

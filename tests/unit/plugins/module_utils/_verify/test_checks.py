@@ -71,6 +71,20 @@ def plan() -> Facts:
                 "subnets": [subnet],
             }
         ],
+        "cni_tokens": {
+            "hosts": [
+                {
+                    "node": node,
+                    "first": "multus",
+                    "ends": "2027-11-23T00:00:00Z",
+                    "ending": [],
+                    "expired": [],
+                    "seen": "2026-11-23T10:00:00Z",
+                }
+                for node in ("cp1", "w1")
+            ],
+            "restart": {},
+        },
         "certificates": [
             {"node": "cp1", "first": "apiserver", "ends": "2027-11-22T10:00:00Z", "ending": [], "expired": []}
         ],
@@ -783,3 +797,35 @@ def test_rails_without_a_gateway_have_no_policy_routes() -> None:
     skipped = [check for check in check_fabric(planned, facts, EXPECT) if check.status == "skipped"]
     assert {check.check for check in skipped} == {"policy_routes", "gateway"}
     assert {check.seen for check in skipped} == {"the network has no gateway"}
+
+
+def token_checks(since, **names):
+    probed = probe()
+    put(probed, "addons/cni_since", since)
+    planned = plan()
+    planned["cni_tokens"]["hosts"] = [{**planned["cni_tokens"]["hosts"][1], **names}]
+    return [check for check in check_fabric(planned, probed, EXPECT) if check.check == "cni_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("names", "since", "status"),
+    [
+        ({}, {}, "passed"),
+        ({"expired": ["multus"]}, {}, "failed"),
+        ({"ending": ["multus"]}, {"multus": {"w1": "2026-11-23T09:59:59Z"}}, "failed"),
+        # The run that made the plan has started multus again since.
+        ({"ending": ["multus"]}, {"multus": {"w1": "2026-11-23T10:05:00Z"}}, "passed"),
+        ({"ending": ["multus"]}, {"multus": {"w2": "2026-11-23T10:05:00Z"}}, "failed"),
+        ({"expired": ["multus", "calico"]}, {"multus": {"w1": "2026-11-23T10:05:00Z"}}, "failed"),
+    ],
+)
+def test_a_token_that_has_ended_fails_until_its_pod_starts_again(names, since, status):
+    (check,) = token_checks(since, **names)
+    assert (check.status, check.node) == (status, "w1")
+
+
+def test_an_older_plan_says_nothing_of_tokens():
+    planned = plan()
+    del planned["cni_tokens"]
+    (check,) = [check for check in check_fabric(planned, probe(), EXPECT) if check.check == "cni_tokens"]
+    assert check.status == "skipped"

@@ -101,6 +101,7 @@ MADE = {"distribution": "k3s", "server": False, "units": ["k3s"], "kubeconfig": 
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
 BLOCKS_OF_8 = {"name": "rdma-net", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {"w1": "10.5.0.129-10.5.0.136"}}
+SHORT_TOKENS = {"name": "service-account-extend-token-expiration", "value": "false"}
 PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem": "no host is the node x"}
@@ -271,6 +272,12 @@ FAULTS: t.Dict[str, Fault] = {
     "a node of the cluster that is upgraded is not in the inventory": Fault(nodes={"w9/name": "w9"}),
     "a node is not Ready before an upgrade": Fault(nodes={"w1/ready": False}),
     "a kubelet is too old for the release of an upgrade": Fault(nodes={"w1/version": "1.32.9"}),
+    "multus keeps a token that is about to end, or has ended": Fault(
+        hosts={"w1/host/cni_tokens": [sites.certificate(-1, "multus", renewed_by="nobody")]}
+    ),
+    "the site has tokens end after an hour, and multus keeps its own": Fault(
+        settings={"cluster_config": {"apiServer": {"extraArgs": [SHORT_TOKENS]}}}
+    ),
     "a certificate for a kubelet is requested that does not fit the inventory": Fault(
         probe={"kubelet_requests": [REQUEST]}
     ),
@@ -334,6 +341,8 @@ def proof_inputs(fault: Fault) -> t.Tuple[Facts, Facts]:
         fabrics.put(probe, path, value)
     if any(path.endswith("/certificates") for path in fault.hosts):  # the proof takes them from the plan
         planned["certificates"] = planned_site(fault)["certificates"]
+    if any(path.endswith("/cni_tokens") for path in fault.hosts):
+        planned["cni_tokens"] = planned_site(fault)["cni_tokens"]
     if "pools" in fault.probe:
         planned["networks"][0]["ipam"] = probe["networks"]["rdma-net"]["attachment"]["ipam"] = {"type": "whereabouts"}
     return planned, probe
