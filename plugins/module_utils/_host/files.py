@@ -72,11 +72,27 @@ def read_file(path: str) -> t.Optional[File]:
 
 
 def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644", backup: bool = False) -> None:
-    """Replace a file in one step, so that nobody ever reads half of it."""
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    if backup and os.path.exists(path):
-        module.backup_local(path)
+    """Replace a file in one step, so that nobody ever reads half of it. On a full disk it stays as it is."""
     part = f"{path}.part"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        if backup and os.path.exists(path):
+            module.backup_local(path)
+        _write_part(part, content, mode)
+        os.replace(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise FabricError(
+            "Could not write a file.",
+            path,
+            str(error),
+            "Make room on its disk, or remove what is in its place. The file is as it was. Then run again.",
+            code="unusable-file",
+        ) from error
+
+
+def _write_part(part: str, content: str, mode: str) -> None:
     # The mode holds from the first byte on: some of these files carry credentials.
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, int(mode, 8))
     with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
@@ -84,7 +100,6 @@ def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644
         out.write(content)
         out.flush()
         os.fsync(out.fileno())
-    os.replace(part, path)
 
 
 def open_private(path: str) -> t.IO[str]:
