@@ -145,7 +145,8 @@ class AptRoot:
         chosen = [f"{name}={version}" for name, version in choose(offers, dict(packages)).items()]
         command = ("apt-get", "-q", "-y", "install", "--download-only", "--no-install-recommends", *chosen)
         self.run("Could not fetch packages.", *command)
-        named = self.run("Could not list packages.", *command, "--print-uris", "-o", f"Dir::Cache={self.root}/nothing")
+        shown = ("--print-uris", "-o", f"Dir::Cache={self.root}/nothing", "-o", "Acquire::ForceHash=sha256")  # not MD5
+        named = self.run("Could not list packages.", *command, *shown)
         return [self.checked(name, algorithm, digest) for name, algorithm, digest in parse_uris(named)]
 
     def checked(self, name: str, algorithm: str, digest: str) -> str:
@@ -166,7 +167,7 @@ class AptRoot:
 
 def parse_uris(text: str) -> t.List[t.Tuple[str, str, str]]:
     """File names with their digests from apt-get --print-uris: 'URI' name size ALGORITHM:digest."""
-    return re.findall(r"^'[^']+' (\S+\.deb) \d+ (\w+):([0-9a-f]+)$", text, re.MULTILINE)
+    return re.findall(r"^'[^']+' (\S+\.deb) \d+ *(?:(\w+):([0-9a-f]+))?$", text, re.MULTILINE)
 
 
 def pool_name(archive: str) -> str:

@@ -59,10 +59,12 @@ def test_uris():
         "Reading package lists...\n"
         "'http://deb.example/pool/libx_1%3a2_amd64.deb' libx_1%3a2_amd64.deb 1234 SHA256:ab\n"
         "'http://pkgs.example/kubelet.deb' kubelet_1.35.4-1.1_amd64.deb 99 SHA512:cd\n"
+        "'http://pkgs.example/a.deb' a_1_amd64.deb 9 \n"  # refused, not left out
     )
     assert packages.parse_uris(text) == [
         ("libx_1%3a2_amd64.deb", "SHA256", "ab"),
         ("kubelet_1.35.4-1.1_amd64.deb", "SHA512", "cd"),
+        ("a_1_amd64.deb", "", ""),
     ]
 
 
@@ -131,5 +133,8 @@ def test_an_archive_that_was_there_is_compared(root, monkeypatch):
     packages.write(archive, b"package")
     assert root.fetch({"a": "1"}) == [archive]
     packages.write(archive, b"another")
+    with pytest.raises(FabricError, match="not the one in the lists"):
+        root.fetch({"a": "1"})
+    answers["--print-uris"] = "'https://x/a.deb' a_1_amd64.deb 7 MD5Sum:b32d73e56ec99bc5ec8f83871cde708a\n"
     with pytest.raises(FabricError, match="not the one in the lists"):
         root.fetch({"a": "1"})
