@@ -223,7 +223,7 @@ def check_names(members: t.Sequence[tarfile.TarInfo]) -> None:
         raise FabricError(
             "The archive is not one of a control plane.",
             f"{STAGING} on {host_name()}",
-            f"no {', '.join(missing)}" if missing else f"it has {', '.join(strange)}",
+            f"no {', '.join(missing)}" if missing else f"it has {', '.join(dict.fromkeys(strange))}",
             "Restore a directory that ipu.fabric.backup has written. Nothing was changed.",
             code="wrong-content",
         )
@@ -309,7 +309,8 @@ def put_back(module: AnsibleModule) -> str:
             arguments = restore_arguments(params["node_name"], params["address"], params["backup"])
             made = make_etcd(params["image"], data, arguments)
         finally:
-            os.remove(data)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(data)
         place = set_aside(traces())
         write_file(module, paths.RESTORING, params["restore"], "0600")
         forget(paths.SET_ASIDE)
