@@ -37,7 +37,12 @@ OF_PLAYBOOKS = {
     "fabric_restore": ("str", "", "restore", "The name of the running cluster to give up, as the playbook prints it."),
     "fabric_support_bundle": ("path", "", "support", "An archive to judge. No host is asked then."),
     "fabric_support_lines": ("int", "200", "support", "Lines of each log in the archive."),
-    "fabric_support_namespaces": ("list of str", "", "support", "More namespaces that are in the archive."),
+    "fabric_support_namespaces": (
+        "list of str",
+        "",
+        "support",
+        "Namespaces of workloads that are in the archive, without their logs.",
+    ),
     "fabric_support_units": ("list of str", "see docs/support.md", "support", "Units whose journal is in the archive."),
 }
 VARIABLES = """\

@@ -11,6 +11,8 @@ short_description: What a maintainer has to see of a cluster
 version_added: 0.1.0
 description:
   - Reads nodes, networks, pools and jobs of the fabric, pods with their owners, events and logs of some namespaces.
+  - Takes from objects only fields that are known to be harmless. No commands, arguments, environments, volumes or
+    annotations are among them.
   - Reads neither Secrets nor ConfigMaps, and takes out what looks like a secret elsewhere.
   - A cluster that does not answer is no error; RV(cluster) says so under C(gaps).
 author: ipu.fabric contributors (@ipu-fabric)
@@ -21,10 +23,18 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   namespaces:
-    description: Namespaces whose pods, owners, events and logs are read. Those that do not exist are left out.
+    description:
+      - Namespaces of components, whose pods, owners, events and logs are read. Those that do not exist are left out.
+      - Logs are not read of Jobs, and in C(kube-system) only of what belongs to Kubernetes and to pod networks.
     type: list
     elements: str
     required: true
+  other_namespaces:
+    description:
+      - Namespaces of workloads, whose pods, owners and events are read, without what their programs wrote.
+    type: list
+    elements: str
+    default: []
   lines:
     description: How many lines of each log.
     type: int
@@ -67,6 +77,7 @@ def main(run: Runner = run_module) -> None:
     run(
         arguments(
             namespaces={"type": "list", "elements": "str", "required": True},
+            other_namespaces={"type": "list", "elements": "str", "default": []},
             lines={"type": "int", "default": 200},
             size={"type": "int", "default": 32768},
         ),

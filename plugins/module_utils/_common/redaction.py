@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import re
 import typing as t
 
@@ -16,30 +18,100 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import 
     secrets_in,
 )
 
-# What gives itself away by its form. The tail of a log may end within a key.
-FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
-    (
-        re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
-        NOT_SHOWN,
-    ),
-    (re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*"), NOT_SHOWN),  # PEM in base64, as kubeconfigs have it
-    (re.compile(r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), NOT_SHOWN),  # JSON web tokens
-    (re.compile(r"(?<![a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9])"), NOT_SHOWN),  # of kubeadm join
-    (re.compile(r"\b(bearer|basic)(\s+)(?!\(not shown)[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{NOT_SHOWN}"),
-    (re.compile(r"://(?!\(not shown\)@)(?:[^\s/:\"']*:[^\s\"']*|[^\s/\"']+)@(?!sha256:)"), f"://{NOT_SHOWN}@"),
-    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bnvapi-[\w-]{20,}"), NOT_SHOWN),
+# Texts of programs have lines of any length. All patterns below have bounds, so that a text takes time by its length.
+LONGEST_LINE = 8192
+CUT = " (the rest of this line is not shown)"
+PREFIXES = (
+    *("A[KSB]IA[0-9A-Z]{16}", "A[CG]CA[0-9A-Z]{16}", "LTAI[0-9A-Za-z]{12,30}", r"AIza[\w-]{30,}", r"ya29\.[\w-]{20,}"),
+    *(r"gh[pousr]_\w{20,}", r"github_pat_\w{20,}", r"gl[a-z]{2,6}-[\w-]{16,}", r"xox[a-z]-[\w-]{10,}"),
+    *(r"xapp-[\w-]{10,}", r"npm_\w{20,}", r"hf_\w{16,}", r"api_org_\w{20,}", r"[srp]k[-_][\w-]{16,}"),
+    *(r"nvapi-[\w-]{16,}", r"dckr_[a-z]{2,4}_[\w-]{12,}", r"hv[sbr]\.[\w-]{16,}", r"pypi-[\w-]{16,}"),
+    *(r"do[opr]_v1_\w{20,}", r"SG\.[\w-]{16,}\.[\w-]{16,}", r"sha256~[\w-]{20,}", r"AGE-SECRET-KEY-1\w{20,}"),
+    *(r"tskey-[\w-]{16,}", r"whsec_[\w+/=]{16,}", r"glsa_\w{20,}", r"PMAK-[\w-]{20,}", r"shp[a-z]{2}_\w{20,}"),
+    *("dapi[0-9a-f]{32}", r"lin_api_\w{20,}", "rubygems_[0-9a-f]{20,}", r"(?:\w{10,16}\.)?atlasv1\.[\w-]{20,}"),
 )
-END_OF_KEY = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY")
+BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+# What gives itself away by its form. The tail of a log may end within a key.
+BY_FORM = tuple(
+    re.compile(form, re.DOTALL)
+    for form in (
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)",
+        r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*",  # PEM in base64, as kubeconfigs have it
+        BEGINS + r"eyJ[\w-]{8,}(?:\.[\w-]*){1,2}",  # JSON web tokens
+        r"(?<![a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9])",  # of kubeadm join
+        rf"{BEGINS}(?:{'|'.join(PREFIXES)})",
+        # Hashes of passwords.
+        r"\$(?:2[abxy]?|[1567y]|apr1|argon2\w{0,2}|scrypt|pbkdf2[\w-]{0,10})\$[\w./$+=,*-]{8,}",
+    )
+)
+FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
+    *((form, NOT_SHOWN) for form in BY_FORM),
+    (re.compile(r"\b(bearer|basic)(\s{1,8})(?!\(not shown)[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{NOT_SHOWN}"),
+    (
+        re.compile(r"(slack\.com/services/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/)[\w@/-]{8,}"),
+        rf"\1{NOT_SHOWN}",
+    ),
+    (re.compile(r"://(?:[^\s/:\"']{0,256}:\S{0,256}|[^\s/\"']{1,256})@(?!sha256:)"), f"://{NOT_SHOWN}@"),
+    (re.compile(r"(%3A%2F%2F)[^\s\"'&]{1,256}%40", re.IGNORECASE), rf"\1{NOT_SHOWN}%40"),
+    (
+        re.compile(r"(?<![\w.@-])([\w.-]{1,64}):[^\s:/@\"']{1,128}@(?!sha256:)(?=[\w.-]{1,128}[:(])"),
+        rf"\1:{NOT_SHOWN}@",
+    ),
+    (re.compile(r"([?&](?:sig|signature|code|key)=)[^&\s\"'#]{1,2048}", re.IGNORECASE), rf"\1{NOT_SHOWN}"),
+    # On command lines: a name and its password, or a password alone.
+    (
+        re.compile(r"(?<!\S)(-{1,2}(?:u|user|proxy-user|[a-z-]{0,16}creds)[ =][\"']?[^\s:\"'/]{1,64}):[^\s\"']{1,256}"),
+        rf"\1:{NOT_SHOWN}",
+    ),
+    (re.compile(r"(?<!\S)(-[pP] )(?!\(not shown)(?![\d.:/-]{0,64}(?:\s|$)|/)\S{1,256}"), rf"\1{NOT_SHOWN}"),
+    (
+        re.compile(r"\b((?:mysql|mariadb|sshpass|ldap)\w{0,20} [^\n|;]{0,512}?-[pw])(?![\s(])\S{1,256}"),
+        rf"\1{NOT_SHOWN}",
+    ),
+    (re.compile(r"\b(echo|printf)(\s{1,8})(?!\(not shown)\S{6,256}(?=\s{1,8}\|)"), rf"\1\2{NOT_SHOWN}"),
+    (re.compile(r"(etcdctl [^\n]{0,256}?\bput \S{1,256} )[^\n]{1,4096}"), rf"\1{NOT_SHOWN}"),
+    (re.compile(r"(certificate[- ]key\W{1,4})[0-9a-f]{64}", re.IGNORECASE), rf"\1{NOT_SHOWN}"),
+    # In sentences.
+    (
+        re.compile(r"\b(pass(?:word|wd|phrase) (?:is|was) )(?!\(not shown)\S{1,256}", re.IGNORECASE),
+        rf"\1{NOT_SHOWN}",
+    ),
+    (
+        re.compile(
+            r"\b((?:identified by|password|passwd|passphrase|psk)\s{1,8}([\"']))(?!\(not shown)[^\n\"']{1,256}\2",
+            re.IGNORECASE,
+        ),
+        rf"\1{NOT_SHOWN}\2",
+    ),
+    (
+        re.compile(r"\b((?:auth_pass|(?:r[ow])?community|requirepass|masterauth)[ \t]{1,8})(?!\(not shown)\S{1,256}"),
+        rf"\1{NOT_SHOWN}",
+    ),
+    # The content of a Secret in YAML.
+    (re.compile(r"(?<![^\n])((?:string)?[dD]ata:[ \t]*)(?:\n[ \t]+[^\n]+)+"), rf"\1{NOT_SHOWN}"),
+)
+ELEMENT = re.compile(r"(<([\w:.-]{1,64})(?:\s[^<>]{0,200})?>)(?!\(not shown)[^<\n]{1,1024}(?=</)")
+# What has no form may still be too mixed for a word or a name.
+WORDS = re.compile(r"[A-Za-z0-9+/_=-]{12,}")
+RUN = re.compile(r"[A-Za-z0-9]{12,}")
+HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32,}(?![0-9A-Za-z])")
+IDENTITY = re.compile(
+    r"(?:id|sha\d{0,3}|digest|hash|commit|revision|checksum|fingerprint|sandbox|container|containerd|docker|image|task|shim"
+    r"|serial|sum|version)[\"'\\\s:=/()\[@]{0,8}$",
+    re.IGNORECASE,
+)
+END_OF_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY")
 PART_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}\s*$")
 # A name, and what stands between it and its value: `=`, `:`, or what divides a flag from it. Quotes may be escaped.
 NAMED = re.compile(
-    r"(?<![\w.-])(?P<name>(?P<flag>-)?[\w.-]+)"
-    r"(?P<between>(?:\\*[\"'])?\s*(?:=>|:=|[:=])[ \t]*|(?(flag)(?:\\*[\"'])?[, \t]+|(?!)))"
+    r"(?<![\w.-])(?P<name>(?P<flag>-)?[\w.-]{1,256})"
+    r"(?P<between>(?:\\{0,8}[\"'])?\s{0,8}(?:=>|:=|[:=])[ \t]*|(?(flag)(?:\\{0,8}[\"'])?[, \t]{1,8}|(?!)))"
 )
 # It ends at a quote that is escaped as often as the first: one that is escaped once more is within.
-QUOTED = re.compile(r"(?P<quote>\\*[\"']).*?(?P<end>(?<!\\)(?P=quote)|$)", re.MULTILINE)
+QUOTED = re.compile(r"(?P<quote>\\{0,16}[\"']).*?(?P<end>(?<!\\)(?P=quote)|$)", re.MULTILINE)
 WORD = re.compile(r"(?:\(not shown\)|\S)+")
 LINE = re.compile(r"[^\n]+")
+BLOCK = re.compile(r"(?:[|>][-+\d]{0,2})?[ \t]*(?:\n[ \t]+[^\n]+)+")  # of YAML, below the name
 # Environments as kubelets print them: EnvVar{Name:A,Value:b,ValueFrom:nil,}, and as JSON and YAML within a text.
 OF_ENVIRONMENT = re.compile(
     r"\bname\\*[\"']?[:=]\s*\\*[\"']?[\w.-]+\\*[\"']?(?:[,\s]|\\+n){1,12}\\*[\"']?value\\*[\"']?[:=][ \t]*",
@@ -52,6 +124,7 @@ ONE_WORD = ("token", "secret", "key", "auth")
 # A volume names its Secret, and a token that the kubelet will ask for: names, and no secrets.
 REFERENCES = ("secret", "serviceAccountToken")
 REFERENCE_FIELDS = {"secretName", "name", "items", "optional", "defaultMode", "path", "expirationSeconds", "audience"}
+SHORT = 256  # characters
 OF_LOGINS = ("auths", ".dockerconfigjson", ".dockercfg")
 
 
@@ -109,6 +182,8 @@ def _redacted(value: object, known: t.Optional[t.Pattern[str]], in_env: bool = F
             _text(key, known) if isinstance(key, str) else key: (
                 _blank(item)
                 if is_hidden(str(key), item, value) or (in_env and key == "value")
+                else item
+                if isinstance(item, str) and HEX.fullmatch(item) and IDENTITY.search(str(key))
                 else _redacted(item, known, key == "env")
             )
             for key, item in value.items()
@@ -138,13 +213,76 @@ def _text(text: str, known: t.Optional[t.Pattern[str]]) -> str:
     return redact_text(known.sub(NOT_SHOWN, text) if known else text)
 
 
+def redact_log(text: str, size: int) -> str:
+    """The end of a log. What is cut off before it is redacted ends with a line, well before what is kept."""
+    text, most = with_short_lines(text), 4 * max(size, LONGEST_LINE)
+    return redact_text(text if len(text) <= most else text[-most:].partition("\n")[2])[-size:]
+
+
 def redact_text(text: str) -> str:
     """A log without what looks like a secret, and without what follows the name of one."""
+    return _redact_short(text) if len(text) < SHORT else _redact_text(text)
+
+
+def _redact_text(text: str) -> str:
+    text = with_short_lines(text)
     text = without_ends_of_keys(_with_objects_redacted(text))
     for pattern, instead in FORMS:
         text = pattern.sub(instead, text)
+    text = ELEMENT.sub(lambda match: f"{match[1]}{NOT_SHOWN}" if is_secret_name(match[2]) else match[0], text)
     text = _hide_values(text, OF_ENVIRONMENT, lambda _match: TO_THE_NEXT)
-    return _hide_values(text, NAMED, _rule_of)
+    text = _hide_values(text, NAMED, _rule_of)
+    return HEX.sub(_shortened, WORDS.sub(_unless_random, text))
+
+
+_redact_short = functools.lru_cache(maxsize=8192)(_redact_text)  # names, addresses and states occur again and again
+
+
+def with_short_lines(text: str) -> str:
+    if len(text) <= LONGEST_LINE:
+        return text
+    return "\n".join(
+        line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - len(CUT)] + CUT for line in text.split("\n")
+    )
+
+
+def _unless_random(match: t.Match[str]) -> str:
+    word = match[0]
+    padded = word.endswith("=") and len(word) % 4 == 0 and is_mixed(word)
+    return NOT_SHOWN if padded or any(is_random(run) for run in RUN.findall(word)) or is_base64(word) else word
+
+
+def is_mixed(text: str) -> bool:
+    return text != text.lower() and text != text.upper() and any(map(str.isdigit, text))
+
+
+def is_base64(word: str) -> bool:
+    """Whether a word is data: `+` is in no path, and 40 characters are a key of AWS."""
+    enough = (len(word) >= 24 and "+" in word) or (len(word) == 40 and "-" not in word and "_" not in word)
+    return enough and is_mixed(word) and evenness(word) >= 3.8
+
+
+def is_random(run: str) -> bool:
+    """Whether letters and digits follow each other as in no word or name."""
+    kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in run]
+    changes = sum(a != b for a, b in zip(kinds, kinds[1:])) / len(run)
+    groups = len(re.findall("[0-9]+", run))
+    if is_mixed(run):
+        return changes >= 0.45 or (groups > 1 and len(run) >= 14 and evenness(run) >= 3.4)
+    return len(run) >= 20 and groups >= 4 and bool(re.search("[g-zG-Z]", run)) and evenness(run) >= 3.4
+
+
+def evenness(text: str) -> float:
+    """Shannon's entropy of its characters, in bits."""
+    shares = [text.count(each) / len(text) for each in set(text)]
+    return -sum(share * math.log2(share) for share in shares)
+
+
+def _shortened(match: t.Match[str]) -> str:
+    """Digests and IDs stay where something says so; of others what crictl and docker show of an ID."""
+    before = match.string[max(0, match.start() - 32) : match.start()]
+    plain = len(set(match[0])) <= 2  # zeros
+    return match[0] if plain or IDENTITY.search(before) else f"{match[0][:12]}{NOT_SHOWN}"
 
 
 def _rule_of(named: t.Match[str]) -> t.Optional[t.Pattern[str]]:
@@ -171,7 +309,8 @@ def _hide_values(
         place = match.end()
         rule = rule_of(match)
         quoted = QUOTED.match(text, place) if rule else None
-        plain = rule.match(text, place) if rule and not quoted else None
+        block = BLOCK.match(text, place) if rule in (WORD, LINE) and not quoted else None
+        plain = block or (rule.match(text, place) if rule and not quoted else None)
         if quoted:
             parts.append(f"{quoted['quote']}{NOT_SHOWN}{quoted['end']}")
         elif plain:
@@ -191,14 +330,17 @@ def _with_objects_redacted(text: str) -> str:
 
 def _objects_in(text: str) -> t.Iterator[t.Tuple[int, int, object]]:
     """Where they begin and end in a text, and what they are."""
-    decoder, end = json.JSONDecoder(), 0
+    decoder, end, budget = json.JSONDecoder(), 0, 4 * len(text)
     for start in (match.start() for match in OBJECT.finditer(text)):
-        if start >= end:
+        if start >= end and budget > 0:
             try:
                 value, end = decoder.raw_decode(text, start)
-            except (ValueError, RecursionError):
-                continue
-            yield start, end, value
+            except json.JSONDecodeError as error:
+                budget -= error.pos - start + 1
+            except RecursionError:
+                budget = 0
+            else:
+                yield start, end, value
 
 
 def without_ends_of_keys(text: str) -> str:

@@ -16,8 +16,9 @@ NOT_SHOWN = "(not shown)"
 IN_INVOCATION = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
 # Names whose values are secrets, after camelCase was taken apart. secretName and tokenTTL are not among them.
 SECRET_NAME = re.compile(
-    r"(?:^|[_.-])(?:pass(?:wd|word|phrase)?|token|secret|credentials?|authorization"
-    r"|(?:api|access|secret|private|client)[_-]?key(?:[_-](?:data|pem))?)$",
+    r"(?:pass(?:wd|word|phrase)s?|(?:^|[_.-])(?:pass|pwd?|bindpw|tokens?|secret(?:[_-]id)?|cred(?:ential)?s?|cookies?|jwt|psk"
+    r"|authorization|(?:api|access|account|auth|certificate|client|deploy|encryption|license|master|pre[_-]?shared|private|root"
+    r"|secret|session|shared|signing|storage)[_-]?keys?(?:[_-](?:data|pem))?))$",
     re.IGNORECASE,
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -27,7 +28,7 @@ SECRET_LINE = re.compile(
     re.MULTILINE,
 )
 # A URL with a login in it: the whole of that, and its password.
-LOGIN = re.compile(r"://([^\s/:@]*:([^\s/@]+))@(?!sha256:)")
+LOGIN = re.compile(r"://([^\s/:@]{0,256}:([^\s/]{1,256}))@(?!sha256:)")
 OF_REGISTRIES = ("auth", "identitytoken", "auth_pass")
 SHORTEST = 6  # characters of a secret that is looked for in other texts; a shorter one would be found everywhere
 

@@ -9,7 +9,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_text
+from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_log
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 
@@ -26,7 +26,7 @@ def read_unit(unit: str, lines: int, size: int) -> str:
             "Look at the log of the service on the host.",
             code=done.code,
         )
-    return redact_text(printable(done.out))[-size:]
+    return redact_log(printable(done.out), size)
 
 
 def read_journal(module: AnsibleModule) -> t.Dict[str, object]:

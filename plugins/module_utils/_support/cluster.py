@@ -1,7 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read what a maintainer has to see of a cluster: objects of the fabric, and what its pods wrote. Never a Secret."""
+"""Read what a maintainer has to see of a cluster: objects of the fabric, and what its components wrote.
+
+Never a Secret, and of an object only fields.py's fields.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact, redact_text
+from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact, redact_log
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
@@ -23,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.support import ClusterPart, Gap
+from ansible_collections.ipu.fabric.plugins.module_utils._support.fields import harmless, is_component
 
 OF_CLUSTER = (
     ("v1", "Node"),
@@ -59,7 +63,7 @@ class Reader:
         self.gap(what, where, "the time for the API was over")
         return True
 
-    def objects(self, version: str, kind: str, namespace: str = "") -> t.List[Object]:
+    def objects(self, version: str, kind: str, namespace: str = "", ours: bool = True) -> t.List[Object]:
         what, where = f"objects of the kind {kind} ({version})", namespace or "the cluster"
         if self.is_late(what, where):
             return []
@@ -71,7 +75,7 @@ class Reader:
             return []
         if len(items) > MOST_OBJECTS:
             self.gap(what, where, f"there are more than {MOST_OBJECTS}")
-        return [{"apiVersion": version, "kind": kind, **lean(item)} for item in items[:MOST_OBJECTS]]
+        return [{"apiVersion": version, "kind": kind, **harmless(item, kind, ours)} for item in items[:MOST_OBJECTS]]
 
     def log(self, pod: Object, container: str, lines: int, size: int, previous: bool = False) -> str:
         namespace, name = query("metadata.[namespace, name]", pod)
@@ -93,20 +97,11 @@ class Reader:
             if getattr(error, "status", None) not in (400, 404):
                 self.gap("a log", f"{namespace}/{name} {container}", reason(error))
             return ""
-        return redact_text(printable(answer.data.decode("utf-8", "replace")))[-size:]
+        return redact_log(printable(answer.data.decode("utf-8", "replace")), size)
 
 
 def reason(error: BaseException) -> str:
     return error.seen if isinstance(error, FabricError) else message_of(error)
-
-
-def lean(item: Object) -> Object:
-    """Without what is long, and says nothing about a fault."""
-    metadata = {key: value for key, value in item.get("metadata", {}).items() if key != "managedFields"}
-    rest = {key: value for key, value in item.items() if key != "metadata"}
-    if "images" in (rest.get("status") or {}):  # of nodes
-        rest["status"] = {key: value for key, value in rest["status"].items() if key != "images"}
-    return {"metadata": metadata, **rest}
 
 
 def has_trouble(pod: Object) -> bool:
@@ -141,7 +136,10 @@ def read_logs(reader: Reader, pods: t.Sequence[Object], lines: int, size: int) -
     return {key: text for key, text in found.items() if text}
 
 
-def collect(cluster: Cluster, namespaces: t.Sequence[str], lines: int, size: int) -> ClusterPart:
+def collect(
+    cluster: Cluster, namespaces: t.Sequence[str], lines: int, size: int, others: t.Sequence[str] = ()
+) -> ClusterPart:
+    """Components are in `namespaces`, workloads of the site in `others`."""
     reader = Reader(cluster)
     objects: t.Dict[str, t.List[Object]] = {}
     for version, kind in OF_CLUSTER:
@@ -150,11 +148,14 @@ def collect(cluster: Cluster, namespaces: t.Sequence[str], lines: int, size: int
         found = objects.setdefault(kind, [])
         for namespace in namespaces:
             found += reader.objects(version, kind, namespace)
+        for namespace in [each for each in others if each not in namespaces]:
+            found += reader.objects(version, kind, namespace, ours=False)
     # Events about nodes are in the namespace default, among those of workloads.
-    if "default" not in namespaces:
-        events = reader.objects("v1", "Event", "default")
+    if "default" not in {*namespaces, *others}:
+        events = reader.objects("v1", "Event", "default", ours=False)
         objects["Event"] += [event for event in events if query("involvedObject.kind", event) in ("Node", "IPUJob")]
-    logs = read_logs(reader, objects["Pod"], lines, size)
+    pods = [pod for pod in objects["Pod"] if pod["metadata"]["namespace"] in namespaces and is_component(pod)]
+    logs = read_logs(reader, pods, lines, size)
     return {"objects": objects, "logs": logs, "gaps": reader.gaps}
 
 
@@ -163,7 +164,7 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
     params = module.params
     try:
         cluster = connect(module)
-        part = collect(cluster, params["namespaces"], params["lines"], params["size"])
+        part = collect(cluster, params["namespaces"], params["lines"], params["size"], params["other_namespaces"])
         if not cluster.present:
             part["gaps"].append(Gap(what="the cluster", where="its API", seen="it does not answer"))
     except FabricError as error:

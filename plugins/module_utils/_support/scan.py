@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import base64
+import collections
+import math
 import re
 import typing as t
 
@@ -30,12 +32,42 @@ PATTERNS = {
     "a web token": re.compile(r"\beyJhbGciOi|\beyJ[A-Za-z0-9_-]+\.eyJ"),
     "a bearer token": re.compile(r"\b[Bb]earer [A-Za-z0-9]"),
     "a bootstrap token": re.compile(r"\b(?=[a-z.]{0,21}\d)[a-z0-9]{6}\.[a-z0-9]{16}\b"),
-    "a URL with a password": re.compile(r"[a-z]://[^\s/:'\"]+:[^\s@'\"]+@(?!sha256:)"),
+    "a URL with a password": re.compile(r"[a-z]://[^\s/:'\"]{1,99}:[^\s@'\"]{1,99}@(?!sha256:)"),
+    "a token of a service": re.compile(
+        r"\b(?:A[KS]IA[0-9A-Z]{16}\b|AIza[\w-]{35}|gh[pousr]_\w{30}|github_pat_\w{22}|glpat-[\w-]{20}|xox[abeoprs]-\d"
+        r"|npm_\w{36}|hf_\w{30}|sk-(?:proj|ant|live)-\w{16}|nvapi-\w{20}|dckr_pat_\w{16}|hv[sbr]\.\w{24}|pypi-AgE)"
+    ),
+    "a certificate key": re.compile(r"(?i:certificate[ -]key\W{1,4})[0-9a-f]{64}"),
+    "the hash of a password": re.compile(r"\$(?:2[aby]|[156y])\$[\w./]{4}"),
     "a login of a registry": re.compile(r"\"auth\\*\": *\\*\"[A-Za-z0-9+]"),
     "a password": re.compile(NAMES + r"\\*['\"]?(?:=| *: +| *:(?=\\*['\"]))" + HIDDEN + r"\\*['\"]?\w"),
 }
 
 
+RANDOM = "letters and digits as in a random key"
+CANDIDATE = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{20,}")
+# Bits for each character of text: words and names have less. Digests, UIDs and IDs of images and containers are in
+# lower case, as base 16 is, and never get here.
+MOST_BITS = 4.0
+
+
+def has_random(text: str) -> bool:
+    """Whether a word has upper case, lower case and digits in no order."""
+    for match in CANDIDATE.finditer(text):
+        word = match[0]
+        digits = re.findall(r"\d+", word)
+        if len(digits) < 2 or not re.search("[a-z]", word) or not re.search("[A-Z]", word):
+            continue
+        counts = collections.Counter(word).values()
+        if sum(-n / len(word) * math.log2(n / len(word)) for n in counts) >= MOST_BITS:
+            return True
+    return False
+
+
 def leaks(files: t.Mapping[str, str]) -> t.List[str]:
     """What looks like a secret, and in which file; never the secret itself."""
-    return [f"{what} in {name}" for name, text in files.items() for what, form in PATTERNS.items() if form.search(text)]
+    found: t.List[str] = []
+    for name, text in files.items():
+        kinds = [what for what, form in PATTERNS.items() if form.search(text)]
+        found += [f"{what} in {name}" for what in kinds or ([RANDOM] if has_random(text) else [])]
+    return found

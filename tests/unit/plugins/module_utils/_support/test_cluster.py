@@ -25,10 +25,12 @@ DISCOVERY = {
 }
 
 
-def pod(name: str, owner: str = "", restarts: int = 0, ready: str = "True") -> Object:
-    owners = [{"uid": owner}] if owner else []
+def pod(
+    name: str, owner: str = "", restarts: int = 0, ready: str = "True", kind: str = "", namespace: str = "kube-system"
+) -> Object:
+    owners = [{"uid": owner, **({"kind": kind} if kind else {})}] if owner or kind else []
     return {
-        "metadata": {"namespace": "kube-system", "name": name, "ownerReferences": owners, "managedFields": [1]},
+        "metadata": {"namespace": namespace, "name": name, "ownerReferences": owners, "managedFields": [1]},
         "spec": {"containers": [{"name": "c"}]},
         "status": {
             "conditions": [{"type": "Ready", "status": ready}],
@@ -61,26 +63,32 @@ class Api(Cluster):
 def test_what_is_read() -> None:
     node = {"metadata": {"name": "w1"}, "status": {"images": [1], "conditions": []}}
     events = [{"metadata": {}, "involvedObject": {"kind": kind}} for kind in ("Node", "Pod")]
+    system = [pod("coredns-a"), pod("coredns-b", restarts=1), pod("etcd-of-a-site", kind="Job"), pod("x")]
     api = Api({
         "/api/v1/nodes": [node],
-        "/api/v1/namespaces/kube-system/pods": [pod("a"), pod("b", restarts=1)],
+        "/api/v1/namespaces/kube-system/pods": system,
+        "/api/v1/namespaces/team/pods": [pod("coredns-x", restarts=1, namespace="team")],
         "/api/v1/namespaces/default/events": events,
     })  # fmt: skip
-    part = support.collect(api, ["kube-system"], 10, 50)
+    part = support.collect(api, ["kube-system"], 10, 50, ["team", "kube-system"])
     assert part["gaps"] == []
     assert part["objects"]["Node"] == [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1"}, "status": {"conditions": []}}
     ]
-    assert ["managedFields" in each["metadata"] for each in part["objects"]["Pod"]] == [False, False]
+    assert ["managedFields" in each["metadata"] for each in part["objects"]["Pod"]] == [False] * 5
     assert [each["involvedObject"]["kind"] for each in part["objects"]["Event"]] == ["Node"]
-    assert list(part["logs"]) == ["kube-system/b/c", "kube-system/b/c.previous", "kube-system/a/c"]
+    assert list(part["logs"]) == [
+        "kube-system/coredns-b/c",
+        "kube-system/coredns-b/c.previous",
+        "kube-system/coredns-a/c",
+    ]
     assert {len(text) for text in part["logs"].values()} == {50}
     assert [query.get("previous") for _path, query in api.logs] == [None, "true", None]
     assert not any("secrets" in path or "configmaps" in path for path in api.asked)
 
 
 def test_a_log_is_redacted_before_it_is_cut() -> None:
-    api = Api({"/api/v1/namespaces/kube-system/pods": [pod("a")]})
+    api = Api({"/api/v1/namespaces/kube-system/pods": [pod("coredns-a")]})
     (text,) = support.collect(api, ["kube-system"], 10, 101)["logs"].values()
     assert "hunter" not in text
     assert "nter22" not in text
