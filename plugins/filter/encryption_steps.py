@@ -9,7 +9,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import readable
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import Steps
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import Rollout
 
 DOCUMENTATION = r"""
 name: encryption_steps
@@ -44,17 +44,28 @@ _value:
   description:
     - Orders of keys for M(ipu.fabric.secrets_encryption), C(before) and C(after) all Secrets are written again, and
       the name of the C(new) key.
+    - The C(source) is a control plane that has every key. C(generate) is whether none has the new one.
   type: dict
 """
 
 
 @readable
-def encryption_steps(planes: t.Mapping[str, t.Mapping[str, t.Any]], wanted: bool, rotate: bool = False) -> Steps:
+def encryption_steps(planes: t.Mapping[str, t.Mapping[str, t.Any]], wanted: bool, rotate: bool = False) -> Rollout:
     """The steps, or the error that says why there are none."""
-    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import check_same, plan_steps
+    from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import (
+        check_same,
+        find_source,
+        plan_steps,
+        refuse_foreign,
+    )
 
-    check_same({name: seen["digests"] for name, seen in planes.items()})
-    return plan_steps({name: list(seen["order"]) for name, seen in planes.items()}, wanted, rotate)
+    digests = {name: seen["digests"] for name, seen in planes.items()}
+    check_same(digests)
+    steps = plan_steps({name: list(seen["order"]) for name, seen in planes.items()}, wanted, rotate)
+    if steps["before"]:
+        refuse_foreign({name: seen.get("foreign", ()) for name, seen in planes.items()})
+    generate = not any(steps["new"] in names for names in digests.values())
+    return {**steps, "source": find_source(digests), "generate": generate}
 
 
 class FilterModule:

@@ -87,6 +87,11 @@ digests:
   description: A digest of each key by its name, which tells keys apart and nothing else.
   type: dict
   returned: with O(state=read)
+foreign:
+  description: Lines of the file that this module has not written, without keys. It changes no file that has some.
+  type: list
+  elements: str
+  returned: with O(state=read)
 used:
   description: Whether the API server of this host is told of the file.
   type: bool

@@ -59,6 +59,8 @@ KEY = """\
 """
 PLAIN = "      - identity: {}\n"
 
+SECRET_PART = re.compile(r"(?<=secret: ).+|[A-Za-z0-9+/=]{20,}")
+
 Order = t.List[str]  # names of keys and `identity`; the first one writes, all read
 Keys = t.Dict[str, str]  # name -> secret in base64
 
@@ -69,6 +71,13 @@ class Steps(t.TypedDict):
     before: t.List[Order]
     after: t.List[Order]
     new: str  # name of the key that writes at the end; empty: nothing is encrypted
+
+
+class Rollout(Steps):
+    """Steps, and where their keys come from."""
+
+    source: str  # control plane that has every key that any of them has
+    generate: bool  # whether the new key is on none of them
 
 
 def render(order: t.Sequence[str], keys: t.Mapping[str, str]) -> str:
@@ -86,6 +95,50 @@ def parse(text: str) -> t.Tuple[Order, Keys]:
         if not plain:
             keys[name] = secret
     return order, keys
+
+
+def foreign_lines(text: str) -> t.List[str]:
+    """What of a file was not written here, and would be lost with the next step. Nothing of a key is in it."""
+    order, keys = parse(text)
+    ours, lines = (
+        [line.strip() for line in part.splitlines() if line.strip() and not line.strip().startswith("#")]
+        for part in (render(order, keys), text)
+    )
+    if not lines or lines == ours:
+        return []
+    found = [line for line in lines if line not in ours] or ["its parts are in another order"]
+    return [SECRET_PART.sub("...", line) for line in found]
+
+
+def refuse_foreign(planes: t.Mapping[str, t.Sequence[str]]) -> None:
+    """Other resources and providers: what was written with them could not be read any more."""
+    found = {name: lines for name, lines in planes.items() if lines}
+    if found:
+        raise FabricError(
+            "A file with keys of Secrets must be as this collection writes it, or what somebody added would be lost.",
+            f"{paths.ENCRYPTION} on {', '.join(sorted(found))}",
+            "; ".join(f"{name}: {', '.join(lines)}" for name, lines in sorted(found.items())),
+            "Take these lines out on all control planes, once nothing in etcd needs them. Or keep them, and change keys"
+            " by hand.",
+            code="wrong-state",
+        )
+
+
+def find_source(planes: t.Mapping[str, t.Mapping[str, str]]) -> str:
+    """The first control plane that has every key of all of them, whatever their order. planes: digest by name."""
+    names = {name for digests in planes.values() for name in digests}
+    for plane, digests in planes.items():
+        if names <= set(digests):
+            return plane
+    if not planes:
+        return ""
+    raise FabricError(
+        "One control plane must have all keys of Secrets, so that the others can get them.",
+        f"{paths.ENCRYPTION} on {', '.join(sorted(planes))}",
+        "; ".join(f"{plane}: {', '.join(sorted(digests)) or 'none'}" for plane, digests in sorted(planes.items())),
+        "Put the missing keys into the file of one of them, behind the others.",
+        code="wrong-state",
+    )
 
 
 def digest(secret: str) -> str:
@@ -176,11 +229,15 @@ class Encryption:
         self.module = module
 
     def read(self) -> t.Dict[str, object]:
-        order, keys = parse(read_text(paths.ENCRYPTION))
+        text = read_text(paths.ENCRYPTION)
+        order, keys = parse(text)
+        if self.module.params["secrets"]:  # for the others, whose files would be without it
+            refuse_foreign({host_name(): foreign_lines(text)})
         found: t.Dict[str, object] = {
             "changed": False,
             "order": order,
             "digests": {name: digest(secret) for name, secret in keys.items()},
+            "foreign": foreign_lines(text),
             "used": self.is_used(),
         }
         return {**found, "keys": keys} if self.module.params["secrets"] else found
@@ -195,8 +252,11 @@ class Encryption:
             wanted = target(order, self.module.params["steps"], self.module.params["step"])
             return outcome({"order": order}, {"order": wanted})
         with hold_lock(self.module.params["lock_timeout"]):
-            order, keys = parse(read_text(paths.ENCRYPTION))
+            former = read_text(paths.ENCRYPTION)
+            order, keys = parse(former)
             wanted = target(order, self.module.params["steps"], self.module.params["step"])
+            if order != wanted:
+                refuse_foreign({host_name(): foreign_lines(former)})
             stale = self.is_used() and newer_files(API_SERVER, [paths.ENCRYPTION])
             if order != wanted or stale:
                 text = render(wanted, self.complete(wanted, keys))
@@ -211,6 +271,8 @@ class Encryption:
     def complete(self, wanted: t.Sequence[str], own: Keys) -> Keys:
         """Keys of the names: those of this host, the given ones, or new ones."""
         given: Keys = self.module.params["keys"] or {}
+        sources = {host_name(): own, "the control plane whose keys were given": given}
+        check_same({place: {name: digest(key) for name, key in found.items()} for place, found in sources.items()})
         keys = {**given, **own}
         for name in wanted:
             if name != IDENTITY and name not in keys:
@@ -233,6 +295,8 @@ class Encryption:
         order, keys = parse(before["content"] if before else "")
         wanted = steps[0] if steps else []
         same = order == wanted and keys == given
+        if not same and wanted and before:
+            refuse_foreign({host_name(): foreign_lines(before["content"])})
         if not same and wanted and not self.module.check_mode:
             put(paths.ENCRYPTION, render(wanted, given), MODE)
         return {"changed": bool(wanted) and not same}

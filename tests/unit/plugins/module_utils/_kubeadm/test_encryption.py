@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import random
+import types
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.filter.encryption_steps import encryption_steps
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import encryption
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import (
@@ -162,3 +164,76 @@ def test_etcd_is_read_in_pages(monkeypatch):
     monkeypatch.setattr(encryption.etcd_api, "ask", ask)
     assert encryption.stale_secrets("key1") == 2
     assert asked == ["/registry/secrets/", "/registry/secrets/2\0"]
+
+
+SECRET = "A" * 43 + "="
+OURS = render(["key1", IDENTITY], {"key1": SECRET})
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", []),
+        (OURS, []),
+        ("# ours\n" + OURS, []),
+        (OURS.replace("      - secrets\n", "      - secrets\n      - configmaps\n"), ["- configmaps"]),
+        (OURS.replace("secretbox", "aescbc"), ["- aescbc:"]),
+        (OURS + "  - resources: [configmaps]\n", ["- resources: [configmaps]"]),
+        (OURS.replace(SECRET, SECRET + " # mine"), ["secret: ..."]),
+        (
+            OURS + f"      - aesgcm: {{keys: [{{name: a, secret: {SECRET}}}]}}\n",
+            ["- aesgcm: {keys: [{name: a, secret: ..."],
+        ),
+        (OURS + f"              secret: >-\n                {SECRET}\n", ["secret: ...", "..."]),
+        (
+            OURS.replace("    providers:\n", "").replace("      - secrets\n", "    providers:\n      - secrets\n"),
+            ["its parts are in another order"],
+        ),
+    ],
+)
+def test_what_somebody_added_is_named_without_its_keys(text, lines):
+    assert encryption.foreign_lines(text) == lines
+
+
+def seen(order, *others, **digests):
+    return {"order": order, "digests": digests, "foreign": list(others), "used": True}
+
+
+STEADY = seen(["key1", IDENTITY], key1="aa")
+
+
+def test_a_rotation_refuses_a_file_that_was_edited_before_it_changes_any():
+    planes = {"cp1": STEADY, "cp2": seen(["key1", IDENTITY], "- configmaps", key1="aa")}
+    with pytest.raises(Exception, match="cp2: - configmaps"):
+        encryption_steps(planes, True, True)
+    assert encryption_steps(planes, True)["before"] == []  # nothing is written
+
+
+@pytest.mark.parametrize("planes", [PLANES, PLANES[::-1], ("cp2", "cp1", "cp3")])
+def test_a_key_that_is_somewhere_is_never_made_again(planes):
+    """After a kill and with another order of the inventory, the first one made a second key2."""
+    begun = seen(["key1", "key2", IDENTITY], key1="aa", key2="bb")
+    found = {"cp1": begun, "cp2": STEADY, "cp3": STEADY}
+    steps = encryption_steps({name: found[name] for name in planes}, True)
+    assert (steps["source"], steps["generate"], steps["new"]) == ("cp1", False, "key2")
+    ending = {"cp1": seen(["key2", IDENTITY], key2="bb"), "cp2": begun, "cp3": begun}
+    assert encryption_steps({name: ending[name] for name in planes}, True)["source"] in ("cp2", "cp3")
+
+
+def test_a_new_key_is_made_once():
+    steps = encryption_steps(dict.fromkeys(PLANES, STEADY), True, True)
+    assert (steps["source"], steps["generate"]) == ("cp1", True)
+    assert encryption_steps(dict.fromkeys(PLANES, seen([])), True)["generate"]
+
+
+def test_keys_that_no_control_plane_has_together_are_named():
+    planes = {"cp1": seen(["key1", IDENTITY], key1="aa"), "cp2": seen(["key2", IDENTITY], key2="bb")}
+    with pytest.raises(Exception, match="cp1: key1; cp2: key2"):
+        encryption_steps(planes, True)
+
+
+def test_another_key_of_the_same_name_is_not_taken_for_the_own():
+    module = types.SimpleNamespace(params={"keys": {"key2": "given"}, "generate": False})
+    with pytest.raises(FabricError, match="two keys key2"):
+        encryption.Encryption(module).complete(["key2"], {"key2": "own"})
+    assert encryption.Encryption(module).complete(["key2"], {"key1": "own"}) == {"key1": "own", "key2": "given"}
