@@ -45,8 +45,8 @@ class Suite:
     spare: bool = False  # has no deadlines: beside a cluster it runs when no one else wants the processor
 
 
-def spare(name: str, command: str, group: str) -> Suite:
-    return Suite(name, command, group, minutes=75, spare=True)
+def spare(name: str, command: str, group: str, minutes: int = 75) -> Suite:
+    return Suite(name, command, group, minutes=minutes, spare=True)
 
 
 PLAYS = [Path("tests/unit/playbooks"), Path("tests/unit/roles")]  # they run ansible-playbook, which takes seconds each
@@ -92,6 +92,12 @@ SUITES = [
         "testbed-long",
         150,
         True,
+    ),
+    spare(
+        "lost-connections",
+        "LOSE_EVERY_TASK=1 hack/pytest.sh 3.11 {junit} tests/unit/playbooks/test_connection_lost.py",
+        "long",
+        240,
     ),
     spare("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite(
