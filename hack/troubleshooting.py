@@ -53,6 +53,7 @@ STEPS = {
     "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
     "host-ports": "Open the port that is named in the firewalls of the hosts and between them:"
     " [ports](requirements.md#ports-between-hosts).",
+    "host-identity": "Give each host its own name and address; correct `ip` in the inventory.",
     "host-sizes": "Write a role and its figures as in [sizes](requirements.md#sizes).",
     "http-source": "Set the variable for the digest that the plan names, or take the file by https.",
     "image-digests": "Write the image's whole name with its tag, and `sha256:` with 64 digits.",

@@ -19,7 +19,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import check_cluster, is_bare
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import (
+    check_cluster,
+    check_names,
+    is_bare,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import sources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text, drift_text
@@ -131,7 +135,9 @@ class ActionModule(ControllerAction):
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
-                check_cluster(observations, cluster)
+                if "other-cluster" not in options["allow"]:
+                    check_cluster(observations, cluster)
+                check_names(observations, cluster["nodes"])
             return {"changed": False}
         if scope == "drift":
             return add_drift(plan, drift, options, self._task.check_mode)

@@ -41,7 +41,8 @@ options:
       - V(plan) is the whole plan.
       - V(preflight) checks hosts and their NICs only, and writes no files.
       - V(ports) only says which ports each host has to reach of the others, and which ones others need of it.
-      - V(cluster) fails if O(cluster) is another one than that of O(hosts).
+      - V(cluster) fails if O(cluster) is another one than that of O(hosts), unless O(allow) has V(other-cluster), and
+        if a host says that it is a node which is another host.
       - V(upgrade) says which nodes of O(cluster) an upgrade to O(kubernetes_version) takes, in which turns, and what
         forbids it.
       - V(drift) adds O(drift) to O(plan), and writes its files again.

@@ -34,9 +34,21 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
     return list(dict.fromkeys(name for group in GROUPS for name in groups.get(group, ())))
 
 
+def address_of(text: object) -> str:
+    """An address of a host that others see; empty for a name, or what only this machine calls so."""
+    try:
+        address = ipaddress.ip_address(str(text))
+    except ValueError:
+        return ""
+    return "" if address.is_loopback else str(address)
+
+
 def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
     """What the inventory says of a host."""
     part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
+    reached = address_of(variables.get("ansible_host", ""))
+    if reached:
+        part["reached"] = reached
     named = sorted(name for name in variables if name.startswith(PREFIXES))
     if named:
         part["variables"] = named

@@ -85,6 +85,7 @@ REQUIRED: t.Dict[str, str] = {
     "cni": "the pod network is one that the roles know",
     "endpoint": "the control plane has an address",
     "gpu-operator-version": "the GPU operator's release is known",
+    "host-identity": "no host has the name or the address of another",
     "host-sizes": "the entries of fabric_host_sizes are valid",
     "image-digests": "the entries of fabric_image_digests are valid",
     "inventory": "the groups make a cluster",

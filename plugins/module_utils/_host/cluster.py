@@ -16,7 +16,12 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution, on_host
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, NvIpamPool, PodNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
+    ClusterFacts,
+    NodeIdentity,
+    NvIpamPool,
+    PodNetwork,
+)
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
@@ -40,7 +45,8 @@ POD_NETWORKS = {
 
 # What k3s and RKE2 give to pods and services unless they are told otherwise.
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
-SERVERS = "/api/v1/nodes?labelSelector=node-role.kubernetes.io/control-plane"
+NODES = "/api/v1/nodes"
+SERVERS = f"{NODES}?labelSelector=node-role.kubernetes.io/control-plane"
 BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which k3s has in itself
 
 
@@ -68,10 +74,19 @@ class Allocation(t.TypedDict):
     endIP: str
 
 
+class NodeAddress(t.TypedDict):
+    """An address, or a name, of a node."""
+
+    type: str
+    address: str
+
+
 class Status(t.TypedDict, total=False):
-    """The part of an IPPool's status that is read."""
+    """The parts of the status of nodes and of IPPools that are read."""
 
     allocations: t.List[Allocation]
+    addresses: t.List[NodeAddress]
+    nodeInfo: t.Dict[str, str]
 
 
 class ApiObject(t.TypedDict, total=False):
@@ -115,6 +130,20 @@ def setting(configuration: str, name: str) -> str:
     """A value of kubeadm's ClusterConfiguration, in the form that kubeadm stores it in. Hosts have no YAML parser."""
     match = re.search(rf"^ *{name}: *['\"]?([^\s'\"]+)", configuration, re.MULTILINE)
     return match.group(1) if match else ""
+
+
+def node_identities(nodes: ApiObject) -> t.List[NodeIdentity]:
+    """What tells the nodes."""
+    return [
+        {
+            "name": each["metadata"]["name"],
+            "machine_id": each.get("status", {}).get("nodeInfo", {}).get("machineID", ""),
+            "addresses": [
+                one["address"] for one in each.get("status", {}).get("addresses", []) if one["type"] == "InternalIP"
+            ],
+        }
+        for each in nodes.get("items", [])
+    ]
 
 
 def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[PodNetwork]:
@@ -209,6 +238,7 @@ def read_cluster(root: str) -> ClusterFacts:
         "service_cidr": "",
         "pod_networks": [],
         "nv_ipam_pools": [],
+        "nodes": [],
     }
     if not found or not admin:
         return facts
@@ -218,6 +248,7 @@ def read_cluster(root: str) -> ClusterFacts:
         version = asks("/version")
         servers = asks(SERVERS) if found.distribution.embeds_containerd else ApiObject()
         endpoint, addresses = read_addresses(name, asks, servers)
+        nodes = node_identities(asks(NODES))
         networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
     except UnansweredError as error:
@@ -231,4 +262,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "service_cidr": addresses.services,
         "pod_networks": networks or embedded_flannel(servers),
         "nv_ipam_pools": pools,
+        "nodes": nodes,
     }

@@ -136,7 +136,22 @@ class NvIpamPool(t.TypedDict):
     blocks: t.Dict[str, str]  # first-last address, by node
 
 
-class ClusterFacts(t.TypedDict):
+class _NodeOptional(t.TypedDict, total=False):
+    addresses: t.List[str]
+
+
+class NodeIdentity(_NodeOptional):
+    """What tells a node from another cluster's of the same name."""
+
+    name: str
+    machine_id: str
+
+
+class _ClusterOptional(t.TypedDict, total=False):
+    nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
+
+
+class ClusterFacts(_ClusterOptional):
     """What a control plane says of its cluster. Empty is not known, or not there."""
 
     present: bool  # whether the host is a control plane
@@ -325,6 +340,7 @@ class _Optional(ObservedParts, total=False):
     recalled: str  # when it was observed, in ISO 8601, if that was in an earlier run
     reboot: bool  # the site lets the role rdma_host reboot it
     variables: t.List[str]  # names of those that begin like ours
+    reached: str  # IP address at which the inventory has Ansible reach it
 
 
 class Observation(_Optional):
@@ -333,13 +349,6 @@ class Observation(_Optional):
     groups: t.List[str]
     address: str  # that the inventory names; may be empty
     errors: t.List[ObservationError]
-
-
-class NodeIdentity(t.TypedDict):
-    """What tells a node from another cluster's of the same name."""
-
-    name: str
-    machine_id: str
 
 
 class ClusterIdentity(t.TypedDict):

@@ -32,7 +32,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import 
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening, short_tokens
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import Expected, check_hosts, read_memlock
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import (
+    Expected,
+    check_hosts,
+    check_identity,
+    read_memlock,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
     NetworkLinks,
     check_mtu,
@@ -122,6 +127,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}
     check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
+    check_identity(hosts, running.facts.get("nodes", []) if running else [], joined or endpoint, findings)
     check_host_ports(hosts, component_names(settings), findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
     vipu_of = controller_addresses(vipu)
@@ -183,6 +189,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
     check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version, findings), findings)
+    check_identity(hosts, [], endpoint, findings)
     check_host_ports(hosts, component_names(settings), findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
     for network in chosen:

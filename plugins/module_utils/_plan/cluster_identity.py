@@ -53,6 +53,77 @@ def is_node(facts: t.Union[HostFacts, HostIdentity], node: NodeIdentity) -> bool
     return facts["hostname"].lower() == node["name"]
 
 
+def claimed_names(observations: Observations) -> t.Dict[str, str]:
+    """What hosts call themselves, by inventory name."""
+    return {name: facts["hostname"].lower() for name, facts in observed(observations).items() if facts["hostname"]}
+
+
+def inventory_names(name: str) -> t.Set[str]:
+    """The names of a node that is called as its host in the inventory."""
+    return {name.lower(), name.lower().partition(".")[0]}
+
+
+def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str, str]:
+    """Hosts that call themselves as another host is called: what speaks against it, by inventory name.
+
+    A host that did not answer keeps the name that it has in the inventory.
+    """
+    owners: t.Dict[str, t.List[str]] = {}
+    for name in hosts:
+        for word in sorted({claims[name]} if name in claims else inventory_names(name)):
+            owners.setdefault(word, []).append(name)
+    found = {}
+    for name, claim in claims.items():
+        others = [other for other in owners.get(claim, ()) if other != name]
+        if others and claim not in inventory_names(name):
+            found[name] = f"{name} says that it is {claim}, and so is {shorten_list(others, SHOWN)}"
+    return found
+
+
+def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.Dict[str, str]:
+    """Hosts that call themselves as a node is called which they are not: what shows that, by inventory name.
+
+    What a host is, the inventory says by its addresses, and otherwise by its name.
+    """
+    claims = claimed_names(observations)
+    found = disputed(observations, claims)
+    known = {node["name"]: node for node in nodes}
+    at: t.Dict[str, t.Set[str]] = {}
+    for node in nodes:
+        for address in node.get("addresses", ()):
+            at.setdefault(address, set()).add(node["name"])
+    for name, claim in claims.items():
+        if claim not in known or name in found:
+            continue
+        given = set(filter(None, observations[name]["address"].split(",")))
+        reached = {observations[name].get("reached", "")} - {""}
+        own = {node for address in given | reached for node in at.get(address, ())}
+        own = own or {word for word in inventory_names(name) & set(known) if word not in claims.values()}
+        addresses = known[claim].get("addresses", [])
+        if own and claim not in own:
+            found[name] = f"{name} says that it is {claim}, and is the node {', '.join(sorted(own))} by the inventory"
+        elif given and addresses and not given & set(addresses):
+            found[name] = (
+                f"{name} says that it is {claim}, which has the address {', '.join(addresses)} in the cluster, and"
+                f" {', '.join(sorted(given))} in the inventory"
+            )
+    return found
+
+
+def check_names(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> None:
+    """Refuse to go on with a host that says it is another: its node would be drained, changed or deleted for it."""
+    found = mistaken(observations, nodes)
+    if found:
+        raise FabricError(
+            "Each host has to be the node that it says it is.",
+            "host names, inventory and nodes of the cluster",
+            shorten_list(list(found.values()), SHOWN, "; "),
+            "Give the host the name of its node with hostnamectl, or correct its address in the inventory (ip). Nothing"
+            " was changed.",
+            code="unsafe",
+        )
+
+
 def why_another(observations: Observations, cluster: ClusterIdentity) -> str:
     """What shows that the hosts are in another cluster; empty if nothing does.
 

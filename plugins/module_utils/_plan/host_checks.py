@@ -12,9 +12,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS
 from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, NodeIdentity
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import check_clock
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT, normal_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import mistaken
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import Size, check_sizes
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
 
@@ -68,6 +69,40 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
         _check_unique(observed, unique, findings)
     if expected.managed:
         _check_existing_cluster(hosts, observed, expected, findings)
+
+
+def check_identity(hosts: Hosts, nodes: t.Sequence[NodeIdentity], endpoint: str, findings: Findings) -> None:
+    """No host passes for another one, by its name or its address: certificates are signed for what is planned."""
+    for name, why in mistaken({name: host.observation for name, host in hosts.items()}, nodes).items():
+        findings.error(
+            "host-identity",
+            [name],
+            "A host calls itself as another one is called.",
+            why,
+            "Give each host its own name with hostnamectl; correct its address in the inventory (ip) if that is wrong.",
+        )
+    owners: t.Dict[str, t.List[str]] = {}
+    for name, host in hosts.items():
+        for address in filter(None, host.address.split(",")):
+            owners.setdefault(address, []).append(name)
+    for address, names in owners.items():
+        if len(names) > 1:
+            findings.error(
+                "host-identity",
+                names,
+                "Each host needs its own address.",
+                f"{address} is that of {', '.join(names)}",
+                "Set ip of each in the inventory to its own address, or correct its default route.",
+            )
+        workers = [name for name in names if "control_plane" not in hosts[name].roles]
+        if workers == names and join_endpoint(address, API_PORT) == normal_endpoint(endpoint):
+            findings.error(
+                "host-identity",
+                workers,
+                "The address of the API is no worker's.",
+                f"{address} is that of {', '.join(workers)}, and the endpoint is {endpoint}",
+                "Set ip of the host in the inventory to its own address, or correct the endpoint.",
+            )
 
 
 def _check_observed(host: PlacedHost, findings: Findings) -> None:

@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, RdmaFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Role
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import claimed_names, disputed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,8 @@ Hosts = t.Mapping[str, PlacedHost]
 def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, PlacedHost]:
     """A single host is everything; IPU hosts are those of ipu_node, or every worker where that group is missing."""
     single = len(observations) == 1
+    claims = claimed_names(observations)
+    others = disputed(observations, claims)
     has_ipu_group = any("ipu_node" in observation["groups"] for observation in observations.values())
     placed = {}
     for name, observation in observations.items():
@@ -56,7 +59,7 @@ def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, Placed
             name=name,
             observation=observation,
             roles=[role for role, has in roles.items() if has],
-            node=((facts["hostname"] if facts else "") or name).lower(),
+            node=name.lower() if name in others else claims.get(name, name.lower()),
             address=observation.get("address") or (facts["default_address"] if facts else ""),
         )
     return placed

@@ -11,21 +11,23 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
+    HostFacts,
+    NodeIdentity,
+    Observation,
+    Observations,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import is_node, observed
 
 UNCHANGED = "Nothing was changed."
 
 
-class ClusterNode(t.TypedDict):
+class ClusterNode(NodeIdentity):
     """A node, as network_operator_info has it."""
 
-    name: str
-    machine_id: str
     ready: bool
     control_plane: bool
-    addresses: t.List[str]
 
 
 class LeavingNode(t.TypedDict):
@@ -67,16 +69,41 @@ def facts_of(observations: Observations, host: str) -> t.Optional[HostFacts]:
     return observed(observations).get(host)
 
 
-def host_of(observations: Observations, name: str, node: t.Optional[ClusterNode]) -> str:
-    """The inventory name of a node: that of a host which is it, else of one that has its name or address."""
-    for host, facts in observed(observations).items():
-        if node and facts["machine_id"] and facts["machine_id"] == node["machine_id"]:
-            return host
-    for host, seen in observations.items():
-        hostname = seen["host"]["hostname"].lower() if seen.get("host") else host
-        if name in (host, hostname) or (node and seen.get("address") in node["addresses"]):
-            return host
-    return ""
+def why_it_is(seen: Observation, host: str, node: NodeIdentity) -> t.List[str]:
+    """What a host has in common with a node: its names, its addresses in the inventory, its machine-id."""
+    facts = seen.get("host")
+    own = {*seen["address"].split(","), seen.get("reached", "")} - {""}
+    hostname = facts["hostname"].lower() if facts else ""
+    return [
+        *(["name"] if node["name"] in (host, hostname) else []),
+        *(["address"] if own & set(node.get("addresses", ())) else []),
+        *(["machine-id"] if facts and node["machine_id"] and facts["machine_id"] == node["machine_id"] else []),
+    ]
+
+
+def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
+    """The inventory name of the host that is a node; empty without one. Where several may be it, none is chosen."""
+    found = {host: why_it_is(seen, host, node) for host, seen in observations.items()}
+    found = {host: why for host, why in found.items() if why}
+    if len(found) > 1:
+        refuse(
+            f"It has to be clear which host is the node {node['name']}.",
+            "the inventory, and what hosts say of themselves",
+            "; ".join(f"{host} has its {' and '.join(why)}" for host, why in found.items()),
+            "Give each host a name and a machine-id of its own (on a clone: rm /etc/machine-id, then"
+            " systemd-machine-id-setup, then reboot), and correct ip in the inventory.",
+        )
+    host = next(iter(found), "")
+    facts = facts_of(observations, host)
+    if facts and facts["kubelet"]["cluster"] == ca and not is_node(facts, node):
+        refuse(
+            f"The host of a node has to be the one that the cluster knows as {node['name']}.",
+            host,
+            f"{facts['hostname']} with the machine-id {facts['machine_id']}; the cluster has {node['name']} with"
+            f" {node['machine_id']}",
+            "Correct the inventory, or restart the kubelet of the host if its machine-id has changed.",
+        )
+    return host
 
 
 def find_node(
@@ -85,22 +112,31 @@ def find_node(
     """The node that a name means, which may be that of its host in the inventory."""
     if name in nodes or name not in observations:
         return name, nodes.get(name)
+    found = [node for node in nodes.values() if why_it_is(observations[name], name, node)]
+    if len(found) > 1:
+        refuse(
+            f"It has to be clear which node the host {name} is.",
+            "the nodes of the cluster",
+            "; ".join(
+                f"it has the {' and '.join(why_it_is(observations[name], name, node))} of {node['name']}"
+                for node in found
+            ),
+            "Name the node instead of the host, and give each host a name and a machine-id of its own.",
+        )
+    if found:
+        return found[0]["name"], found[0]
     facts = facts_of(observations, name)
-    address = observations[name].get("address")
-    for node in nodes.values():
-        if (facts and is_node(facts, node)) or (not facts and address and address in node["addresses"]):
-            return node["name"], node
     return (facts["hostname"].lower() if facts else name), None
 
 
 def leaving_node(
     observations: Observations, ca: str, node: t.Optional[ClusterNode], name: str, members: t.Sequence[MemberFacts]
 ) -> LeavingNode:
-    host = host_of(observations, name, node)
+    host = host_of(observations, ca, node or {"name": name, "machine_id": ""})
     facts = facts_of(observations, host)
     trusts = facts["kubelet"]["cluster"] if facts else ""
     same = bool(facts and (is_node(facts, node) if node else trusts))
-    addresses = node["addresses"] if node else []
+    addresses = node.get("addresses", []) if node else []
     member = [each for each in members if each["name"] == name or set(each["addresses"]) & set(addresses)]
     note = ""
     if facts is None:
@@ -150,7 +186,7 @@ def check_control_planes(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str,
         )
     for name in sorted(gone & set(nodes)):
         host = split_endpoint(endpoint, API_PORT)[0] if endpoint else ""
-        if host and host in (name, *nodes[name]["addresses"]):
+        if host and host in (name, *nodes[name].get("addresses", [])):
             refuse(
                 f"Node {name} is what all nodes know as the address of the API.",
                 "the cluster's endpoint",
@@ -223,15 +259,20 @@ def through_which(
 ) -> t.Tuple[str, str]:
     """A control plane that stays and whose API server answers: its inventory name, and its node."""
     gone = {each["name"] for each in leaving}
-    for host, facts in observed(observations).items():
+    for host, facts in observed(control_planes(observations)).items():
         for name, node in nodes.items():
-            if facts["cluster"]["answered"] and name not in gone and is_node(facts, node):
+            if facts["cluster"]["answered"] and node["control_plane"] and name not in gone and is_node(facts, node):
                 return host, name
     return "", ""
 
 
+def control_planes(observations: Observations) -> Observations:
+    """Those of the inventory: what others say of the API is not asked."""
+    return {host: seen for host, seen in observations.items() if "kube_control_plane" in seen["groups"]}
+
+
 def endpoint_of(observations: Observations) -> str:
-    found = (facts["cluster"]["endpoint"] for facts in observed(observations).values())
+    found = (facts["cluster"]["endpoint"] for facts in observed(control_planes(observations)).values())
     return next((endpoint for endpoint in found if endpoint), "")
 
 

@@ -91,6 +91,15 @@ def test_the_kubeconfig_of_another_cluster(check_mode, managed, in_cluster, refu
     assert not result.get("changed")
 
 
+def test_a_host_that_says_it_is_another_is_refused_whatever_is_allowed():
+    hosts = site()
+    hosts["w1"]["host"]["hostname"] = "other"
+    hosts["w2"]["address"] = "10.88.0.13"
+    nodes = [{"name": name, "machine_id": "", "addresses": ["10.88.0.77"]} for name in ("other", "w1")]
+    result = run(scope="cluster", hosts=hosts, cluster={**STRANGER, "nodes": nodes}, allow=["other-cluster"])
+    assert result["error"]["seen"] == "w1 says that it is other, and is the node w1 by the inventory"
+
+
 def test_files_in_the_inventory_are_not_written(tmp_path):
     result = run(hosts=site(), artifacts_dir=str(tmp_path), inventory_sources=[str(tmp_path)], networks=[{"name": "a"}])
     assert [item["check"] for item in result["plan"]["findings"] if item["level"] == "error"] == ["artifacts-dir"]

@@ -61,6 +61,9 @@ def host(tmp_path, monkeypatch):
     answer("/version", {"gitVersion": "v1.35.4"})
     configuration = {"data": {"ClusterConfiguration": CONFIGURATION % "10.88.0.11:6443"}}
     answer("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", configuration)
+    addresses = [{"type": "InternalIP", "address": "10.88.0.11"}, {"type": "Hostname", "address": "cp1"}]
+    node = {"metadata": {"name": "cp1"}, "status": {"addresses": addresses, "nodeInfo": {"machineID": "id-cp1"}}}
+    answer("/api/v1/nodes", {"items": [node]})
     answer("/apis/apps/v1/daemonsets", objects("kube-system/kube-proxy", "kube-flannel/kube-flannel-ds"))
     return tmp_path, answer
 
@@ -79,6 +82,7 @@ def test_a_cluster(host):
         "service_cidr": "10.96.0.0/12",
         "pod_networks": [{"name": "flannel", "seen": "DaemonSet kube-flannel/kube-flannel-ds"}],
         "nv_ipam_pools": [],
+        "nodes": [{"name": "cp1", "machine_id": "id-cp1", "addresses": ["10.88.0.11"]}],
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 

@@ -590,3 +590,41 @@ def test_no_table_is_wider_than_asked(rows, width):
     lines = plan_report.table(HEADING, rows, width)
     assert max(map(len, lines)) <= width
     assert len(lines) > len(rows)
+
+
+def as_another(hosts):
+    hosts["w1"]["host"]["hostname"] = "cp1"
+
+
+def with_the_address_of_another(hosts):
+    hosts["w1"]["host"]["default_address"] = hosts["cp1"]["host"]["default_address"]
+
+
+def with_the_address_of_the_api(hosts):
+    hosts["w1"]["address"] = "10.88.0.1"
+
+
+def as_a_node_elsewhere(hosts):
+    in_cluster(hosts, OURS, *hosts)
+    nodes = [{"name": name, "machine_id": "", "addresses": ["10.88.0.77"]} for name in ("w1", "node77")]
+    hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
+    hosts["w1"]["host"]["hostname"] = "node77"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named", "seen"),
+    [
+        (as_another, ["w1"], "w1 says that it is cp1, and so is cp1"),
+        (with_the_address_of_another, ["cp1", "w1"], "10.88.0.11 is that of cp1, w1"),
+        (with_the_address_of_the_api, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:6443"),
+        (as_a_node_elsewhere, ["w1"], "w1 says that it is node77, and is the node w1 by the inventory"),
+    ],
+)
+def test_a_host_that_passes_for_another(hosts, changed, named, seen):
+    """It can't be allowed: certificates are signed for what the plan says."""
+    hosts["cp1"]["host"]["hostname"] = "cp1"
+    changed(hosts)
+    found = plan(hosts, control_plane_endpoint="10.88.0.1:6443", allow=["host-identity", "unique-hostname"])
+    finding = errors(found)["host-identity"]
+    assert (finding["hosts"], finding["seen"]) == (named, seen)
+    assert found["hosts"]["w1"]["node"] != "cp1"

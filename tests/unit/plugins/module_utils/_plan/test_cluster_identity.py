@@ -79,3 +79,73 @@ def test_is_bare():
     assert not cluster_identity.is_bare(observe(w1=OURS))
     assert cluster_identity.is_bare(interrupted(observe(cp1=OURS)))
     assert not cluster_identity.is_bare(interrupted(observe(w1=OURS)))
+
+
+def named(**claims):
+    """Hosts that call themselves so; None does not answer. Each has ip in the inventory where its claim is a pair."""
+    seen = {}
+    for name, claim in claims.items():
+        hostname, ip = claim if isinstance(claim, tuple) else (claim, "")
+        seen[name] = {"groups": [], "address": ip, "errors": []}
+        if hostname:
+            seen[name]["host"] = {"hostname": hostname}
+    return seen
+
+
+def reached(hostname):
+    """A host of that name, to which the inventory connects by the address of w1."""
+    return {"a": {**named(a=hostname)["a"], "reached": "10.0.0.21"}}
+
+
+NODES = [
+    {"name": name, "machine_id": "", "addresses": [address]}
+    for name, address in (("cp1", "10.0.0.11"), ("w1", "10.0.0.21"), ("w2", "10.0.0.22"), ("x7", "10.0.0.77"))
+]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nodes", "why"),
+    [
+        (named(cp1="cp1", w1="w1"), NODES, {}),
+        (named(cp1="cp1", w1="cp1"), [], {"w1": "w1 says that it is cp1, and so is cp1"}),
+        (named(cp1=None, w1="CP1"), [], {"w1": "w1 says that it is cp1, and so is cp1"}),
+        (named(**{"cp1.example.org": None}, w1="cp1"), [], {"w1": "w1 says that it is cp1, and so is cp1.example.org"}),
+        # Names of the inventory that are only aliases: which host has which name is clear all the same.
+        (named(a="w1", b="w2"), NODES, {}),
+        (named(node1="node0", node2="node1"), [], {}),
+        (
+            named(a="w1", b="w1"),
+            [],
+            {"a": "a says that it is w1, and so is b", "b": "b says that it is w1, and so is a"},
+        ),
+        # The cluster knows better.
+        (named(cp1="cp1", w1="x7"), NODES, {"w1": "w1 says that it is x7, and is the node w1 by the inventory"}),
+        (named(a=("x7", "10.0.0.21")), NODES, {"a": "a says that it is x7, and is the node w1 by the inventory"}),
+        (
+            named(a=("x7", "10.0.0.99")),
+            NODES,
+            {
+                "a": "a says that it is x7, which has the address 10.0.0.77 in the cluster,"
+                " and 10.0.0.99 in the inventory"
+            },
+        ),
+        (named(a=("x7", "10.0.0.77")), NODES, {}),
+        (named(w1=("w2", "10.0.0.22"), w2=("w1", "10.0.0.21")), NODES, {}),  # crosswise, and their addresses say so
+        (named(w1="new"), NODES, {}),  # no node has this name
+        (
+            reached("w1"),
+            NODES,
+            {},
+        ),
+        (
+            reached("w2"),
+            NODES,
+            {"a": "a says that it is w2, and is the node w1 by the inventory"},
+        ),
+    ],
+)
+def test_hosts_that_say_they_are_another(hosts, nodes, why):
+    assert cluster_identity.mistaken(hosts, nodes) == why
+    if why:
+        with pytest.raises(FabricError, match="Each host has to be the node that it says it is"):
+            cluster_identity.check_names(hosts, nodes)

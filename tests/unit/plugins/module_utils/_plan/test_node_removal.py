@@ -180,3 +180,61 @@ def test_etcd_is_asked_for_control_planes(name, nodes, asks):
 def test_before_etcd_was_asked():
     """Only then is it known through which control plane."""
     assert plan("cp2", dead=["cp1"], members=None)["through"] == "cp3"
+
+
+def lying(name, **said):
+    seen = observation(name)
+    return {**seen, "host": {**seen["host"], **said}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "hosts", "seen"),
+    [
+        # Two machines of one template, and the cluster has seen only one of them.
+        (
+            "w2",
+            {"w1": lying("w1", machine_id="id-w2")},
+            "w1 has its machine-id; w2 has its name and machine-id. Next: Give each host",
+        ),
+        ("w1", {"w2": lying("w2", machine_id="id-w1")}, "w1 has its name and machine-id; w2 has its machine-id"),
+        ("w2", {"w1": lying("w1", hostname="w2")}, "w1 has its name; w2 has its name and machine-id"),
+        (
+            "w2",
+            {"w1": lying("w1", hostname="w2", machine_id="id-w2"), "w2": silent("w2")},
+            "w2 has its name and address",
+        ),
+        ("w2", {"w2": lying("w2", machine_id="other")}, "w2 with the machine-id other; the cluster has w2 with id-w2"),
+        # Only control planes speak for the cluster.
+        (
+            "cp2",
+            {"cp1": silent("cp1"), "cp3": silent("cp3"), "w1": lying("w1", hostname="cp3")},
+            "no api server of one",
+        ),
+    ],
+)
+def test_a_host_that_may_be_another_node_is_refused(asked, hosts, seen):
+    for host in hosts.values():
+        host.get("host", {}).get("cluster", {}).update(answered=True)
+    with pytest.raises(FabricError) as caught:
+        plan(asked, **hosts)
+    assert seen.lower() in str(caught.value).lower()
+    assert caught.value.next_step.endswith("Nothing was changed.")
+
+
+def test_clones_that_the_cluster_knows_are_refused():
+    seen = {name: observation(name, machine_id="cloned" if name in WORKERS else None) for name in ADDRESSES}
+    nodes = [{**node(name), "machine_id": "cloned" if name in WORKERS else f"id-{name}"} for name in ADDRESSES]
+    with pytest.raises(FabricError, match="w1 has its machine-id; w2 has its name and machine-id"):
+        plan_removal(["w2"], seen, CA, nodes, None)
+
+
+def test_a_host_that_the_cluster_has_no_node_of_may_not_lead_to_another():
+    """Asked for the host w2, whose node is gone, and which calls itself w1."""
+    with pytest.raises(FabricError, match="w1 has its name and machine-id; w2 has its name"):
+        plan("w2", nodes=(*PLANES, "w1"), w2=lying("w2", hostname="w1"))
+
+
+def test_a_name_that_is_two_nodes_is_refused():
+    seen = {**{name: observation(name) for name in ADDRESSES}, "a": lying("w1", machine_id="id-w2")}
+    with pytest.raises(FabricError, match="it has the name of w1; it has the machine-id of w2"):
+        plan_removal(["a"], seen, CA, [node(name) for name in ADDRESSES], None)
