@@ -31,7 +31,7 @@ options:
     elements: str
     required: true
   answer:
-    description: What M(ipu.fabric.network_operator_info) returned. Nothing is compared while C(present) is false.
+    description: What M(ipu.fabric.network_operator_info) returned. C(present) may only be false where no API server runs.
     type: dict
     required: true
   jobs:

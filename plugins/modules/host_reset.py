@@ -86,12 +86,16 @@ cluster:
     machine_id:
       description: Its machine ID.
       type: str
+    serves:
+      description: Whether its API server runs.
+      type: bool
   sample:
     name: 10.88.0.11:6443
     server: 10.88.0.11:6443
     ca: 0123456789abcdef
     hostname: w1
     machine_id: 9f86d081884c7d659a2feaa0c55ad015
+    serves: false
 removed:
   description: What was removed, or would be, by kind.
   returned: success

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import os
@@ -107,6 +108,19 @@ def ca_digest(pem: str) -> str:
     """A digest that names a cluster: of the first certificate in its CA file. Empty without one."""
     match = re.search(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL)
     return hashlib.sha256(f"{match.group()}\n".encode()).hexdigest()[:16] if match else ""
+
+
+def trusted_ca(kubeconfig: str, root: str = "/") -> str:
+    """Digest of the CA that a kubeconfig trusts, which it has in itself or names; empty if it does neither."""
+    match = re.search(r"^ *certificate-authority(-data)?: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
+    if not match:
+        return ""
+    if not match.group(1):
+        return ca_digest(read_text(os.path.join(root, match.group(2).lstrip("/"))))
+    try:
+        return ca_digest(base64.b64decode(match.group(2)).decode("ascii"))
+    except ValueError:
+        return ""
 
 
 def _socket_owners(root: str, inodes: t.Dict[str, int]) -> t.Dict[int, str]:
@@ -236,11 +250,13 @@ def read_kubelet(root: str) -> Kubelet:
     version = kubelet_version(found.distribution.program)
     authority = found.first(found.distribution.ca)
     proxied = found.distribution.embeds_containerd
+    kubeconfig = "" if proxied else found.text(found.distribution.kubelet)
     return {
         "present": bool(version),
         "version": version,
-        "server": "" if proxied else parse_server(found.text(found.distribution.kubelet)),
-        "cluster": ca_digest(found.text(authority)) if authority else "",
+        "server": parse_server(kubeconfig),
+        # kubeadm may have been told to keep its CA elsewhere.
+        "cluster": (ca_digest(found.text(authority)) if authority else "") or trusted_ca(kubeconfig, root),
     }
 
 

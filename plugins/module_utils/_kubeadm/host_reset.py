@@ -27,9 +27,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     listed_keyrings,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server, trusted_ca
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
+from ansible_collections.ipu.fabric.plugins.module_utils.from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import (
     find_owners,
     mounted_below,
@@ -49,6 +49,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.network_reset 
     remove_network,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.static_pods import processes
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -192,7 +193,11 @@ EMPTY = (
 )
 
 
-class ClusterMark(t.TypedDict):
+class _MarkOptional(t.TypedDict, total=False):
+    serves: bool  # its API server runs
+
+
+class ClusterMark(_MarkOptional):
     """The cluster that this host is in, by its own files, and what tells the host. Empty is not known, or none."""
 
     name: str  # what kubeadm calls it; its endpoint where that is kubeadm's default
@@ -218,9 +223,11 @@ def read_mark() -> ClusterMark:
     return {
         "name": cluster_name(config),
         "server": parse_server(config),
-        "ca": ca_digest(read_text(f"{paths.KUBERNETES}/pki/ca.crt")),
+        # kubeadm may have been told to keep its CA elsewhere.
+        "ca": ca_digest(read_text(f"{paths.KUBERNETES}/pki/ca.crt")) or trusted_ca(config),
         "hostname": host_name(),
         "machine_id": read_text("/etc/machine-id").strip(),
+        "serves": bool(processes("kube-apiserver")),
     }
 
 

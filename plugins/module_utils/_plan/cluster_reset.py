@@ -54,6 +54,40 @@ def describe_host(name: str, found: FoundOnHost) -> t.List[str]:
     return lines + ([f"{name} keeps {', '.join(found['kept'])}"] if found["kept"] else [])
 
 
+def is_elsewhere(mark: ClusterMark, known: t.Collection[ClusterMark]) -> bool:
+    """Whether a host whose CA is not known has another API server than the hosts whose cluster is."""
+    return bool(known and mark["server"] and not mark["ca"]) and mark["server"] not in {
+        word for each in known for word in (each["server"], each["name"])
+    }
+
+
+def why_not_one_to_one(marks: t.Mapping[str, ClusterMark], nodes: t.Sequence[NodeIdentity]) -> str:
+    """Which hosts pass for the same node, or for one that the cluster knows as another machine; empty if none does."""
+    ids: t.Dict[str, t.List[str]] = {}
+    for name, mark in marks.items():
+        ids.setdefault(mark["machine_id"], []).append(name)
+    known = {node["name"]: node["machine_id"] for node in nodes}
+    return "; ".join(
+        [
+            *(
+                f"{', '.join(names)} have the machine-id {each}"
+                for each, names in ids.items()
+                if each and len(names) > 1
+            ),
+            *(
+                f"{name} is {mark['hostname']} with the machine-id {mark['machine_id']}, the cluster has that node with"
+                f" {known[mark['hostname']]}"
+                for name, mark in marks.items()
+                if mark["ca"] and known.get(mark["hostname"]) and not is_node(mark, _node(mark, known))
+            ),
+        ]
+    )
+
+
+def _node(mark: ClusterMark, known: t.Mapping[str, str]) -> NodeIdentity:
+    return {"name": mark["hostname"], "machine_id": known[mark["hostname"]]}
+
+
 def why_not(
     hosts: t.Mapping[str, FoundOnHost], answer: ClusterAnswer, jobs: t.Sequence[str], force: bool
 ) -> t.Tuple[str, str]:
@@ -65,13 +99,32 @@ def why_not(
             + (f"; nor do {', '.join(silent[1:])}." if silent[1:] else "."),
             "Start them, or take those that are gone for good out of the inventory.",
         )
-    marks = {name: found["cluster"] for name, found in hosts.items() if found["cluster"]["ca"]}
+    every = {name: found["cluster"] for name, found in hosts.items()}
+    marks = {name: mark for name, mark in every.items() if mark["ca"]}
     authorities = {mark["ca"] for mark in marks.values()}
     if len(authorities) > 1:
         seen = ", ".join(f"{name}: {mark['ca']} ({mark['server']})" for name, mark in marks.items())
         return (
             f"The hosts are in several clusters. Seen: CAs {seen}.",
             "Take the hosts of another cluster out of the inventory.",
+        )
+    elsewhere = {name: mark["server"] for name, mark in every.items() if is_elsewhere(mark, marks.values())}
+    if elsewhere:
+        seen = ", ".join(f"{name}: its API server is {server}" for name, server in elsewhere.items())
+        servers = ", ".join(sorted({mark["server"] for mark in marks.values()}))
+        return (
+            f"Nothing shows that all hosts are in one cluster. Seen: {seen}; that of {', '.join(marks)} is {servers}.",
+            "Take the hosts of another cluster out of the inventory. One that was in this cluster is taken out of it"
+            " with kubeadm reset on that host.",
+        )
+    # What does not say whether its API server runs may have one.
+    serving = [name for name, mark in every.items() if mark.get("serves", bool(mark["server"]))]
+    if not answer.get("present") and serving:
+        return (
+            "An API server runs, and could not be asked: nodes that the inventory has not, and IPUJobs, would go"
+            f" unnoticed. Seen: no answer with the kubeconfig of this site, nor with that of {', '.join(serving)}.",
+            "Let it answer: where certificates have ended, run ipu.fabric.renew_certificates. If its cluster is lost,"
+            " stop it on these hosts (systemctl stop kubelet, then its container), and run again.",
         )
     if not answer.get("present") or not authorities:
         return "", ""
@@ -81,7 +134,14 @@ def why_not(
             f" {', '.join(marks)} is {authorities.pop()}.",
             "Run in the folder of this site, or set fabric_kubeconfig to the kubeconfig of this cluster.",
         )
-    own = [found["cluster"] for found in hosts.values()]
+    what = why_not_one_to_one(every, answer["nodes"])
+    if what:
+        return (
+            f"It has to be clear which host is which node. Seen: {what}.",
+            "Give each host a machine-id of its own (on a clone: rm /etc/machine-id, then systemd-machine-id-setup,"
+            " then reboot), and correct the inventory.",
+        )
+    own = list(every.values())
     others = [node["name"] for node in answer["nodes"] if not any(is_node(mark, node) for mark in own)]
     if others:
         return (

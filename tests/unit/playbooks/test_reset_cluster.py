@@ -10,20 +10,21 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
 GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1"]}
 CA, NAME = "0123456789abcdef", "10.88.0.1:6443"
+NODES = [{"name": name, "machine_id": f"id-{name}"} for name in ("cp1", "cp2", "w1")]
 UNREACHABLE = {"unreachable": True, "msg": "Connection timed out"}
 
 
 def found(name, **more):
-    mark = {"name": NAME, "server": NAME, "ca": CA, "hostname": name, "machine_id": f"id-{name}"}
+    mark = {"name": NAME, "server": NAME, "ca": CA, "hostname": name, "machine_id": f"id-{name}", "serves": False}
     return {"changed": True, "cluster": mark, "removed": {"links": ["cni0"]}, "kept": [], **more}
 
 
-def reset(folder, *arguments, hosts=None, jobs=(), **variables):
-    nodes = [{"name": name, "machine_id": f"id-{name}"} for name in ("cp1", "cp2", "w1")]
+def reset(folder, *arguments, hosts=None, jobs=(), answers=None, **variables):
     answers = {
         "host_reset": {name: found(name) for name in ("cp1", "cp2", "w1")} | (hosts or {}),
-        "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": nodes}},
+        "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": NODES}},
         "ipu_operator_info": {"*": {"jobs": list(jobs)}},
+        **(answers or {}),
     }
     return play(folder, "ipu.fabric.reset", GROUPS, answers, *arguments, fabric_reset="cluster", **variables)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pathlib
 import types
@@ -137,6 +138,18 @@ def test_cgroup(tmp_path, folder, kind):
 )
 def test_parse_server(text, server):
     assert host_facts.parse_server(text) == server
+
+
+def test_the_ca_that_a_kubeconfig_trusts(tmp_path):
+    pem = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
+    digest = host_facts.ca_digest(pem)
+    data = base64.b64encode(pem.encode()).decode()
+    assert host_facts.trusted_ca(f"clusters:\n- cluster:\n    certificate-authority-data: {data}\n") == digest
+    (tmp_path / "ca.crt").write_text(pem)
+    assert host_facts.trusted_ca("    certificate-authority: /ca.crt\n", str(tmp_path)) == digest
+    assert host_facts.trusted_ca("    certificate-authority: /none\n", str(tmp_path)) == ""
+    assert host_facts.trusted_ca("    certificate-authority-data: '@@'\n") == ""
+    assert host_facts.trusted_ca("nothing") == ""
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):

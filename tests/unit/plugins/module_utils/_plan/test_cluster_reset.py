@@ -12,7 +12,7 @@ NAME = "10.88.0.11:6443"
 
 
 def host(name, ca=CA, cluster=NAME, kept=(), **removed):
-    mark = {"name": cluster, "server": cluster, "ca": ca, "hostname": name, "machine_id": f"id-{name}"}
+    mark = {"name": cluster, "server": cluster, "ca": ca, "hostname": name, "machine_id": f"id-{name}", "serves": False}
     return {"cluster": mark, "removed": {kind: list(names) for kind, names in removed.items()}, "kept": list(kept)}
 
 
@@ -93,3 +93,44 @@ def test_refused(hosts, answer, jobs, said):
 
 def test_jobs_that_may_go():
     assert plan(answer=api("cp1", "w1"), jobs=["train/a"], force=True)["refusal"] == ""
+
+
+def said(host_name, **mark):
+    """A host that says this of itself."""
+    found = host(host_name, links=["cni0"])
+    return {**found, "cluster": {**found["cluster"], **mark}}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "answer", "seen"),
+    [
+        ({**HOSTS, "w2": said("w2", machine_id="id-w1")}, api("cp1", "w1"), "w1, w2 have the machine-id id-w1"),
+        ({**HOSTS, "w1": said("w1", machine_id="other")}, api("cp1", "w1"), "the cluster has that node with id-w1"),
+        # One of another cluster, which has its CA elsewhere.
+        (
+            {**HOSTS, "x1": said("x1", ca="", server="192.0.2.9:6443", name="192.0.2.9:6443")},
+            api("cp1"),
+            "192.0.2.9:6443",
+        ),
+        (
+            {**HOSTS, "x1": said("x1", ca="", server="192.0.2.9:6443", name="192.0.2.9:6443")},
+            DEAD,
+            "x1: its API server",
+        ),
+        ({**HOSTS, "cp1": said("cp1", serves=True)}, DEAD, "nor with that of cp1."),
+    ],
+)
+def test_who_is_who_and_nobody_is_silent(hosts, answer, seen):
+    refusal = plan(hosts, answer)["refusal"]
+    assert seen in refusal
+    assert "Nothing was changed. Next: " in refusal
+
+
+def test_a_worker_that_a_killed_reset_has_left_a_kubeconfig():
+    assert plan({**HOSTS, "w1": said("w1", ca="", server=NAME, name=NAME)}, api("cp1"))["refusal"] == ""
+
+
+def test_what_does_not_say_whether_its_api_server_runs_may_have_one():
+    hosts = {"cp1": said("cp1")}
+    del hosts["cp1"]["cluster"]["serves"]
+    assert "could not be asked" in plan(hosts)["refusal"]
