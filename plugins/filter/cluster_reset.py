@@ -31,7 +31,8 @@ options:
     elements: str
     required: true
   answer:
-    description: What M(ipu.fabric.network_operator_info) returned. C(present) may only be false where no API server runs.
+    description:
+      - What M(ipu.fabric.network_operator_info) returned. C(present) may only be false where no API server runs.
     type: dict
     required: true
   jobs:

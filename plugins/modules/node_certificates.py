@@ -79,13 +79,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node:
-  description: Name of the node.
+  description: Name of the node. Without O(node_name) it is only what the host says.
   type: str
-  returned: success
-addresses:
-  description: Addresses with which the kubelet registers its node.
-  type: list
-  elements: str
   returned: success
 signed:
   description: Whether the cluster has signed the kubelet's serving certificate.

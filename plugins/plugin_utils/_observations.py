@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import json
 import time
 import typing as t
+from pathlib import Path
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster_identity
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIXES
 
 MODULES = {
@@ -113,6 +116,52 @@ def observations(
             offset = clock_offset(clock["asked"], clock["read"], arrived)
             observation["host"] = {**observation["host"], "time": {**clock, "offset": offset}}
     return collected
+
+
+def read_plan(path: str) -> t.Dict[str, t.Any]:
+    """plan.json of the last run; empty without one, or where it can't be read."""
+    try:
+        plan: t.Dict[str, t.Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        return plan
+    except (OSError, ValueError):
+        return {}
+
+
+def host_of(endpoint: str) -> str:
+    try:
+        return split_endpoint(endpoint, 6443)[0]
+    except ValueError:
+        return ""
+
+
+def known_nodes(
+    hostvars: t.Mapping[str, t.Any],
+    groups: t.Mapping[str, t.Sequence[str]],
+    registered: str,
+    plan_file: str,
+    virtual: str,
+    endpoint: str,
+) -> cluster_identity.KnownNodes:
+    """Which node each host of the cluster is, where the inventory, or the plan of the last run, and the host agree."""
+    variables = {name: hostvars[name] for name in members(groups)}
+    answers = {name: each.get(registered) or {} for name, each in variables.items()}
+    plan = read_plan(plan_file)
+    cluster, planned = plan.get("cluster") or {}, plan.get("hosts") or {}
+    given = {name: str(each.get("ip") or "") for name, each in variables.items()}
+    # Without a name of its own, the endpoint is the address of the first control plane.
+    planes = {
+        address
+        for name in groups.get("kube_control_plane", ())
+        for address in (given.get(name) or planned.get(name, {}).get("address", "")).split(",")
+    }
+    api = {host_of(endpoint), host_of(cluster.get("endpoint") or "")} - planes
+    held = {virtual, (cluster.get("virtual_address") or {}).get("address", "")}
+    return cluster_identity.known_nodes(
+        given,
+        {name: str(answer["node"]).lower() for name, answer in answers.items() if answer.get("node")},
+        planned,
+        cluster_identity.Reserved(api | held, cluster.get("service_cidr") or ""),
+    )
 
 
 def vipu_addresses(entries: t.Sequence[t.Any]) -> t.List[str]:

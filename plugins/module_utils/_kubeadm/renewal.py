@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import time
 import typing as t
 
@@ -26,7 +25,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates impo
     read_certificates,
     seconds_left,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
@@ -54,7 +52,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.observation impo
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-FLAGS = "var/lib/kubelet/kubeadm-flags.env"
 RENEW, RESTART = "renew", "restart"  # what a killed run may have left to do
 RESTART_SECONDS = 120
 PAUSE = 2.0  # seconds between two questions
@@ -172,12 +169,6 @@ def table(found: t.Sequence[Certificate], work: Work, now: float) -> t.List[str]
     return [*lines, *(f"{name:<26}restart: its certificates are newer than it" for name in work.stale)]
 
 
-def node_addresses(flags: str) -> t.List[str]:
-    """Those with which the kubelet registers its node: of its flag, else the one that the default route goes from."""
-    match = re.search(r"--node-ip=([0-9A-Fa-f.:,]+)", flags)
-    return match.group(1).split(",") if match else [default_address()]
-
-
 def state(found: t.Sequence[Certificate], stale: t.Sequence[str]) -> State:
     return {"certificates": {each["name"]: each["not_after"] for each in found}, "outdated": list(stale)}
 
@@ -223,7 +214,6 @@ class Renewal:
             before,
             after,
             node=self.node,
-            addresses=node_addresses(read_text(os.path.join(paths.ROOT, FLAGS))),
             needed=work.any,
             signed=any(each["path"].endswith(SERVING[0]) for each in found),
             requested=work.signed,

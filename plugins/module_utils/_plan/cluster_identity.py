@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import collections
+import ipaddress
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -108,6 +110,73 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
                 f" {', '.join(sorted(given))} in the inventory"
             )
     return found
+
+
+class Reserved(t.NamedTuple):
+    """Addresses that are no host's own."""
+
+    addresses: t.Collection[str]  # of the API, for all control planes
+    services: str  # CIDRs with commas between
+
+
+class KnownNodes(t.TypedDict):
+    """Which node each host is, by plan and inventory, where the host says so too."""
+
+    nodes: t.Dict[str, str]  # by inventory name
+    addresses: t.Dict[str, t.List[str]]  # that a node's certificate may have, by the name of the node
+    problems: t.Dict[str, str]  # by inventory name: why a host is not taken for what it says
+
+
+class HostOfPlan(t.TypedDict):
+    """The part of plan.json about a host that is read."""
+
+    node: str
+    address: str
+
+
+def is_reserved(address: str, reserved: Reserved) -> bool:
+    if address in reserved.addresses:
+        return True
+    try:
+        ranges = [ipaddress.ip_network(part.strip()) for part in reserved.services.split(",") if part.strip()]
+        return any(ipaddress.ip_address(address) in each for each in ranges)
+    except ValueError:  # no address: no certificate is for it
+        return True
+
+
+def known_nodes(
+    inventory: t.Mapping[str, str],
+    claims: t.Mapping[str, str],
+    plan: t.Mapping[str, HostOfPlan],
+    reserved: Reserved,
+) -> KnownNodes:
+    """For the hosts that said who they are. `inventory` has all hosts, with their addresses as far as it names them."""
+    names = {
+        host: plan[host]["node"]
+        if host in plan
+        else (claims[host] if claims.get(host) in inventory_names(host) else host.lower())
+        for host in inventory
+    }
+    texts = {host: given or (plan[host]["address"] if host in plan else "") for host, given in inventory.items()}
+    addresses = {host: [part for part in text.split(",") if part] for host, text in texts.items()}
+    counts = collections.Counter(address for each in addresses.values() for address in each)
+    twins = {name for name, count in collections.Counter(names.values()).items() if count > 1}
+    problems = disputed(inventory, claims)
+    for host, claim in claims.items():
+        if claim != names[host]:
+            source = "plan.json" if host in plan else "the inventory"
+            problems[host] = f"{host} says that it is {claim}, and is {names[host]} by {source}"
+        elif names[host] in twins:
+            problems[host] = f"{host} is {names[host]}, and so is another host of the inventory"
+    sure = [host for host in claims if host not in problems]
+    return {
+        "nodes": {host: names[host] for host in sure},
+        "addresses": {
+            names[host]: [each for each in addresses[host] if counts[each] == 1 and not is_reserved(each, reserved)]
+            for host in sure
+        },
+        "problems": problems,
+    }
 
 
 def check_names(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import play as hosts
@@ -17,6 +18,8 @@ GROUPS = {"kube_control_plane": ["cp1", "cp2", "cp3"], "kube_node": ["w1", "w2"]
 PLAYBOOK = "ipu.fabric.renew_certificates"
 HERE = "kind: Config\n"
 LEAVES = ["apiserver", "admin.conf"]
+ADDRESSES = {name: f"192.0.2.{number}" for number, name in enumerate(("cp1", "cp2", "cp3", "w1", "w2"), 1)}
+PLAN = {"cluster": {"endpoint": "192.0.2.50:6443", "service_cidr": "10.96.0.0/12"}}
 
 
 def state(host, renewed=(), expired=()):
@@ -25,7 +28,6 @@ def state(host, renewed=(), expired=()):
         "renewed": list(renewed),
         "restarted": [],
         "expired": list(expired),
-        "addresses": ["192.0.2.1"],
         "signed": False,
         "requested": False,
         "needed": bool(renewed),
@@ -40,6 +42,8 @@ def renew(folder, found, *arguments, groups=None, **more):
     (folder / "admin.conf").write_text(HERE)
     sha = hashlib.sha256(HERE.encode()).hexdigest()
     names = [name for members in groups.values() for name in members]
+    hosts = {name: {"node": f"node-{name}", "address": ADDRESSES[name]} for name in names}
+    (folder / "plan.json").write_text(json.dumps({"hosts": hosts, **PLAN}))
     answers = {
         "node_certificates": {host: found.get(host, state(host)) for host in names},
         "kubernetes_node_info": {
@@ -190,7 +194,7 @@ def test_what_kubelets_ask_for_is_approved_and_one_that_does_not_ask_is_restarte
     run = renew(tmp_path, found, answers=answers)
     assert run.code == 0, run.text
     first, second = [call.options for call in run.calls if call.module == "kubelet_certificates"]
-    assert first["nodes"] == {f"node-{name}": ["192.0.2.1"] for name in found}
+    assert first["nodes"] == {f"node-{name}": [ADDRESSES[name]] for name in found}
     assert second["requested"] == ["node-w2"]
     assert run.where("systemd_units") == ["w2"]
 

@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.plugin_utils._observations import members, observations, vipu_addresses
+from ansible_collections.ipu.fabric.plugins.plugin_utils._observations import (
+    known_nodes,
+    members,
+    observations,
+    vipu_addresses,
+)
 
 GROUPS = {"all": ["w1", "cp1", "db"], "kube_control_plane": ["cp1"], "kube_node": ["w1"], "rack1": ["w1"]}
 RESULTS = {
@@ -134,3 +140,30 @@ def test_names_of_the_collections_variables():
     collected = observations(hostvars, GROUPS, {})
     assert collected["cp1"]["variables"] == ["fabric_gpu", "fabric_netwroks"]
     assert "variables" not in collected["w1"]
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"hosts": null}'])
+def test_nodes_are_known_by_the_inventory_without_a_plan(tmp_path, text):
+    path = tmp_path / "plan.json"
+    if text:
+        path.write_text(text)
+    hostvars = {
+        "cp1": {"ip": "10.0.0.11", "found": {"node": "CP1"}},
+        "w1": {"ip": "10.0.0.50", "found": {"node": "cp1"}},
+    }
+    found = known_nodes(hostvars, GROUPS, "found", str(path), "10.0.0.50", "10.0.0.11:6443")
+    assert (found["nodes"], found["addresses"]) == ({"cp1": "cp1"}, {"cp1": ["10.0.0.11"]})
+    assert "w1 says that it is cp1" in found["problems"]["w1"]
+
+
+def test_no_certificate_of_a_kubelet_has_the_address_of_the_api(tmp_path):
+    """Of the plan's endpoint and virtual address, or those that are set now."""
+    hosts = {"cp1": {"node": "cp1", "address": "10.0.0.11"}, "w1": {"node": "w1", "address": "10.0.0.21"}}
+    hostvars = {"cp1": {"found": {"node": "cp1"}}, "w1": {"found": {"node": "w1"}}}
+    for taken in ("10.0.0.50", "10.0.0.51", "10.0.0.52", "10.0.0.53", "10.96.0.1"):
+        hosts["w1"]["address"] = taken
+        virtual = {"address": "10.0.0.52"}
+        cluster = {"endpoint": "10.0.0.53:6443", "virtual_address": virtual, "service_cidr": "10.96.0.0/12"}
+        (tmp_path / "plan.json").write_text(json.dumps({"hosts": hosts, "cluster": cluster}))
+        found = known_nodes(hostvars, GROUPS, "found", str(tmp_path / "plan.json"), "10.0.0.50", "10.0.0.51")
+        assert found["addresses"] == {"cp1": ["10.0.0.11"], "w1": []}

@@ -149,3 +149,49 @@ def test_hosts_that_say_they_are_another(hosts, nodes, why):
     if why:
         with pytest.raises(FabricError, match="Each host has to be the node that it says it is"):
             cluster_identity.check_names(hosts, nodes)
+
+
+PLANNED = {
+    "cp1": {"node": "master", "address": "10.0.0.11"},
+    "w1": {"node": "worker", "address": "10.0.0.21,fd00::21"},
+}
+API = cluster_identity.Reserved({"10.0.0.50"}, "10.96.0.0/12,fd00:1::/112")
+
+
+def known(claims, plan=PLANNED, inventory=("cp1", "w1"), reserved=API, **ips):
+    return cluster_identity.known_nodes({name: ips.get(name, "") for name in inventory}, claims, plan, reserved)
+
+
+def test_nodes_that_are_known():
+    assert known({"cp1": "master", "w1": "worker"}) == {
+        "nodes": {"cp1": "master", "w1": "worker"},
+        "addresses": {"master": ["10.0.0.11"], "worker": ["10.0.0.21", "fd00::21"]},
+        "problems": {},
+    }
+    # Without a plan, by the inventory; with a domain in one of the two.
+    found = known({"W1.example": "w1"}, {}, ["W1.example"], **{"W1.example": "10.0.0.21"})
+    assert (found["nodes"], found["addresses"]) == ({"W1.example": "w1"}, {"w1": ["10.0.0.21"]})
+    assert known({"w1": "w1"}, {}, ["w1"])["addresses"] == {"w1": []}
+    # The inventory may have another address since.
+    assert known({"w1": "worker"}, w1="10.0.0.22")["addresses"] == {"worker": ["10.0.0.22"]}
+
+
+@pytest.mark.parametrize(
+    ("claims", "plan", "problem"),
+    [
+        ({"w1": "master"}, PLANNED, "w1 says that it is master, and is worker by plan.json"),
+        ({"w1": "other"}, PLANNED, "w1 says that it is other, and is worker by plan.json"),
+        ({"w1": "cp1"}, {}, "w1 says that it is cp1, and is w1 by the inventory"),
+        ({"w1": "x"}, {"w1": {"node": "x", "address": ""}, "cp1": {"node": "x", "address": ""}}, "w1 is x, and so is"),
+    ],
+)
+def test_a_host_is_not_what_it_says(claims, plan, problem):
+    found = known({**claims, "cp1": "cp1" if not plan else "master"}, plan)
+    assert problem in found["problems"]["w1"]
+    assert "w1" not in found["nodes"]
+    assert set(found["addresses"]) <= {"master", "cp1"}
+
+
+@pytest.mark.parametrize("address", ["10.0.0.50", "10.96.0.1", "fd00:1::1", "10.0.0.11", "nonsense"])
+def test_an_address_of_the_api_or_of_another_is_no_hosts_own(address):
+    assert known({"cp1": "master", "w1": "worker"}, w1=address)["addresses"]["worker"] == []
