@@ -82,6 +82,18 @@ def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str,
     return found
 
 
+def inventory_addresses(observations: Observations) -> t.Dict[str, t.Set[str]]:
+    """Addresses that only this host has in the inventory. Several may be reached by ports of one."""
+    reached = collections.Counter(seen.get("reached", "") for seen in observations.values())
+    return {
+        name: {
+            *filter(None, seen["address"].split(",")),
+            *(address for address in [seen.get("reached", "")] if address and reached[address] == 1),
+        }
+        for name, seen in observations.items()
+    }
+
+
 def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.Dict[str, str]:
     """Hosts that call themselves as a node is called which they are not: what shows that, by inventory name.
 
@@ -90,6 +102,7 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
     claims = claimed_names(observations)
     found = disputed(observations, claims)
     known = {node["name"]: node for node in nodes}
+    inventory = inventory_addresses(observations)
     at: t.Dict[str, t.Set[str]] = {}
     for node in nodes:
         for address in node.get("addresses", ()):
@@ -98,8 +111,7 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
         if claim not in known or name in found:
             continue
         given = set(filter(None, observations[name]["address"].split(",")))
-        reached = {observations[name].get("reached", "")} - {""}
-        own = {node for address in given | reached for node in at.get(address, ())}
+        own = {node for address in inventory[name] for node in at.get(address, ())}
         own = own or {word for word in inventory_names(name) & set(known) if word not in claims.values()}
         addresses = known[claim].get("addresses", [])
         if own and claim not in own:

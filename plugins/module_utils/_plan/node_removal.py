@@ -14,11 +14,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import Me
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
     HostFacts,
     NodeIdentity,
-    Observation,
     Observations,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import is_node, observed
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import (
+    inventory_addresses,
+    inventory_names,
+    is_node,
+    observed,
+)
 
 UNCHANGED = "Nothing was changed."
 
@@ -69,13 +73,11 @@ def facts_of(observations: Observations, host: str) -> t.Optional[HostFacts]:
     return observed(observations).get(host)
 
 
-def why_it_is(seen: Observation, host: str, node: NodeIdentity) -> t.List[str]:
-    """What a host has in common with a node: its names, its addresses in the inventory, its machine-id."""
-    facts = seen.get("host")
-    own = {*seen["address"].split(","), seen.get("reached", "")} - {""}
-    hostname = facts["hostname"].lower() if facts else ""
+def why_it_is(host: str, facts: t.Optional[HostFacts], own: t.Set[str], node: NodeIdentity) -> t.List[str]:
+    """What a host has in common with a node: its name, its own addresses in the inventory, its machine-id."""
+    names = {facts["hostname"].lower()} if facts else inventory_names(host)
     return [
-        *(["name"] if node["name"] in (host, hostname) else []),
+        *(["name"] if node["name"] in names else []),
         *(["address"] if own & set(node.get("addresses", ())) else []),
         *(["machine-id"] if facts and node["machine_id"] and facts["machine_id"] == node["machine_id"] else []),
     ]
@@ -83,7 +85,8 @@ def why_it_is(seen: Observation, host: str, node: NodeIdentity) -> t.List[str]:
 
 def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
     """The inventory name of the host that is a node; empty without one. Where several may be it, none is chosen."""
-    found = {host: why_it_is(seen, host, node) for host, seen in observations.items()}
+    known, own = observed(observations), inventory_addresses(observations)
+    found = {host: why_it_is(host, known.get(host), own[host], node) for host in observations}
     found = {host: why for host, why in found.items() if why}
     if len(found) > 1:
         refuse(
@@ -112,20 +115,17 @@ def find_node(
     """The node that a name means, which may be that of its host in the inventory."""
     if name in nodes or name not in observations:
         return name, nodes.get(name)
-    found = [node for node in nodes.values() if why_it_is(observations[name], name, node)]
+    facts, own = facts_of(observations, name), inventory_addresses(observations)[name]
+    found = [(node, why) for node in nodes.values() for why in [why_it_is(name, facts, own, node)] if why]
     if len(found) > 1:
         refuse(
             f"It has to be clear which node the host {name} is.",
             "the nodes of the cluster",
-            "; ".join(
-                f"it has the {' and '.join(why_it_is(observations[name], name, node))} of {node['name']}"
-                for node in found
-            ),
+            "; ".join(f"it has the {' and '.join(why)} of {node['name']}" for node, why in found),
             "Name the node instead of the host, and give each host a name and a machine-id of its own.",
         )
     if found:
-        return found[0]["name"], found[0]
-    facts = facts_of(observations, name)
+        return found[0][0]["name"], found[0][0]
     return (facts["hostname"].lower() if facts else name), None
 
 
@@ -278,7 +278,7 @@ def endpoint_of(observations: Observations) -> str:
 
 def plan_removal(
     asked: t.Sequence[str],
-    observations: t.Mapping[str, Observation],
+    observations: Observations,
     ca: str,
     cluster: t.Sequence[ClusterNode],
     members: t.Optional[t.Sequence[MemberFacts]],

@@ -132,11 +132,8 @@ NODES = [
         (named(a=("x7", "10.0.0.77")), NODES, {}),
         (named(w1=("w2", "10.0.0.22"), w2=("w1", "10.0.0.21")), NODES, {}),  # crosswise, and their addresses say so
         (named(w1="new"), NODES, {}),  # no node has this name
-        (
-            reached("w1"),
-            NODES,
-            {},
-        ),
+        (reached("w1"), NODES, {}),
+        ({**reached("w2"), "b": reached("w1")["a"]}, NODES, {}),  # by ports of one address
         (
             reached("w2"),
             NODES,
