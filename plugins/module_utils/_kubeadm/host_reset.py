@@ -29,7 +29,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server, trusted_ca
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils.from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
+from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import (
     find_owners,
     mounted_below,
