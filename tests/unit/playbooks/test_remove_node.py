@@ -21,7 +21,7 @@ def host(name):
         "hostname": name,
         "machine_id": f"id-{name}",
         "kubelet": {"server": "10.88.0.1:6443", "cluster": CA},
-        "cluster": {"answered": plane, "endpoint": "10.88.0.1:6443" if plane else ""},
+        "cluster": {"answered": plane, "unfinished": False, "endpoint": "10.88.0.1:6443" if plane else ""},
     }
 
 
