@@ -62,7 +62,7 @@ def find_files() -> t.List[str]:
             "A backup has to have all keys of the cluster.",
             host_name(),
             f"no {', '.join(missing)}",
-            "Back up from a control plane that kubeadm made, with its CA's keys on it. Nothing was written.",
+            "Back up from a control plane that kubeadm made, with its CA's keys on it.",
             code="wrong-state",
         )
     return sorted({*(path for path in found if os.path.isfile(path)), *([keys] if keys else [])})

@@ -234,7 +234,7 @@ class ControlPlane:
         shutil.rmtree(paths.RENDERED, ignore_errors=True)
         os.makedirs(paths.RENDERED, mode=0o700)
         os.environ[DRY_RUN] = paths.RENDERED
-        next_step = "Nothing was changed. Correct the configuration that it names, or see kubernetes_cluster_config."
+        next_step = "Correct the configuration that it names, or see kubernetes_cluster_config."
         try:
             with config_file(self.documents) as config:
                 arguments = ("init", "phase", "control-plane", "all", "--dry-run", f"--config={config}")
@@ -253,7 +253,7 @@ class ControlPlane:
                     f"{host_name()}: {manifest(pod)}",
                     "; ".join(lost[:10]) or "kubeadm has rendered none",
                     "Put it into the ConfigMap kube-system/kubeadm-config (extraArgs, extraVolumes, extraEnvs), as an"
-                    " upgrade would lose it too, or set fabric_hardening to none. Nothing was changed.",
+                    " upgrade would lose it too, or set fabric_hardening to none.",
                     code="wrong-state",
                 )
             files[manifest(pod)] = {"content": text, "mode": format(self.mode_of(manifest(pod)), "04o")}

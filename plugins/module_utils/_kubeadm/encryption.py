@@ -190,7 +190,7 @@ def check_same(planes: t.Mapping[str, t.Mapping[str, str]]) -> None:
                 "Control planes have different keys of one name: what one has written the other can't read.",
                 f"{paths.ENCRYPTION} on {', '.join(sorted(found.values()))}",
                 f"two keys {name}",
-                "Find out which one etcd has been written with, and copy that file to the others. Nothing was changed.",
+                "Find out which one etcd has been written with, and copy that file to the others.",
                 code="wrong-state",
             )
 

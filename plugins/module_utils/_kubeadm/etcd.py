@@ -91,7 +91,7 @@ def etcdctl(node: str, *arguments: str) -> str:
         "etcdctl failed.",
         f"pod etcd-{node} on {host_name()}",
         (done.err or done.out).strip()[-500:] or f"no answer within {SECONDS} s",
-        "See that a majority of the control planes is up: without it etcd refuses changes. Nothing was changed.",
+        "See that a majority of the control planes is up: without it etcd refuses changes.",
         code=done.code,
     )
 
@@ -110,7 +110,7 @@ def remove_members(module: AnsibleModule) -> t.Dict[str, object]:
                 describe(member),
                 f"an etcd answers at {', '.join(alive)}, port {PORT}",
                 "See whose etcd that is, and correct the host's address (ip) in the inventory if it is another one's."
-                " Stop it only if nothing needs it. Nothing was changed.",
+                " Stop it only if nothing needs it.",
                 code="unsafe",
             )
     facts = [member_facts(member) for member in members if member not in stale]

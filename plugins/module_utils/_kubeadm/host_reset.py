@@ -451,7 +451,7 @@ class HostReset:
                 "Only a cluster that kubeadm has made is reset.",
                 host_name(),
                 f"the host has {', '.join(others)}",
-                "Remove that with its own uninstaller, or take the host out of the inventory. Nothing was changed.",
+                "Remove that with its own uninstaller, or take the host out of the inventory.",
                 code="not-ours",
             )
         wanted = self.module.params["ca"]
@@ -460,7 +460,7 @@ class HostReset:
                 "Only a host of the cluster that was named is reset.",
                 host_name(),
                 f"it trusts the CA {self.mark['ca']} of {self.mark['server'] or 'another cluster'}, not {wanted}",
-                "Correct the address of this host in the inventory. Nothing was changed on it.",
+                "Correct the address of this host in the inventory.",
                 code="other-cluster",
             )
 

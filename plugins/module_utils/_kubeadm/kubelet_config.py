@@ -185,7 +185,7 @@ class KubeletConfig:
                 "The kubelet's configuration is only changed where its node can be read, to see whether it comes up.",
                 host_name(),
                 lookup.error or f"the cluster has no node {self.node} that has reported",
-                "Start the API server, see crictl ps on its host. Then run again. Nothing was changed here.",
+                "Start the API server, see crictl ps on its host. Then run again.",
                 code="api-unreachable" if lookup.error else "not-found",
             )
         return ready

@@ -108,7 +108,7 @@ class Kubeadm:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")
 
     def preflight(self, command: str, config: str) -> None:
-        next_step = "Nothing was changed. Fix what it reports, or add it to kubernetes_ignore_preflight_errors."
+        next_step = "Fix what it reports, or add it to kubernetes_ignore_preflight_errors."
         self.run(command, "phase", "preflight", f"--config={config}", next_step=next_step)
 
     def bootstrap(self, command: str, config: str) -> None:

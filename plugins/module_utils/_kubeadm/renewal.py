@@ -134,8 +134,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
                 "Certificates can't be renewed without the CA that signs them.",
                 f"{host_name()}: {os.path.join(paths.ROOT, AUTHORITIES[name])}",
                 describe_end(authority) if authority else "no such file",
-                "A new CA is work by hand: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/."
-                " Nothing was changed.",
+                "A new CA is work by hand: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/.",
                 code="expired" if authority else "not-found",
             )
         if not os.path.exists(key_path(name)):
@@ -143,7 +142,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
                 "Certificates can't be renewed without the key of the CA that signs them.",
                 host_name(),
                 f"there is no {key_path(name)}",
-                "With a CA of your own, have these signed there (kubeadm certs generate-csr). Nothing was changed.",
+                "With a CA of your own, have these signed there (kubeadm certs generate-csr).",
                 code="not-found",
             )
 

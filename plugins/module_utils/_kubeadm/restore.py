@@ -160,7 +160,7 @@ def check_movable(found: t.Sequence[str]) -> None:
             "What a control plane has is renamed before a backup is put back, and a mount can't be.",
             host_name(),
             f"mounted: {', '.join(mounts)}",
-            "Mount it one directory higher, as /var/lib/etcd instead of /var/lib/etcd/member. Nothing was changed.",
+            "Mount it one directory higher, as /var/lib/etcd instead of /var/lib/etcd/member.",
             code="wrong-state",
         )
 
@@ -224,7 +224,7 @@ def check_names(members: t.Sequence[tarfile.TarInfo]) -> None:
             "The archive is not one of a control plane.",
             f"{STAGING} on {host_name()}",
             f"no {', '.join(missing)}" if missing else f"it has {', '.join(dict.fromkeys(strange))}",
-            "Restore a directory that ipu.fabric.backup has written. Nothing was changed.",
+            "Restore a directory that ipu.fabric.backup has written.",
             code="wrong-content",
         )
 
@@ -291,7 +291,7 @@ def put_back(module: AnsibleModule) -> str:
             "The archive did not arrive as it was saved.",
             f"{path} on {host_name()}",
             f"its SHA-256 is {digest}, the backup says {params['sha256']}",
-            "Run again: it is copied again. Nothing was changed.",
+            "Run again: it is copied again.",
             code="wrong-content",
             transient=True,
         )

@@ -107,7 +107,7 @@ def check_destination(path: str, size: int) -> None:
             "The snapshot of etcd needs a new file, and room for it.",
             f"{path} on {host_name()}",
             seen,
-            "Name another path. Nothing was written.",
+            "Name another path.",
             code="unusable-file",
         )
 

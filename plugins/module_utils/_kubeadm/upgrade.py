@@ -98,7 +98,7 @@ def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
             "Only nodes with containerd are upgraded.",
             host_name(),
             "its kubelet speaks to cri-dockerd",
-            "Upgrade it with kubeadm, as its guide says. Nothing was changed.",
+            "Upgrade it with kubeadm, as its guide says.",
             code="wrong-state",
         )
     if module.check_mode:

@@ -53,7 +53,7 @@ KINDS: t.Dict[Code, Kind] = {
     "not-found": Kind("something that was named does not exist"),
     "not-ours": Kind("something that somebody else made is in the way; it was left as it is"),
     "not-ready": Kind("a service, a pod or a job did not come up, or failed"),
-    "other-cluster": Kind("the kubeconfig or the host belongs to another cluster; nothing was changed"),
+    "other-cluster": Kind("the kubeconfig or the host belongs to another cluster"),
     "timeout": Kind("something was not done when the time for it was over", True),
     "unsafe": Kind("it was not done, because jobs, data, pods or the work of others would be lost"),
     "unusable-file": Kind("a file can't be read, written or understood"),

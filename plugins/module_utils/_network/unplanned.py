@@ -301,7 +301,7 @@ def refuse_users(found: Unplanned) -> None:
         "No pod may use a network that is to be removed.",
         f"not planned any more: {', '.join(found.names)}",
         f"{len(users)} pods use them: {shorten_list(users, SHOWN)}",
-        "Stop what creates these pods and run again, or plan the network again. Nothing was changed.",
+        "Stop what creates these pods and run again, or plan the network again.",
         code="unsafe",
     )
 
@@ -320,7 +320,7 @@ def wait_for_leaving(find_again: t.Callable[[], Unplanned], found: Unplanned, ti
         pending,
         timeout,
         "Pods on networks that are to be removed are being deleted, and are still there.",
-        "Check these pods: their nodes may be down. Nothing was changed.",
+        "Check these pods: their nodes may be down.",
     )
     return found
 
@@ -333,7 +333,7 @@ def refuse_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> None:
             f"not planned any more, and still there: {', '.join(found.names)}",
             "; ".join(seen),
             "Remove them with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
-            "planned network another part of the subnet (key share). Nothing was changed.",
+            "planned network another part of the subnet (key share).",
             code="unsafe",
         )
 

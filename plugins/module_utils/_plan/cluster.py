@@ -184,6 +184,6 @@ def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
                 [],
                 "Files of the plan must not be in the inventory directory: Ansible would read them as inventory.",
                 f"fabric_artifacts_dir is {folder}, an inventory directory is {source}",
-                "Set fabric_artifacts_dir to a folder beside it. Nothing was written.",
+                "Set fabric_artifacts_dir to a folder beside it.",
             )
             return

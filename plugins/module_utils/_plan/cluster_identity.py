@@ -241,7 +241,6 @@ def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
             f" kubeadm was interrupted on {shorten_list(interrupted, SHOWN)}: ipu.fabric.site finishes it."
             if interrupted
             else " While the CA of a cluster is being changed, allow it with fabric_allow: [other-cluster]."
-        )
-        + " Nothing was written to its API.",
+        ),
         code="other-cluster",
     )

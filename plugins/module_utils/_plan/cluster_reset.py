@@ -176,5 +176,5 @@ def plan_reset(
         "name": name,
         "ca": next((mark["ca"] for mark in marks if mark["ca"]), ""),
         "table": [printable(line) for host, found in reached.items() for line in describe_host(host, found)],
-        "refusal": printable(f"{what} Nothing was changed. Next: {next_step}") if what else "",
+        "refusal": printable(f"{what} Next: {next_step}") if what else "",
     }

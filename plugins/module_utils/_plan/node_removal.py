@@ -24,8 +24,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity 
     observed,
 )
 
-UNCHANGED = "Nothing was changed."
-
 
 class ClusterNode(NodeIdentity):
     """A node, as network_operator_info has it."""
@@ -59,10 +57,6 @@ class RemovalPlan(t.TypedDict):
     warnings: t.List[str]
 
 
-def refuse(what: str, where: str, seen: str, next_step: str) -> t.NoReturn:
-    raise FabricError(what, where, seen, f"{next_step} {UNCHANGED}")
-
-
 def asked_names(given: t.Union[str, t.Sequence[str], None]) -> t.List[str]:
     """A list, or names with commas between, as -e gives them."""
     names = given.split(",") if isinstance(given, str) else list(given or [])
@@ -89,7 +83,7 @@ def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
     found = {host: why_it_is(host, known.get(host), own[host], node) for host in observations}
     found = {host: why for host, why in found.items() if why}
     if len(found) > 1:
-        refuse(
+        raise FabricError(
             f"It has to be clear which host is the node {node['name']}.",
             "the inventory, and what hosts say of themselves",
             "; ".join(f"{host} has its {' and '.join(why)}" for host, why in found.items()),
@@ -99,7 +93,7 @@ def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
     host = next(iter(found), "")
     facts = facts_of(observations, host)
     if facts and facts["kubelet"]["cluster"] == ca and not is_node(facts, node):
-        refuse(
+        raise FabricError(
             f"The host of a node has to be the one that the cluster knows as {node['name']}.",
             host,
             f"{facts['hostname']} with the machine-id {facts['machine_id']}; the cluster has {node['name']} with"
@@ -118,7 +112,7 @@ def find_node(
     facts, own = facts_of(observations, name), inventory_addresses(observations)[name]
     found = [(node, why) for node in nodes.values() for why in [why_it_is(name, facts, own, node)] if why]
     if len(found) > 1:
-        refuse(
+        raise FabricError(
             f"It has to be clear which node the host {name} is.",
             "the nodes of the cluster",
             "; ".join(f"it has the {' and '.join(why)} of {node['name']}" for node, why in found),
@@ -164,7 +158,7 @@ def check_silent(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, Cluster
     """A kubelet that runs on would go on with its pods, and come back as a node."""
     for each in leaving:
         if each["present"] and nodes[each["name"]]["ready"] and not each["reset"]:
-            refuse(
+            raise FabricError(
                 f"Node {each['name']} is Ready, and its host can't be reset.",
                 each["host"] or "the inventory",
                 each["note"] or "its host has no files of this cluster",
@@ -177,7 +171,7 @@ def check_control_planes(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str,
     gone = {each["name"] for each in leaving}
     planes = [node["name"] for node in nodes.values() if node["control_plane"]]
     if planes and not set(planes) - gone:
-        refuse(
+        raise FabricError(
             "A cluster keeps one control plane at least.",
             "fabric_remove_nodes",
             f"its control planes are {', '.join(sorted(planes))}",
@@ -187,7 +181,7 @@ def check_control_planes(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str,
     for name in sorted(gone & set(nodes)):
         host = split_endpoint(endpoint, API_PORT)[0] if endpoint else ""
         if host and host in (name, *nodes[name].get("addresses", [])):
-            refuse(
+            raise FabricError(
                 f"Node {name} is what all nodes know as the address of the API.",
                 "the cluster's endpoint",
                 endpoint,
@@ -207,7 +201,7 @@ def check_quorum(leaving: t.Sequence[LeavingNode], members: t.Sequence[MemberFac
             alive = [member["name"] for member in group if member["alive"]]
             if len(alive) < len(group) // 2 + 1:
                 dead = [member["name"] or member["id"] for member in group if not member["alive"]]
-                refuse(
+                raise FabricError(
                     "etcd keeps a majority of its members.",
                     f"etcd, {when}",
                     f"{len(alive)} of {len(group)} members answer; silent: {', '.join(dead) or 'none'}",
@@ -287,7 +281,7 @@ def plan_removal(
     nodes = {node["name"]: node for node in cluster}
     names = ", ".join(sorted(nodes)) or "none"
     if not asked:
-        refuse(
+        raise FabricError(
             "The nodes to remove have to be named.",
             "fabric_remove_nodes",
             "it is empty",
@@ -296,7 +290,7 @@ def plan_removal(
     found = [find_node(observations, nodes, name) for name in asked]
     unknown = [name for name, (_meant, node) in zip(asked, found) if node is None and name not in observations]
     if unknown:
-        refuse(
+        raise FabricError(
             "Only nodes of this cluster are removed.",
             "fabric_remove_nodes",
             f"neither the cluster nor the inventory has {', '.join(unknown)}",
@@ -309,7 +303,7 @@ def plan_removal(
     check_control_planes(leaving, nodes, endpoint_of(observations))
     through, through_node = through_which(observations, leaving, nodes)
     if any(each["control_plane"] for each in leaving) and not through:
-        refuse(
+        raise FabricError(
             "A control plane that stays has to speak for the cluster.",
             "kube_control_plane",
             "no API server of one answers on its own host",

@@ -52,7 +52,7 @@ def test_paths_are_shown_as_they_are():
 @pytest.mark.parametrize("name", ["", "kubernetes", "10.88.0.12:6443"])
 def test_another_name_or_none(name):
     refusal = plan(name=name)["refusal"]
-    assert f"It is called {NAME}. Seen: fabric_reset_name is {name or 'empty'}. Nothing was changed." in refusal
+    assert f"It is called {NAME}. Seen: fabric_reset_name is {name or 'empty'}. Next: " in refusal
     assert refusal.endswith(f"-e fabric_reset=cluster -e fabric_reset_name={NAME}.")
 
 
@@ -88,7 +88,7 @@ def test_a_killed_reset_is_finished():
 def test_refused(hosts, answer, jobs, said):
     refusal = plan(hosts, answer, jobs)["refusal"]
     assert said in refusal
-    assert "Nothing was changed. Next: " in refusal
+    assert ". Next: " in refusal
 
 
 def test_jobs_that_may_go():
@@ -123,7 +123,7 @@ def said(host_name, **mark):
 def test_who_is_who_and_nobody_is_silent(hosts, answer, seen):
     refusal = plan(hosts, answer)["refusal"]
     assert seen in refusal
-    assert "Nothing was changed. Next: " in refusal
+    assert ". Next: " in refusal
 
 
 def test_a_worker_that_a_killed_reset_has_left_a_kubeconfig():
