@@ -354,7 +354,7 @@ plan:
         - V(ending) has the names of those that end within O(renew_days), V(expired) of those that have ended.
       type: list
       elements: dict
-    cni_tokens:
+    cni_token_ends:
       description:
         - Tokens that CNI plugins have on V(hosts), as V(certificates), and when it was V(seen), by the host's clock.
         - V(restart) has the plugins whose pods have to start again, with the end of their first token.

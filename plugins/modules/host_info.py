@@ -215,7 +215,7 @@ host:
         error:
           description: Why its times are not known.
           type: str
-    cni_tokens:
+    cni_token_ends:
       description:
         - Tokens that pods have left on the host for V(multus), V(whereabouts) and V(calico), like V(certificates). Only
           when they begin and end is read, and no token is returned. One that never ends is left out.

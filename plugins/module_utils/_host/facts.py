@@ -317,7 +317,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),
         "certificates": read_certificates(root),
-        "cni_tokens": read_cni_tokens(kubernetes["cni_network_directory"], root),
+        "cni_token_ends": read_cni_tokens(kubernetes["cni_network_directory"], root),
         "vip": read_vip(questions.vip, root=root),
         "control_plane": read_control_plane(root),
         "noexec": sorted(path for path in set(questions.run_from) if forbids_programs(root, path)),

@@ -251,7 +251,7 @@ class HostFacts(_HostOptional):
     kubelet: Kubelet
     cluster: ClusterFacts
     certificates: t.List[Certificate]
-    cni_tokens: t.List[Certificate]  # of CNI plugins, which pods have left on the host
+    cni_token_ends: t.List[Certificate]  # of CNI plugins, which pods have left on the host
     other_kubernetes: t.List[str]  # such as k3s
     default_address: str
     python: str

@@ -403,7 +403,7 @@ class Plan(t.TypedDict):
     rdma_resources: t.List[RdmaResource]
     no_proxy: NoProxy
     certificates: t.List[HostCertificates]  # empty where there is no cluster of kubeadm yet
-    cni_tokens: CniTokens
+    cni_token_ends: CniTokens
     sources: t.List[Source]
     image_digests: t.Dict[str, str]  # sha256:... by image with its tag: what is rendered names both
     drift: t.Optional[t.List[Drift]]  # null: the playbook drift has not looked since the plan was made

@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import 
 
 Content = t.Mapping[str, object]
 
-AT_THE_TIME = ("certificates", "cni_tokens", "drift", "findings", "support")  # what was seen when the plan was made
+AT_THE_TIME = ("certificates", "cni_token_ends", "drift", "findings", "support")  # what was seen when the plan was made
 TITLES = {
     "hardening": "hardening",
     "image_digests": "digests of images",

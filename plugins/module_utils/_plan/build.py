@@ -171,7 +171,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "rdma_resources": resources,
         "no_proxy": plan_no_proxy(settings, hosts, [endpoint, joined], cidrs.as_text(), vipu, networks),
         "certificates": describe_certificates(hosts, settings.renew_days),
-        "cni_tokens": describe_cni_tokens(hosts, settings.renew_days, keeping, short),
+        "cni_token_ends": describe_cni_tokens(hosts, settings.renew_days, keeping, short),
         "sources": sources,
         "image_digests": images,
         "drift": None,

@@ -48,7 +48,7 @@ def _tokens(host: PlacedHost) -> t.Tuple[t.List[Certificate], float]:
     """The same of the tokens that CNI plugins have."""
     if not host.facts or host.observation.get("recalled"):
         return [], 0.0
-    return host.facts["cni_tokens"], host.facts["time"]["read"]
+    return host.facts["cni_token_ends"], host.facts["time"]["read"]
 
 
 def expired(host: PlacedHost) -> t.List[Certificate]:

@@ -53,7 +53,7 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     The hosts reported the tokens when the plan was made. A pod that started later has written another one.
     """
     since = probe["addons"].get("cni_since", {})
-    hosts = plan["cni_tokens"]["hosts"] if "cni_tokens" in plan else []  # an older plan has none
+    hosts = plan["cni_token_ends"]["hosts"] if "cni_token_ends" in plan else []  # an older plan has none
     if not hosts:
         yield skip("cni_tokens", "no CNI plugin had a token on a host when the hosts were observed")
     for host in hosts:

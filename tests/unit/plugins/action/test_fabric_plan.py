@@ -185,7 +185,7 @@ def test_written_once(tmp_path):
     assert moved["changed"]
     assert set(PLAN) - set(moved["diff"]["after"]) == {
         "certificates",
-        "cni_tokens",
+        "cni_token_ends",
         "drift",
         "findings",
         "support",

@@ -125,7 +125,7 @@ def tokens(**hosts):
     """A site whose hosts have tokens of multus: seconds that are left, and that they live."""
     found = finished()
     for name, (left, lifetime) in hosts.items():
-        found[name]["host"]["cni_tokens"] = [
+        found[name]["host"]["cni_token_ends"] = [
             certificate(left / DAY, "multus", lifetime=lifetime / DAY, renewed_by="nobody")
         ]
     return found
@@ -144,9 +144,9 @@ def tokens(**hosts):
 )
 def test_when_multus_has_to_start_again(left, lifetime, site_config, due):
     planned = plan(tokens(w1=(left, lifetime), w2=(300 * DAY, 365 * DAY)), cluster_config=site_config)
-    ends = {each["node"]: each["ends"] for each in planned["cni_tokens"]["hosts"]}
-    assert planned["cni_tokens"]["restart"] == ({"multus": min(ends.values())} if due else {})
-    assert plan(tokens(w1=(left, lifetime)), stack="spiderpool")["cni_tokens"]["restart"] == {}
+    ends = {each["node"]: each["ends"] for each in planned["cni_token_ends"]["hosts"]}
+    assert planned["cni_token_ends"]["restart"] == ({"multus": min(ends.values())} if due else {})
+    assert plan(tokens(w1=(left, lifetime)), stack="spiderpool")["cni_token_ends"]["restart"] == {}
 
 
 def test_a_token_that_ends_is_a_warning():
@@ -155,4 +155,4 @@ def test_a_token_that_ends_is_a_warning():
     assert "multus (1970-01-30)" in errors(planned, "warning")["cni-tokens"]["seen"]
     recalled = tokens(w1=(-1, 365 * DAY))
     recalled["w1"]["recalled"] = "2026-11-22T00:00:00+00:00"
-    assert plan(recalled)["cni_tokens"] == {"hosts": [], "restart": {}}
+    assert plan(recalled)["cni_token_ends"] == {"hosts": [], "restart": {}}

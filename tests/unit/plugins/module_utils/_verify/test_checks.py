@@ -71,7 +71,7 @@ def plan() -> Facts:
                 "subnets": [subnet],
             }
         ],
-        "cni_tokens": {
+        "cni_token_ends": {
             "hosts": [
                 {
                     "node": node,
@@ -803,7 +803,7 @@ def token_checks(since, **names):
     probed = probe()
     put(probed, "addons/cni_since", since)
     planned = plan()
-    planned["cni_tokens"]["hosts"] = [{**planned["cni_tokens"]["hosts"][1], **names}]
+    planned["cni_token_ends"]["hosts"] = [{**planned["cni_token_ends"]["hosts"][1], **names}]
     return [check for check in check_fabric(planned, probed, EXPECT) if check.check == "cni_tokens"]
 
 
@@ -826,6 +826,6 @@ def test_a_token_that_has_ended_fails_until_its_pod_starts_again(names, since, s
 
 def test_an_older_plan_says_nothing_of_tokens():
     planned = plan()
-    del planned["cni_tokens"]
+    del planned["cni_token_ends"]
     (check,) = [check for check in check_fabric(planned, probe(), EXPECT) if check.check == "cni_tokens"]
     assert check.status == "skipped"

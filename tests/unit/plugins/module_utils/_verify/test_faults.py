@@ -273,7 +273,7 @@ FAULTS: t.Dict[str, Fault] = {
     "a node is not Ready before an upgrade": Fault(nodes={"w1/ready": False}),
     "a kubelet is too old for the release of an upgrade": Fault(nodes={"w1/version": "1.32.9"}),
     "multus keeps a token that is about to end, or has ended": Fault(
-        hosts={"w1/host/cni_tokens": [sites.certificate(-1, "multus", renewed_by="nobody")]}
+        hosts={"w1/host/cni_token_ends": [sites.certificate(-1, "multus", renewed_by="nobody")]}
     ),
     "the site has tokens end after an hour, and multus keeps its own": Fault(
         settings={"cluster_config": {"apiServer": {"extraArgs": [SHORT_TOKENS]}}}
@@ -341,8 +341,8 @@ def proof_inputs(fault: Fault) -> t.Tuple[Facts, Facts]:
         fabrics.put(probe, path, value)
     if any(path.endswith("/certificates") for path in fault.hosts):  # the proof takes them from the plan
         planned["certificates"] = planned_site(fault)["certificates"]
-    if any(path.endswith("/cni_tokens") for path in fault.hosts):
-        planned["cni_tokens"] = planned_site(fault)["cni_tokens"]
+    if any(path.endswith("/cni_token_ends") for path in fault.hosts):
+        planned["cni_token_ends"] = planned_site(fault)["cni_token_ends"]
     if "pools" in fault.probe:
         planned["networks"][0]["ipam"] = probe["networks"]["rdma-net"]["attachment"]["ipam"] = {"type": "whereabouts"}
     return planned, probe

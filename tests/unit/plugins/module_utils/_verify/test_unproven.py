@@ -99,7 +99,7 @@ CASES: t.Dict[str, Case] = {
     "not installed by Helm": Case({"releases": []}),
     "there is no DaemonSet of multus": Case({"addons/multus": []}),
     "kubeadm had made no certificates yet when the hosts were observed": Case({}, {"certificates": []}),
-    "no CNI plugin had a token on a host when the hosts were observed": Case({}, {"cni_tokens/hosts": []}),
+    "no CNI plugin had a token on a host when the hosts were observed": Case({}, {"cni_token_ends/hosts": []}),
     "no image is pinned (fabric_image_digests)": Case({}, {"image_digests": {}}),
 }
 
