@@ -477,8 +477,9 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
         if after != before:
             write_file(module, path, after, backup=not OURS.match(before))
         for other in set(old) - set(listed_keyrings(after)):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(other)
+            if other.startswith(f"{KEYRINGS}/{name}."):  # an edited list may name a keyring of others
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(other)
     return before, after
 
 

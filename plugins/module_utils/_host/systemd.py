@@ -138,6 +138,8 @@ def stale_units(
     for name, unit in units.items():
         paths = list(readers.get(name, [])) + unit.get("DropInPaths", "").split()
         written = [os.stat(path).st_mtime for path in paths if os.path.exists(path)]
+        # A date that is still to come is of a clock that was wrong: it would call for a restart in each run.
+        written = [each for each in written if each <= now]
         result[name] = is_stale(unit, written, now, monotonic, name in reloading)
     return result
 

@@ -8,6 +8,7 @@ Ours, not kubernetes.core.helm: check mode without a chart, CRDs that are upgrad
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import datetime
 import hashlib
@@ -112,17 +113,25 @@ def read_text(path: str) -> str:
         return file.read()
 
 
+def file_data(path: t.Optional[str]) -> str:
+    """A file as a kubeconfig has it in itself; empty without one."""
+    if not path:
+        return ""
+    with open(path, "rb") as file:
+        return base64.b64encode(file.read()).decode()
+
+
 def kubeconfig_of(configuration: t.Any) -> Object:
-    """A kubeconfig that logs in as the API client did."""
+    """A kubeconfig that logs in as the API client did, whose own files helm may not have."""
     token = (configuration.api_key or {}).get("authorization", "")
     user = {
-        "client-certificate": configuration.cert_file,
-        "client-key": configuration.key_file,
+        "client-certificate-data": file_data(configuration.cert_file),
+        "client-key-data": file_data(configuration.key_file),
         "token": token[7:] if token.lower().startswith("bearer ") else token,
         "username": configuration.username,
         "password": configuration.password,
     }
-    server = {"server": configuration.host, "certificate-authority": configuration.ssl_ca_cert}
+    server = {"server": configuration.host, "certificate-authority-data": file_data(configuration.ssl_ca_cert)}
     if not configuration.verify_ssl:
         server["insecure-skip-tls-verify"] = True
     name = "fabric"

@@ -134,7 +134,8 @@ OUR_TEXTS = {
     "50-memlock.conf": memlock.OWN.pattern,
     "90-ipu-fabric-proxy": proxy.APT_TEXT.pattern,
     "99-z-kubernetes.conf": r"(?:[\w./-]+ = .*\n)*",
-    "hosts.toml": LINES,
+    "hosts.toml": r'\[host\."[^"\n]+"\]\ncapabilities = \["pull", "resolve"\]\n'
+    r'(?:\n\[host\."[^"\n]+"\.header\]\nauthorization = "Basic [^"\n]+"\n)?',
     "kubernetes.conf": r"(?:[\w-]+\n)*",
     "proxy.env": proxy.CONTAINERD_TEXT.pattern,
     "rdma-host.conf": r"(?:[\w-]+\n)*",

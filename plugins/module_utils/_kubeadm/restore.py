@@ -301,7 +301,9 @@ def put_back(module: AnsibleModule) -> str:
         directory, size = os.path.dirname(paths.ETCD), archive.getmember(backup.SNAPSHOT).size
         os.makedirs(directory, mode=0o700, exist_ok=True)
         check_movable(traces())
-        check_room({STAGING: size + SPARE_BYTES, directory: size + LOG_BYTES})
+        check_room(
+            {STAGING: size + SPARE_BYTES, directory: size + LOG_BYTES, os.path.dirname(paths.KUBERNETES): SPARE_BYTES}
+        )
         try:
             with open(os.open(data, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 shutil.copyfileobj(t.cast(t.IO[bytes], archive.extractfile(backup.SNAPSHOT)), out)
@@ -339,8 +341,8 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
         }
     if state == "done":
         if not module.check_mode and restoring:
+            shutil.rmtree(STAGING, ignore_errors=True)  # it has keys; the marker stays until they are gone
             forget(paths.RESTORING)
-            shutil.rmtree(STAGING, ignore_errors=True)
         return outcome(before, {**before, "restoring": ""}, set_aside="")
     place = ""
     if state == "aside":

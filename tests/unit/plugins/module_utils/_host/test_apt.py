@@ -353,6 +353,16 @@ def test_a_keyring_that_was_written_as_it_was_served_is_replaced(host, served, k
     assert host.fetched == 1
 
 
+def test_a_keyring_of_others_that_an_edited_list_names_stays(host, tmp_path):
+    apt.ensure_repository(Module(), "x", REPOSITORY)
+    others = tmp_path / "others.gpg"
+    others.write_bytes(PACKED)
+    sources = host.sources / "x.sources"
+    sources.write_text(sources.read_text().replace(f"{apt.KEYRINGS}/x.gpg", str(others)))
+    apt.ensure_repository(Module(), "x", REPOSITORY)
+    assert (keyrings(host), others.exists()) == (["x.gpg"], True)
+
+
 def test_a_keyring_in_check_mode(host):
     install_as_before(host, PLAIN)
     before, after = apt.ensure_repository(Module(check_mode=True), "x", REPOSITORY)

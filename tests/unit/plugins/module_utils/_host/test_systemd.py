@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
@@ -315,6 +317,15 @@ def test_a_runtime_that_runs_is_asked_although_nothing_is_to_be_done(tmp_path, m
         run()
     assert module.commands == []
     assert run()["changed"] is False
+
+
+def test_a_date_to_come_makes_no_unit_stale(tmp_path):
+    """A clock that was ahead wrote it: the unit would be restarted in each run until then."""
+    path, unit = tmp_path / "f", {"ActiveState": "active", "ExecMainStartTimestampMonotonic": "1"}
+    path.write_text("")
+    assert systemd.stale_units({"u": unit}, {"u": [str(path)]}) == {"u": True}
+    os.utime(path, (time.time() + 10**6,) * 2)
+    assert systemd.stale_units({"u": unit}, {"u": [str(path)]}) == {"u": False}
 
 
 def test_a_runtime_may_need_a_while(monkeypatch, runtime):

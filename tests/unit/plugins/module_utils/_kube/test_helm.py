@@ -209,15 +209,23 @@ LOGIN = {
 @pytest.mark.parametrize(
     ("login", "user", "server"),
     [
-        ({"api_key": {"authorization": "Bearer abc"}}, {"token": "abc"}, {"certificate-authority": "ca.crt"}),
+        (
+            {"api_key": {"authorization": "Bearer abc"}},
+            {"token": "abc"},
+            {"certificate-authority-data": "b2YgY2EuY3J0"},
+        ),
         (
             {"cert_file": "c", "key_file": "k", "verify_ssl": False, "ssl_ca_cert": None},
-            {"client-certificate": "c", "client-key": "k"},
+            {"client-certificate-data": "b2YgYw==", "client-key-data": "b2Ygaw=="},
             {"insecure-skip-tls-verify": True},
         ),
     ],
 )
-def test_kubeconfig_of(login, user, server):
+def test_kubeconfig_of(monkeypatch, tmp_path, login, user, server):
+    """With the keys as data: the client has them in files that helm does not inherit."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("c", "k", "ca.crt"):
+        (tmp_path / name).write_text(f"of {name}")
     config = helm.kubeconfig_of(types.SimpleNamespace(**{**LOGIN, **login}))
     assert config["users"][0]["user"] == user
     assert config["clusters"][0]["cluster"] == {"server": "https://10.0.0.1:6443", **server}

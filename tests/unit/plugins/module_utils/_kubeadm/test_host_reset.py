@@ -540,7 +540,7 @@ FOREIGN = {
     "/etc/systemd/system/docker.service.d/20-proxy.conf": "[Service]\nEnvironment=HTTP_PROXY=http://proxy:3128\n",
     "/etc/containerd/proxy.env": "# of the site\nHTTP_PROXY=http://proxy:3128\n",
     "/etc/containerd/conf.d/10-kubernetes.toml": "# Ansible managed\nversion = 3\n",
-    "/etc/containerd/certs.d/_default/hosts.toml": "# our mirror\nserver = 'https://mirror'\n",
+    "/etc/containerd/certs.d/_default/hosts.toml": """server = 'https://mirror'\n[host.'https://mirror']\nca = 'a'\n""",
     "/etc/modules-load.d/kubernetes.conf": "# for kubernetes\noverlay\n",
     "/etc/modules-load.d/rdma-host.conf": "# ib\nib_uverbs\n",
     "/etc/modprobe.d/zz-rdma-host.conf": "options ib_core netns_mode=0\n",
@@ -575,7 +575,16 @@ def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
         "rdma-host-qos.service": rdma_desired.qos_unit([["/sbin/dcb", "pfc"]]),
         "zz-rdma-host.conf": "options ib_core netns_mode=1\n",
         "10-kubernetes.toml": to_toml.to_toml({"version": 3, "plugins": {"a.b": {"x": [1], "y": {"#z": "#"}}}}),
-        "hosts.toml": to_toml.to_toml({"host": {"https://mirror": {"capabilities": ["pull"]}}}),
+        "hosts.toml": to_toml.to_toml(
+            {
+                "host": {
+                    "https://mirror:5000": {
+                        "capabilities": ["pull", "resolve"],
+                        "header": {"authorization": "Basic a="},
+                    }
+                }
+            }
+        ),
         "10-kubernetes.conf": "[Service]\nLimitNOFILE=1048576\n",
         "20-proxy.conf": "# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/containerd/proxy.env\n",
         "rdma-host.conf": kernel.modules_text(["mlx5_ib"]),
