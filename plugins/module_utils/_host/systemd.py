@@ -238,6 +238,8 @@ def take_back(
     seen = "\n".join([error.seen, *(line for line in refusals if line not in error.seen)])
     if not former:
         raise FabricError(error.what, error.where, seen, error.next_step, code=error.code) from error
+    # Somebody may have edited one since it was written: nothing of it is lost.
+    copies = [str(module.backup_local(path)) for path, file in refused.items() if file and file != former[path]]
     for path, file in former.items():
         if file:
             write_file(module, path, file["content"], file["mode"])
@@ -254,7 +256,7 @@ def take_back(
     raise FabricError(
         f"{unit} does not work with its new settings.",
         f"{os.uname().nodename}: {', '.join(places or sorted(refused))}",
-        f"{seen}\n{end}",
+        f"{seen}\n{end}. What it refused: {', '.join(copies) or 'no file'}",
         "Correct the settings that it names. Then run again.",
         code="not-ready",
     ) from error

@@ -257,6 +257,9 @@ def test_a_runtime_that_does_not_work_gets_its_former_files(tmp_path, monkeypatc
     assert "devmapper" not in error.value.seen
     assert "it works with them" in error.value.seen
     assert f"{kept}:2, {new}:2" in error.value.where
+    # Somebody may have edited them since.
+    assert module.backups[-2:] == [str(kept), str(new)]
+    assert f"What it refused: {kept}~, {new}~" in error.value.seen
     assert "secret" not in str(error.value)
     assert not list(folder.iterdir())
 
