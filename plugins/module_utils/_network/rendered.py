@@ -8,6 +8,7 @@ The operator notes on each object what it was rendered from, and never looks at 
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -43,6 +44,7 @@ class Rendered(t.NamedTuple):
     path: str
     kind: str
     part: str  # as JMESPath
+    field: str  # the same in managedFields
     wanted: t.Any
 
     def value(self, obj: t.Optional[Object]) -> t.Any:
@@ -63,12 +65,22 @@ def rendered_objects(spec: Object, namespace: str) -> t.List[Rendered]:
             continue  # the policy has them for all components in one place
         for workload in workloads:
             kind, path = KINDS[workload.partition("/")[0]], f"/apis/apps/v1/namespaces/{namespace}/{workload}"
-            found.append(Rendered(path, kind, "spec.template.spec.containers[0].image", image_of(component)))
+            found.append(Rendered(path, kind, "spec.template.spec.containers[0].image", "f:image", image_of(component)))
     config = query("rdmaSharedDevicePlugin.config", spec)
     if config:
         path = f"/api/v1/namespaces/{namespace}/configmaps/{PLUGIN_CONFIG}"
-        found.append(Rendered(path, "ConfigMap", f"data.{quoted('config.json')}", config))
+        found.append(Rendered(path, "ConfigMap", f"data.{quoted('config.json')}", "f:config.json", config))
     return found
+
+
+def was_edited(current: t.Optional[Object], field: str) -> bool:
+    """Whether another than the operator wrote a field last: what a webhook makes of its requests is its own, too."""
+
+    def writers(name: str) -> t.Set[str]:
+        managed = query("metadata.managedFields", current) or []
+        return {each["manager"] for each in managed if f'"{name}"' in json.dumps(each.get("fieldsV1"))}
+
+    return not writers(field) & writers(f"f:{REVISION}")
 
 
 def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rendered, t.Any]]:
@@ -81,7 +93,8 @@ def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rend
         current = cluster.get(rendered.path)
         # Without a note the operator repairs it by itself, and what it does not own is somebody else's.
         owned = query("metadata.uid", policy) in (query("metadata.ownerReferences[].uid", current) or ())
-        if query(NOTE, current) and owned and rendered.value(current) != rendered.wanted:
+        noted = query(NOTE, current) and owned and was_edited(current, rendered.field)
+        if noted and rendered.value(current) != rendered.wanted:
             found[describe({**t.cast(Object, current), "kind": rendered.kind})] = (rendered, rendered.value(current))
     return found
 

@@ -90,8 +90,11 @@ ALLOWED: t.Mapping[str, str] = {
         {below("involvedObject", "kind namespace name fieldPath")} {below("source", "component host")}
     """,
 }
-# These quote a command of the workload, or what it wrote.
-QUOTING = ("FailedPostStartHook", "FailedPreStopHook", "Unhealthy", "ProbeWarning")
+# Messages about what Kubernetes does for a pod. Others may quote a command of the workload, or what it wrote.
+PLAIN = (
+    *("BackOff", "Evicted", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount", "FailedScheduling"),
+    *("NetworkNotReady", "NodeNotReady", "Preempted", "Pulled", "Pulling", "Scheduled"),
+)
 # Of kube-system, where others have pods as well: Kubernetes itself, pod networks, and what we install there.
 COMPONENTS = (
     *("kube-apiserver-", "kube-controller-manager-", "kube-scheduler-", "kube-proxy-", "etcd-", "metrics-server-"),
@@ -117,7 +120,7 @@ def harmless(item: Object, kind: str, ours: bool) -> Object:
     """The fields of an object that may leave the site; `ours` is in a namespace of components."""
     tree = COMPONENT_POD if kind == "Pod" and ours else TREES[kind]
     found: Object = _part(item, tree) or {}
-    if kind == "Event" and not ours and item.get("reason") in QUOTING:
+    if kind == "Event" and not ours and item.get("reason") not in PLAIN:
         found.pop("message", None)
     return found
 

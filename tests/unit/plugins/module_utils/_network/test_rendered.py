@@ -98,6 +98,22 @@ def test_what_is_somebody_elses_or_repaired_anyway_is_left(monkeypatch, case):
     assert cluster.patched == []
 
 
+def wrote(manager, *fields):
+    return {"manager": manager, "fieldsV1": {"f:x": {field: {} for field in fields}}}
+
+
+@pytest.mark.parametrize(("by", "changed"), [("manager", False), ("kubectl-edit", True)])
+def test_what_a_webhook_rewrites_is_no_edit(monkeypatch, by, changed):
+    """It writes into the operator's own request, which nobody else has changed since."""
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    cluster = Operator()
+    cluster.edit()
+    for path in (MULTUS, CONFIG):
+        note = wrote("manager", f"f:{rendered.REVISION}")
+        cluster.objects[path]["metadata"]["managedFields"] = [note, wrote(by, "f:image", "f:config.json")]
+    assert run(monkeypatch, cluster)["changed"] is changed
+
+
 def test_an_operator_that_does_not_render_it_is_what_to_look_at(monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     cluster = Operator(works=False)
