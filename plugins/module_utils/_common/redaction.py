@@ -46,6 +46,9 @@ BY_FORM = tuple(
 )
 FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
     *((form, NOT_SHOWN) for form in BY_FORM),
+    # Commands of workloads, as kubelets and runc print them.
+    (re.compile(r"(\b(?:Command|Args):\[)[^\]\n]{1,8192}"), rf"\1{NOT_SHOWN}"),
+    (re.compile(r"(\bexec: \\{0,3}\")[^\"\n]{0,2048} [^\"\n]{0,2048}"), rf"\1{NOT_SHOWN}"),
     (re.compile(r"\b(bearer|basic)(\s{1,8})(?!\(not shown)[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{NOT_SHOWN}"),
     (
         re.compile(r"(slack\.com/services/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/)[\w@/-]{8,}"),
@@ -57,7 +60,10 @@ FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
         re.compile(r"(?<![\w.@-])([\w.-]{1,64}):[^\s:/@\"']{1,128}@(?!sha256:)(?=[\w.-]{1,128}[:(])"),
         rf"\1:{NOT_SHOWN}@",
     ),
-    (re.compile(r"([?&](?:sig|signature|code|key)=)[^&\s\"'#]{1,2048}", re.IGNORECASE), rf"\1{NOT_SHOWN}"),
+    (
+        re.compile(r"([?&](?:sig|signature|code|key)=)(?!\(not shown)[^&\s\"'#]{1,2048}", re.IGNORECASE),
+        rf"\1{NOT_SHOWN}",
+    ),
     # On command lines: a name and its password, or a password alone.
     (
         re.compile(r"(?<!\S)(-{1,2}(?:u|user|proxy-user|[a-z-]{0,16}creds)[ =][\"']?[^\s:\"'/]{1,64}):[^\s\"']{1,256}"),

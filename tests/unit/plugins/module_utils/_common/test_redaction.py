@@ -58,6 +58,8 @@ TEXTS = {
 }
 # What only stands where a secret stands.
 BY_PLACE = {
+    "container in a log": f"&Container{{Name:a,Command:[/bin/job --lic {WORD}],Args:[--db me {WORD}],}} failed",
+    "command that failed": f'unable to start: exec: "/bin/job --lic {WORD}": stat /bin/job: no such file',
     "login of curl": f"curl -u admin:{WORD} https://mirror.site/v2/",
     "login of skopeo": f"skopeo copy --src-creds=admin:{WORD} a b",
     "password of a client": f"running mysql -uroot -p{WORD} -h db",
