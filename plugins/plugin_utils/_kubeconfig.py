@@ -10,13 +10,49 @@ import os
 import typing as t
 
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file
 
+# What kubeadm, k3s and RKE2 write. Anything else names a program, a file or a proxy.
+PLAIN = {
+    "cluster": ("certificate-authority-data", "server", "tls-server-name"),
+    "user": ("client-certificate-data", "client-key-data", "token"),
+}
+
 
 def _named(entries: t.Sequence[t.Mapping[str, t.Any]], name: str, kind: str) -> t.Mapping[str, t.Any]:
     return next(entry[kind] for entry in entries if entry["name"] == name)
+
+
+def _strange(config: t.Any) -> t.List[str]:
+    """What a kubeconfig has beside server, keys and certificates. A text that is none raises an error."""
+    return [
+        f"{kind} {key}"
+        for kind, known in PLAIN.items()
+        for entry in config[f"{kind}s"]
+        for key in entry[kind] or {}
+        if key not in known
+    ]
+
+
+def kubeconfig_without_programs(text: str) -> str:
+    """A kubeconfig that a host has; an error if using it would run, read or trust anything that it names."""
+    try:
+        strange = _strange(yaml.safe_load(text))
+    except (AttributeError, KeyError, TypeError, yaml.YAMLError):
+        strange = ["no kubeconfig"]
+    if strange:
+        raise FabricError(
+            "The kubeconfig of a control plane is used on the controller, so it may only have a server, keys and"
+            " certificates.",
+            "admin.conf of the control plane",
+            ", ".join(strange),
+            "Find out who changed it. kubeadm makes another one: kubeadm init phase kubeconfig admin.",
+            code="unsafe",
+        )
+    return text
 
 
 def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:

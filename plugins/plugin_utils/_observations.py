@@ -146,7 +146,15 @@ def known_nodes(
     variables = {name: hostvars[name] for name in members(groups)}
     answers = {name: each.get(registered) or {} for name, each in variables.items()}
     plan = read_plan(plan_file)
-    cluster, planned = plan.get("cluster") or {}, plan.get("hosts") or {}
+    # What a plan has found wrong with a host's identity is not what the host is.
+    doubted = {
+        name
+        for finding in plan.get("findings") or []
+        if finding["level"] == "error" and finding["check"] in ("host-identity", "unique-hostname")
+        for name in finding["hosts"]
+    }
+    cluster = plan.get("cluster") or {}
+    planned = {name: host for name, host in (plan.get("hosts") or {}).items() if name not in doubted}
     given = {name: str(each.get("ip") or "") for name, each in variables.items()}
     # Without a name of its own, the endpoint is the address of the first control plane.
     planes = {

@@ -330,7 +330,7 @@ def test_a_real_prometheus(programs: Path, files: Path, exporter: str, token: st
         assert [one["value"][1] for one in seen] == ["7"] * int(up)
         groups = eventually(lambda: [g for g in ask(address, "rules")["groups"] if g["lastEvaluation"] > "0002"])
         broken = [rule["name"] for group in groups for rule in group["rules"] if rule["health"] == "err"]
-        assert (len(groups), broken) == (6, [])
+        assert (len(groups), broken) == (7, [])
     finally:
         process.terminate()
         process.wait(20)

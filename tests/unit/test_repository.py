@@ -157,7 +157,8 @@ def test_no_message_says_that_nothing_was_changed():
     """It can't know what tasks before it did: a run counts that, and says it at its end."""
     claim = re.compile(r"(?:nothing|no host) was (?:changed|written)", re.IGNORECASE)
     paths = tracked("plugins/*.py", "roles/*.yml", "playbooks/*.yml")
-    found = {path: claim.findall((ROOT / path).read_text(encoding="utf-8")) for path in paths}
+    texts = {path: re.sub(r'"\s*f?"', "", (ROOT / path).read_text(encoding="utf-8")) for path in paths}
+    found = {path: claim.findall(text) for path, text in texts.items()}
     # The archive that it speaks of is what the module writes.
     assert {path for path, said in found.items() if said} == {"plugins/action/support_archive.py"}
 

@@ -68,8 +68,7 @@ def failed(seen: str) -> FabricError:
         "The etcd of this control plane did not answer as it should.",
         f"https://{HOST}:{PORT} on {host_name()}",
         seen,
-        "See why with crictl ps -a and journalctl -u kubelet on the host, or ask another control plane. Nothing was"
-        " changed.",
+        "See why with crictl ps -a and journalctl -u kubelet on the host, or ask another control plane.",
         code="not-ready",
     )
 

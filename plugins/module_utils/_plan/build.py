@@ -127,7 +127,13 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}
     check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
-    check_identity(hosts, running.facts.get("nodes", []) if running else [], joined or endpoint, findings)
+    check_identity(
+        hosts,
+        running.facts.get("nodes", []) if running else [],
+        joined or endpoint,
+        settings.manage_kubernetes,
+        findings,
+    )
     check_host_ports(hosts, component_names(settings), findings)
     vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
     vipu_of = controller_addresses(vipu)
@@ -189,7 +195,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
     check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version, findings), findings)
-    check_identity(hosts, [], endpoint, findings)
+    check_identity(hosts, [], endpoint, settings.manage_kubernetes, findings)
     check_host_ports(hosts, component_names(settings), findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
     for network in chosen:

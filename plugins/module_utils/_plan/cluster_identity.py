@@ -82,14 +82,24 @@ def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str,
     return found
 
 
+def normal_addresses(given: t.Iterable[str]) -> t.Set[str]:
+    """Addresses in one notation; what is none stays as it is."""
+    found = set()
+    for address in filter(None, given):
+        try:
+            found.add(str(ipaddress.ip_address(address)))
+        except ValueError:
+            found.add(address)
+    return found
+
+
 def inventory_addresses(observations: Observations) -> t.Dict[str, t.Set[str]]:
     """Addresses that only this host has in the inventory. Several may be reached by ports of one."""
     reached = collections.Counter(seen.get("reached", "") for seen in observations.values())
     return {
-        name: {
-            *filter(None, seen["address"].split(",")),
-            *(address for address in [seen.get("reached", "")] if address and reached[address] == 1),
-        }
+        name: normal_addresses(
+            [*seen["address"].split(","), *([seen.get("reached", "")] if reached[seen.get("reached", "")] == 1 else [])]
+        )
         for name, seen in observations.items()
     }
 
@@ -105,18 +115,18 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
     inventory = inventory_addresses(observations)
     at: t.Dict[str, t.Set[str]] = {}
     for node in nodes:
-        for address in node.get("addresses", ()):
+        for address in normal_addresses(node.get("addresses", ())):
             at.setdefault(address, set()).add(node["name"])
     for name, claim in claims.items():
         if claim not in known or name in found:
             continue
-        given = set(filter(None, observations[name]["address"].split(",")))
+        given = normal_addresses(observations[name]["address"].split(","))
         own = {node for address in inventory[name] for node in at.get(address, ())}
         own = own or {word for word in inventory_names(name) & set(known) if word not in claims.values()}
         addresses = known[claim].get("addresses", [])
         if own and claim not in own:
             found[name] = f"{name} says that it is {claim}, and is the node {', '.join(sorted(own))} by the inventory"
-        elif given and addresses and not given & set(addresses):
+        elif given and addresses and not given & normal_addresses(addresses):
             found[name] = (
                 f"{name} says that it is {claim}, which has the address {', '.join(addresses)} in the cluster, and"
                 f" {', '.join(sorted(given))} in the inventory"
@@ -199,8 +209,7 @@ def check_names(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> 
             "Each host has to be the node that it says it is.",
             "host names, inventory and nodes of the cluster",
             shorten_list(list(found.values()), SHOWN, "; "),
-            "Give the host the name of its node with hostnamectl, or correct its address in the inventory (ip). Nothing"
-            " was changed.",
+            "Give the host the name of its node with hostnamectl, or correct its address in the inventory (ip).",
             code="unsafe",
         )
 

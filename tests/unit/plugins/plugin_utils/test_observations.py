@@ -156,6 +156,15 @@ def test_nodes_are_known_by_the_inventory_without_a_plan(tmp_path, text):
     assert "w1 says that it is cp1" in found["problems"]["w1"]
 
 
+def test_a_plan_that_doubts_a_host_does_not_say_which_node_it_is(tmp_path):
+    finding = {"level": "error", "check": "host-identity", "hosts": ["w1"]}
+    hosts = {"w1": {"node": "x7", "address": "10.0.0.5"}}
+    hostvars = {"cp1": {"found": {"node": "cp1"}}, "w1": {"ip": "10.0.0.5", "found": {"node": "x7"}}}
+    for findings, nodes in (([], {"cp1": "cp1", "w1": "x7"}), ([finding], {"cp1": "cp1"})):
+        (tmp_path / "plan.json").write_text(json.dumps({"hosts": hosts, "findings": findings}))
+        assert known_nodes(hostvars, GROUPS, "found", str(tmp_path / "plan.json"), "", "")["nodes"] == nodes
+
+
 def test_no_certificate_of_a_kubelet_has_the_address_of_the_api(tmp_path):
     """Of the plan's endpoint and virtual address, or those that are set now."""
     hosts = {"cp1": {"node": "cp1", "address": "10.0.0.11"}, "w1": {"node": "w1", "address": "10.0.0.21"}}

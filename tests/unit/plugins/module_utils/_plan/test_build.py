@@ -604,6 +604,10 @@ def with_the_address_of_the_api(hosts):
     hosts["w1"]["address"] = "10.88.0.1"
 
 
+def with_the_address_of_the_load_balancer(hosts):
+    hosts["w1"]["host"]["default_address"] = "10.88.0.1"
+
+
 def as_a_node_elsewhere(hosts):
     in_cluster(hosts, OURS, *hosts)
     nodes = [{"name": name, "machine_id": "", "addresses": ["10.88.0.77"]} for name in ("w1", "node77")]
@@ -617,6 +621,7 @@ def as_a_node_elsewhere(hosts):
         (as_another, ["w1"], "w1 says that it is cp1, and so is cp1"),
         (with_the_address_of_another, ["cp1", "w1"], "10.88.0.11 is that of cp1, w1"),
         (with_the_address_of_the_api, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:6443"),
+        (with_the_address_of_the_load_balancer, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:8443"),
         (as_a_node_elsewhere, ["w1"], "w1 says that it is node77, and is the node w1 by the inventory"),
     ],
 )
@@ -624,7 +629,26 @@ def test_a_host_that_passes_for_another(hosts, changed, named, seen):
     """It can't be allowed: certificates are signed for what the plan says."""
     hosts["cp1"]["host"]["hostname"] = "cp1"
     changed(hosts)
-    found = plan(hosts, control_plane_endpoint="10.88.0.1:6443", allow=["host-identity", "unique-hostname"])
+    port = 8443 if changed is with_the_address_of_the_load_balancer else 6443
+    found = plan(hosts, control_plane_endpoint=f"10.88.0.1:{port}", allow=["host-identity", "unique-hostname"])
     finding = errors(found)["host-identity"]
     assert (finding["hosts"], finding["seen"]) == (named, seen)
     assert found["hosts"]["w1"]["node"] != "cp1"
+
+
+def test_a_worker_may_have_the_load_balancer_where_the_inventory_says_so(hosts):
+    hosts["w1"]["address"] = "10.88.0.1"
+    assert "host-identity" not in errors(plan(hosts, control_plane_endpoint="10.88.0.1:8443"))
+
+
+def test_hosts_of_a_cluster_of_others_may_share_the_address_of_their_default_route(hosts):
+    with_the_address_of_another(hosts)
+    assert "host-identity" not in errors(plan(hosts, manage_kubernetes=False))
+
+
+def test_an_address_is_the_same_in_any_notation(hosts):
+    in_cluster(hosts, OURS, *hosts)
+    nodes = [{"name": "node12", "machine_id": "", "addresses": ["2001:db8::5"]}]
+    hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
+    hosts["w1"]["address"] = "2001:DB8:0::5"
+    assert "host-identity" not in errors(plan(hosts))

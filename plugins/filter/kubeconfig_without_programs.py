@@ -1,0 +1,17 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
+
+
+class FilterModule:
+    """Filters of this file."""
+
+    def filters(self) -> t.Dict[str, t.Callable[..., t.Any]]:
+        name = "kubeconfig_without_programs"
+        return {name: on_first_use("plugin_utils._kubeconfig", name)}

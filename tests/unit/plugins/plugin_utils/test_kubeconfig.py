@@ -1,0 +1,49 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubeconfig that comes from a host is used on the controller."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import kubeconfig_without_programs
+
+CLUSTER = {"certificate-authority-data": "YQ==", "server": "https://10.0.0.1:6443"}
+USER = {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}
+
+
+def kubeconfig(cluster=None, user=None):
+    """As kubeadm writes admin.conf, but for these."""
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "kubernetes", "cluster": {**CLUSTER, **(cluster or {})}}],
+            "contexts": [{"name": "a", "context": {"cluster": "kubernetes", "user": "a"}}],
+            "current-context": "a",
+            "users": [{"name": "a", "user": {**USER, **(user or {})}}],
+        }
+    )
+
+
+def test_what_kubeadm_writes_is_taken():
+    assert kubeconfig_without_programs(kubeconfig()) == kubeconfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        (kubeconfig(user={"exec": {"command": "/bin/sh"}}), "user exec"),
+        (kubeconfig(user={"auth-provider": {"name": "gcp"}}), "user auth-provider"),
+        (kubeconfig(user={"client-key": "/root/.ssh/id_rsa"}), "user client-key"),
+        (kubeconfig(cluster={"proxy-url": "http://10.9.9.9"}), "cluster proxy-url"),
+        (kubeconfig(cluster={"insecure-skip-tls-verify": True}), "cluster insecure-skip-tls-verify"),
+        ("", "no kubeconfig"),
+        ("a: [", "no kubeconfig"),
+    ],
+)
+def test_what_would_run_or_read_something_on_the_controller_is_refused(text, seen):
+    with pytest.raises(FabricError, match=f"Seen: {seen}"):
+        kubeconfig_without_programs(text)
