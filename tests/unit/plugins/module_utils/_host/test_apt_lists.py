@@ -36,7 +36,7 @@ def rivals(path, text, ours=OURS):
         (f"{GUIDE}https://download.docker.com/linux/ubuntu bookworm stable", []),
         (f"#{GUIDE}{DOCKER} bookworm stable", []),
         (f"deb [signed-by=/etc/apt/keyrings/containerd.gpg] {DOCKER} bookworm stable", []),
-        ("deb http://deb.debian.org/debian bookworm main\n", []),
+        ("deb http://debian.site/debian bookworm main\n", []),
         ("words", []),
     ],
 )

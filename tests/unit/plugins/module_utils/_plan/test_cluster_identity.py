@@ -110,7 +110,7 @@ NODES = [
         (named(cp1="cp1", w1="cp1"), [], {"w1": "w1 says that it is cp1, and so is cp1"}),
         (named(cp1=None, w1="CP1"), [], {"w1": "w1 says that it is cp1, and so is cp1"}),
         (named(**{"cp1.example.org": None}, w1="cp1"), [], {"w1": "w1 says that it is cp1, and so is cp1.example.org"}),
-        # Names of the inventory that are only aliases: which host has which name is clear all the same.
+        # Names of the inventory that are only aliases: it is still clear which host has which name.
         (named(a="w1", b="w2"), NODES, {}),
         (named(node1="node0", node2="node1"), [], {}),
         (
