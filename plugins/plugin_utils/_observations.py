@@ -13,6 +13,7 @@ import typing as t
 from pathlib import Path
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
@@ -35,6 +36,27 @@ Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
 def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
     """All hosts of the planned cluster, each once, control planes first."""
     return list(dict.fromkeys(name for group in GROUPS for name in groups.get(group, ())))
+
+
+def variables_of(
+    hostvars: t.Mapping[str, t.Any], groups: t.Mapping[str, t.Sequence[str]]
+) -> t.Dict[str, t.Mapping[str, t.Any]]:
+    """The variables of each host of the cluster, once: Ansible merges all of them each time.
+
+    What a module returns as facts goes before the inventory. A host must not say in that way who or where it is.
+    """
+    variables: t.Dict[str, t.Mapping[str, t.Any]] = {name: hostvars[name] for name in members(groups)}
+    for name, each in variables.items():
+        facts = sorted(key for key in each.get("ansible_facts") or {} if key == "ip" or key.startswith(PREFIXES))
+        if facts:
+            raise FabricError(
+                "Settings of a site are variables of the inventory, and not facts that come from a host.",
+                f"ansible_facts of {name}",
+                ", ".join(facts),
+                "Set them in the inventory. If nothing of this site sets such facts, see what answers on that host.",
+                code="unsafe",
+            )
+    return variables
 
 
 def address_of(text: object) -> str:
@@ -103,8 +125,7 @@ def observations(
         for name in listed:
             if name in of_host and group not in ("all", "ungrouped"):
                 of_host[name].append(group)
-    # Once for each host: Ansible merges all its variables each time.
-    variables = {name: hostvars[name] for name in names}
+    variables = variables_of(hostvars, groups)
     collected = {name: inventory_part(variables[name], of_host[name]) for name in names}
     for host, part, result in results_of(variables, results):
         if host in collected:
@@ -143,7 +164,7 @@ def known_nodes(
     endpoint: str,
 ) -> cluster_identity.KnownNodes:
     """Which node each host of the cluster is, where the inventory, or the plan of the last run, and the host agree."""
-    variables = {name: hostvars[name] for name in members(groups)}
+    variables = variables_of(hostvars, groups)
     answers = {name: each.get(registered) or {} for name, each in variables.items()}
     plan = read_plan(plan_file)
     # What a plan has found wrong with a host's identity is not what the host is.

@@ -9,6 +9,7 @@ import json
 import time
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.plugin_utils._observations import (
     known_nodes,
     members,
@@ -154,6 +155,18 @@ def test_nodes_are_known_by_the_inventory_without_a_plan(tmp_path, text):
     found = known_nodes(hostvars, GROUPS, "found", str(path), "10.0.0.50", "10.0.0.11:6443")
     assert (found["nodes"], found["addresses"]) == ({"cp1": "cp1"}, {"cp1": ["10.0.0.11"]})
     assert "w1 says that it is cp1" in found["problems"]["w1"]
+
+
+@pytest.mark.parametrize("fact", ["ip", "fabric_api_host", "kubernetes_extra_packages"])
+def test_a_host_says_nothing_by_facts_that_the_inventory_says(tmp_path, fact):
+    """Ansible would have them before the inventory's."""
+    hostvars = {"cp1": {"found": {"node": "cp1"}}, "w1": {"ansible_facts": {"distribution": "Debian"}}}
+    assert set(observations(hostvars, GROUPS, {})) == {"cp1", "w1"}
+    hostvars["w1"]["ansible_facts"][fact] = "10.0.0.100"
+    with pytest.raises(FabricError, match=rf"ansible_facts of w1\. Seen: {fact}"):
+        observations(hostvars, GROUPS, {})
+    with pytest.raises(FabricError, match="not facts"):
+        known_nodes(hostvars, GROUPS, "found", str(tmp_path / "plan.json"), "", "")
 
 
 def test_a_plan_that_doubts_a_host_does_not_say_which_node_it_is(tmp_path):
