@@ -27,13 +27,14 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
     """From the cluster's nodes as the API has them to `wanted`."""
     findings = Findings(allow)
     hosts, nodes = place_hosts(observations), {node["name"]: node for node in cluster["nodes"]}
-    servers = _api_versions(hosts, cluster)
     members = {name: nodes[host.node] for name, host in hosts.items() if host.node in nodes}
+    planes_of = {name for name, host in hosts.items() if "control_plane" in host.roles}
+    control_planes = [node for name, node in members.items() if name in planes_of]
+    servers = _api_versions(hosts, control_planes, cluster["version"])
     _check_step(wanted, servers, findings)
     _check_nodes(hosts, nodes, findings)
     _check_ready(members, findings)
     _check_skew(members, wanted, findings)
-    planes_of = {name for name, host in hosts.items() if "control_plane" in host.roles}
     behind = _behind(members, planes_of, wanted)
     due = list(behind)
     planes = [name for name in due if name in planes_of]
@@ -58,7 +59,8 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
 def _behind(members: t.Mapping[str, SeenNode], planes: t.Container[str], wanted: str) -> t.Dict[str, str]:
     """Nodes that are due, with what of each is not on the release. The kubelet's alone proves nothing: it comes last,
     but only if no step before it was lost. Which etcd belongs to a release only kubeadm knows: the newest one here."""
-    etcd = max((node["components"].get(ETCD, "") for node in members.values()), key=release_order, default="")
+    told = [node["components"].get(ETCD, "") for name, node in members.items() if name in planes]
+    etcd = max(told, key=release_order, default="")
     behind = {}
     for name, node in members.items():
         parts = {part: node["components"].get(part, "") for part in COMPONENTS} if name in planes else {}
@@ -72,10 +74,11 @@ def _behind(members: t.Mapping[str, SeenNode], planes: t.Container[str], wanted:
     return behind
 
 
-def _api_versions(hosts: Hosts, cluster: SeenCluster) -> t.Set[str]:
-    seen = {host.facts["cluster"]["version"] for host in hosts.values() if host.facts}
-    seen |= {node["components"].get(COMPONENTS[0], "") for node in cluster["nodes"]}
-    return {version for version in [*seen, cluster["version"]] if version}
+def _api_versions(hosts: Hosts, planes: t.Sequence[SeenNode], answered: str) -> t.Set[str]:
+    """Of the API server that answered, and of those on the control planes of the inventory."""
+    seen = {host.facts["cluster"]["version"] for host in hosts.values() if host.facts and "control_plane" in host.roles}
+    seen |= {node["components"].get(COMPONENTS[0], "") for node in planes}
+    return {version for version in [*seen, answered] if version}
 
 
 def _is_marked(node: SeenNode) -> bool:

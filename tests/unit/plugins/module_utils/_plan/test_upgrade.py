@@ -118,6 +118,15 @@ def test_the_release_of_each_api_server_counts():
     assert [finding["check"] for finding in planned["findings"]] == ["upgrade-step"]
 
 
+def test_what_a_worker_says_of_a_control_plane_counts_nothing():
+    """A kubelet can show mirror pods of any name."""
+    hosts = planes("1.36.3")
+    seen = {name: {"version": "1.36.3"} for name in hosts}
+    seen[list(hosts)[-1]]["components"] = {"kube-apiserver": "1.99.0", "etcd": "9.9.9-0"}
+    planned = upgrade(hosts, seen=nodes(hosts, **seen), version="1.36.3")
+    assert (planned["behind"], planned["servers"], planned["findings"]) == ({}, ["1.36.3"], [])
+
+
 def test_a_finished_one_has_nothing_to_do():
     hosts = planes("1.36.3")
     planned = upgrade(hosts, seen=nodes(hosts, **{name: {"version": "1.36.3"} for name in hosts}), version="1.36.3")
