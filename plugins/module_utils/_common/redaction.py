@@ -44,59 +44,60 @@ BY_FORM = tuple(
         r"\$(?:2[abxy]?|[1567y]|apr1|argon2\w{0,2}|scrypt|pbkdf2[\w-]{0,10})\$[\w./$+=,*-]{8,}",
     )
 )
+HIDDEN = "\ue000"  # in place of NOT_SHOWN, whose two words no pattern is to take for a value
 FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
-    *((form, NOT_SHOWN) for form in BY_FORM),
+    *((form, HIDDEN) for form in BY_FORM),
     # Commands of workloads, as kubelets and runc print them.
-    (re.compile(r"(\b(?:Command|Args):\[)[^\]\n]{1,8192}"), rf"\1{NOT_SHOWN}"),
-    (re.compile(r"(\bexec: \\{0,3}\")[^\"\n]{0,2048} [^\"\n]{0,2048}"), rf"\1{NOT_SHOWN}"),
-    (re.compile(r"\b(bearer|basic)(\s{1,8})(?!\(not shown)[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{NOT_SHOWN}"),
+    (re.compile(r"(\b(?:Command|Args):\[)[^\]\n]{1,8192}"), rf"\1{HIDDEN}"),
+    (re.compile(r"(\bexec: \\{0,3}\")[^\"\n]{0,2048} [^\"\n]{0,2048}"), rf"\1{HIDDEN}"),
+    (re.compile(r"\b(bearer|basic)(\s{1,8})[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{HIDDEN}"),
     (
         re.compile(r"(slack\.com/services/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/)[\w@/-]{8,}"),
-        rf"\1{NOT_SHOWN}",
+        rf"\1{HIDDEN}",
     ),
-    (re.compile(r"://(?:[^\s/:\"']{0,256}:\S{0,256}|[^\s/\"']{1,256})@(?!sha256:)"), f"://{NOT_SHOWN}@"),
-    (re.compile(r"(%3A%2F%2F)[^\s\"'&]{1,256}%40", re.IGNORECASE), rf"\1{NOT_SHOWN}%40"),
+    (re.compile(r"://(?:[^\s/:\"']{0,256}:\S{0,256}|[^\s/\"']{1,256})@(?!sha256:)"), f"://{HIDDEN}@"),
+    (re.compile(r"(%3A%2F%2F)[^\s\"'&]{1,256}%40", re.IGNORECASE), rf"\1{HIDDEN}%40"),
     (
         re.compile(r"(?<![\w.@-])([\w.-]{1,64}):[^\s:/@\"']{1,128}@(?!sha256:)(?=[\w.-]{1,128}[:(])"),
-        rf"\1:{NOT_SHOWN}@",
+        rf"\1:{HIDDEN}@",
     ),
     (
-        re.compile(r"([?&](?:sig|signature|code|key)=)(?!\(not shown)[^&\s\"'#]{1,2048}", re.IGNORECASE),
-        rf"\1{NOT_SHOWN}",
+        re.compile(r"([?&](?:sig|signature|code|key)=)[^&\s\"'#]{1,2048}", re.IGNORECASE),
+        rf"\1{HIDDEN}",
     ),
     # On command lines: a name and its password, or a password alone.
     (
         re.compile(r"(?<!\S)(-{1,2}(?:u|user|proxy-user|[a-z-]{0,16}creds)[ =][\"']?[^\s:\"'/]{1,64}):[^\s\"']{1,256}"),
-        rf"\1:{NOT_SHOWN}",
+        rf"\1:{HIDDEN}",
     ),
-    (re.compile(r"(?<!\S)(-[pP] )(?!\(not shown)(?![\d.:/-]{0,64}(?:\s|$)|/)\S{1,256}"), rf"\1{NOT_SHOWN}"),
+    (re.compile(r"(?<!\S)(-[pP] )(?![\d.:/-]{0,64}(?:\s|$)|/)\S{1,256}"), rf"\1{HIDDEN}"),
     (
         re.compile(r"\b((?:mysql|mariadb|sshpass|ldap)\w{0,20} [^\n|;]{0,512}?-[pw])(?![\s(])\S{1,256}"),
-        rf"\1{NOT_SHOWN}",
+        rf"\1{HIDDEN}",
     ),
-    (re.compile(r"\b(echo|printf)(\s{1,8})(?!\(not shown)\S{6,256}(?=\s{1,8}\|)"), rf"\1\2{NOT_SHOWN}"),
-    (re.compile(r"(etcdctl [^\n]{0,256}?\bput \S{1,256} )[^\n]{1,4096}"), rf"\1{NOT_SHOWN}"),
-    (re.compile(r"(certificate[- ]key\W{1,4})[0-9a-f]{64}", re.IGNORECASE), rf"\1{NOT_SHOWN}"),
+    (re.compile(r"\b(echo|printf)(\s{1,8})\S{6,256}(?=\s{1,8}\|)"), rf"\1\2{HIDDEN}"),
+    (re.compile(r"(etcdctl [^\n]{0,256}?\bput \S{1,256} )[^\n]{1,4096}"), rf"\1{HIDDEN}"),
+    (re.compile(r"(certificate[- ]key\W{1,4})[0-9a-f]{64}", re.IGNORECASE), rf"\1{HIDDEN}"),
     # In sentences.
     (
-        re.compile(r"\b(pass(?:word|wd|phrase) (?:is|was) )(?!\(not shown)\S{1,256}", re.IGNORECASE),
-        rf"\1{NOT_SHOWN}",
+        re.compile(r"\b(pass(?:word|wd|phrase) (?:is|was) )\S{1,256}", re.IGNORECASE),
+        rf"\1{HIDDEN}",
     ),
     (
         re.compile(
-            r"\b((?:identified by|password|passwd|passphrase|psk)\s{1,8}([\"']))(?!\(not shown)[^\n\"']{1,256}\2",
+            r"\b((?:identified by|password|passwd|passphrase|psk)\s{1,8}([\"']))[^\n\"']{1,256}\2",
             re.IGNORECASE,
         ),
-        rf"\1{NOT_SHOWN}\2",
+        rf"\1{HIDDEN}\2",
     ),
     (
-        re.compile(r"\b((?:auth_pass|(?:r[ow])?community|requirepass|masterauth)[ \t]{1,8})(?!\(not shown)\S{1,256}"),
-        rf"\1{NOT_SHOWN}",
+        re.compile(r"\b((?:auth_pass|(?:r[ow])?community|requirepass|masterauth)[ \t]{1,8})\S{1,256}"),
+        rf"\1{HIDDEN}",
     ),
     # The content of a Secret in YAML.
-    (re.compile(r"(?<![^\n])((?:string)?[dD]ata:[ \t]*)(?:\n[ \t]+[^\n]+)+"), rf"\1{NOT_SHOWN}"),
+    (re.compile(r"(?<![^\n])((?:string)?[dD]ata:[ \t]*)(?:\n[ \t]+[^\n]+)+"), rf"\1{HIDDEN}"),
 )
-ELEMENT = re.compile(r"(<([\w:.-]{1,64})(?:\s[^<>]{0,200})?>)(?!\(not shown)[^<\n]{1,1024}(?=</)")
+ELEMENT = re.compile(r"(<([\w:.-]{1,64})(?:\s[^<>]{0,200})?>)[^<\n]{1,1024}(?=</)")
 # What has no form may still be too mixed for a word or a name.
 WORDS = re.compile(r"[A-Za-z0-9+/_=-]{12,}")
 RUN = re.compile(r"[A-Za-z0-9]{12,}")
@@ -115,7 +116,7 @@ NAMED = re.compile(
 )
 # It ends at a quote that is escaped as often as the first: one that is escaped once more is within.
 QUOTED = re.compile(r"(?P<quote>\\{0,16}[\"']).*?(?P<end>(?<!\\)(?P=quote)|$)", re.MULTILINE)
-WORD = re.compile(r"(?:\(not shown\)|\S)+")
+WORD = re.compile(r"\S+")
 LINE = re.compile(r"[^\n]+")
 BLOCK = re.compile(r"(?:[|>][-+\d]{0,2})?[ \t]*(?:\n[ \t]+[^\n]+)+")  # of YAML, below the name
 # Environments as kubelets print them: EnvVar{Name:A,Value:b,ValueFrom:nil,}, and as JSON and YAML within a text.
@@ -232,13 +233,13 @@ def redact_text(text: str) -> str:
 
 def _redact_text(text: str) -> str:
     text = with_short_lines(text)
-    text = without_ends_of_keys(_with_objects_redacted(text))
+    text = without_ends_of_keys(_with_objects_redacted(text)).replace(NOT_SHOWN, HIDDEN)
     for pattern, instead in FORMS:
         text = pattern.sub(instead, text)
-    text = ELEMENT.sub(lambda match: f"{match[1]}{NOT_SHOWN}" if is_secret_name(match[2]) else match[0], text)
+    text = ELEMENT.sub(lambda match: f"{match[1]}{HIDDEN}" if is_secret_name(match[2]) else match[0], text)
     text = _hide_values(text, OF_ENVIRONMENT, lambda _match: TO_THE_NEXT)
     text = _hide_values(text, NAMED, _rule_of)
-    return HEX.sub(_shortened, WORDS.sub(_unless_random, text))
+    return HEX.sub(_shortened, WORDS.sub(_unless_random, text)).replace(HIDDEN, NOT_SHOWN)
 
 
 _redact_short = functools.lru_cache(maxsize=8192)(_redact_text)  # names, addresses and states occur again and again
@@ -318,9 +319,9 @@ def _hide_values(
         block = BLOCK.match(text, place) if rule in (WORD, LINE) and not quoted else None
         plain = block or (rule.match(text, place) if rule and not quoted else None)
         if quoted:
-            parts.append(f"{quoted['quote']}{NOT_SHOWN}{quoted['end']}")
+            parts.append(f"{quoted['quote']}{HIDDEN}{quoted['end']}")
         elif plain:
-            parts.append(NOT_SHOWN)
+            parts.append(HIDDEN)
         place = (quoted or plain or match).end()
 
 
