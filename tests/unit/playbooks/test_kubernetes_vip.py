@@ -94,7 +94,7 @@ def test_every_control_plane_keeps_it_and_no_worker(install):
     for host, files in told.items():
         text = files["keepalived.conf"]["content"]
         others = [address for name, address in PLANES.items() if name != host]
-        assert all(f"        {address}\n" in text for address in others)
+        assert all(f"        {address} min_ttl 255\n" in text for address in others)
         assert f"unicast_src_ip {PLANES[host]}\n" in text
         assert "%s" in files["keepalived.conf"]["validate"]
         assert files["check-api-server"]["mode"] == "0755"
