@@ -96,7 +96,10 @@ SITES = [
 @pytest.mark.parametrize(("playbook", "settings"), SITES)
 def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     found = answers()
-    found["kubernetes_node_info"] = {"*": {"node": {**node("cp1", "none"), "architecture": "x86_64"}}}
+    found["kubernetes_node_info"] = {
+        host: {"node": {**node(name, "none"), "architecture": "x86_64"}}
+        for host, name in {"cp1": "node11", "w1": "node12", "w2": "node13"}.items()
+    }
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1", "docker-ce": "29.1"}}}
     found["systemd_units"] = {"*": {"stale": [], "restarted": []}}
     found["docker_daemon_info"] = {"*": {"path": "/x", "content": "", "mode": "0600", "differs": False}}
