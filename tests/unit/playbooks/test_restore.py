@@ -152,7 +152,7 @@ def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
     (saved / "control-plane.tar.gz").write_bytes(b"keys")
     held = [{"pod": f"default/{name}", "node": "node3", "address": "10.5.0.130"} for name in ("one", "two")]
     (saved / "objects.json").write_text(json.dumps({"digests": {}, "addresses": held, "objects": []}))
-    (tmp_path / "admin.conf").write_text("certificate-authority-data: QQ==")
+    (tmp_path / "admin.conf").write_text("clusters: [{cluster: {certificate-authority-data: QQ==}}]\nusers: []\n")
     found = answers()
     found["host_info"]["w1"]["host"]["kubelet"]["server"] = ""  # reinstalled
     found["backup_files"]["*"]["path"] = str(saved)

@@ -193,7 +193,7 @@ def test_what_hosts_join_with_is_not_shown(tmp_path, joins):
         },
         "kubeadm": {"* token": {"discovery": JOIN}, "cp3 join": {} if joins else failed},
     }
-    (tmp_path / "admin").write_text(f"kind: Config\nusers: [{{user: {{token: {MARKER}}}}}]\n")
+    (tmp_path / "admin").write_text(f"kind: Config\nclusters: []\nusers: [{{user: {{token: {MARKER}}}}}]\n")
     (tmp_path / "log").mkdir()
     done = harden(
         tmp_path, "-vvv", "--diff", states={"cp3": "none"}, answers=found, shown=True,
