@@ -37,18 +37,13 @@ AUTHORITY = (
 )
 
 
-def _observed(host: PlacedHost) -> t.Tuple[t.List[Certificate], float]:
-    """The certificates of a host that answered in this run, and what its clock said."""
+def _observed(
+    host: PlacedHost, part: t.Literal["certificates", "cni_token_ends"] = "certificates"
+) -> t.Tuple[t.List[Certificate], float]:
+    """What the host has now, and the time on its clock. What it had in an earlier run says nothing."""
     if not host.facts or host.observation.get("recalled"):
         return [], 0.0
-    return host.facts["certificates"], host.facts["time"]["read"]
-
-
-def _tokens(host: PlacedHost) -> t.Tuple[t.List[Certificate], float]:
-    """The same of the tokens that CNI plugins have."""
-    if not host.facts or host.observation.get("recalled"):
-        return [], 0.0
-    return host.facts["cni_token_ends"], host.facts["time"]["read"]
+    return host.facts[part], host.facts["time"]["read"]
 
 
 def expired(host: PlacedHost) -> t.List[Certificate]:
@@ -107,7 +102,7 @@ def check_cni_tokens(
             "--tags network_operator every half hour: it starts these pods again before their tokens end.",
         )
     for host in hosts.values():
-        tokens, now = _tokens(host)
+        tokens, now = _observed(host, "cni_token_ends")
         named = [each for each in tokens if ends_soon(each, now, days)]
         if named:
             findings.warning(
@@ -124,7 +119,7 @@ def describe_cni_tokens(hosts: Hosts, days: int, keeping: t.Sequence[str], short
     described: t.List[HostTokens] = []
     due: t.Dict[str, t.List[str]] = {}
     for host in hosts.values():
-        tokens, now = _tokens(host)
+        tokens, now = _observed(host, "cni_token_ends")
         seen = f"{datetime.datetime.fromtimestamp(now, datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
         described += [{**each, "seen": seen} for each in _describe(host, tokens, now, days)]
         for each in tokens:
