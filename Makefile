@@ -62,7 +62,7 @@ sanity: setup ## ansible-test sanity
 
 .PHONY: unit
 unit: setup ## Unit tests; those of plugins on Python 3.11, 3.12 and 3.13, where they are here
-	@hack/run_tests.py unit
+	@hack/run_tests.py unit versions
 
 .PHONY: package
 package: setup ## Build the collection, check it as Galaxy would, and use its tarball with each ansible-core and Python

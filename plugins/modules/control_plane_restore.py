@@ -18,6 +18,8 @@ description:
   - V(restored) first makes etcd's new data out of C(/var/lib/ipu-fabric/restore/control-plane.tar.gz), which the caller
     has copied there, if there is room for it. etcd becomes a cluster of this member alone, by C(etcdutl) of its own
     image. Then it does what V(aside) does, and puts keys and data in place.
+  - V(verified) makes these data, and removes them again. It shows that archive, image and room are right while every
+    control plane still runs.
   - Until V(done), C(/var/lib/ipu-fabric/restore-unfinished) on the first control plane names the restore. On the others
     C(/var/lib/ipu-fabric/set-aside-for-restore) does, so that none is set aside twice for the same one.
 author:
@@ -37,26 +39,26 @@ options:
   state:
     description: What to do. V(read) only tells whether a restore was interrupted here.
     type: str
-    choices: [read, aside, restored, done]
+    choices: [read, verified, aside, restored, done]
     required: true
   backup:
-    description: Name of the backup. For V(restored).
+    description: Name of the backup. For V(restored) and V(verified).
     type: str
   restore:
     description:
       - Name of this restore, which is not that of another one of the same backup. For V(aside) and V(restored).
     type: str
   sha256:
-    description: Digest that the archive must have. For V(restored).
+    description: Digest that the archive must have. For V(restored) and V(verified).
     type: str
   image:
-    description: The image of etcd, which containerd must have. For V(restored).
+    description: The image of etcd, which containerd must have. For V(restored) and V(verified).
     type: str
   node_name:
-    description: Name of the node. For V(restored).
+    description: Name of the node. For V(restored) and V(verified).
     type: str
   address:
-    description: Address of the node, where the other members reach its etcd. For V(restored).
+    description: Address of the node, where the other members reach its etcd. For V(restored) and V(verified).
     type: str
   timeout:
     description: Seconds to wait for a C(kubeadm) that an interrupted run has left.
@@ -101,7 +103,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.restore import
 def main() -> None:
     run_module(
         {
-            "state": {"type": "str", "choices": ["read", "aside", "restored", "done"], "required": True},
+            "state": {"type": "str", "choices": ["read", "verified", "aside", "restored", "done"], "required": True},
             "backup": {"type": "str"},
             "restore": {"type": "str"},
             "sha256": {"type": "str"},
@@ -114,6 +116,7 @@ def main() -> None:
         required_if=[
             ("state", "aside", ("restore",)),
             ("state", "restored", ("backup", "restore", "sha256", "image", "node_name", "address")),
+            ("state", "verified", ("backup", "sha256", "image", "node_name", "address")),
         ],
     )
 

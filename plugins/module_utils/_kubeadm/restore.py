@@ -34,6 +34,7 @@ ASIDE = "/var/lib/ipu-fabric/before-restore"  # and the time
 # Where that is another file system: beside what is set aside, so that nothing has to be copied.
 ASIDE_NEARBY = "ipu-fabric-before-restore"
 STAGING = "/var/lib/ipu-fabric/restore"  # the archive, and what is taken out of it
+PART = ".restore"  # etcd's new data, in the directory of the old ones
 IMAGE_ROOT = "/run/ipu-fabric/etcd-image"
 # What makes a host a control plane. Everything else in /etc/kubernetes is the site's, and stays.
 TRACES = (
@@ -170,9 +171,9 @@ def is_initialised() -> bool:
     return os.path.exists(paths.ADMIN) and not os.path.exists(paths.MARKER)
 
 
-def forget(marker: str) -> None:
+def forget(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.remove(marker)
+        os.remove(path)
 
 
 def set_aside(found: t.Sequence[str]) -> str:
@@ -269,21 +270,9 @@ def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
     ]
 
 
-def make_etcd(image: str, data: str, arguments: t.Sequence[str]) -> str:
-    """etcd's new data, beside the old ones that may still be in use: its directory may be a mount."""
-    directory, name = os.path.split(paths.ETCD)
-    part = os.path.join(directory, ".restore")
-    shutil.rmtree(part, ignore_errors=True)
-    with etcdutl(image) as program:
-        run("Restoring etcd's data", program, "snapshot", "restore", data, "--data-dir", part, *arguments)
-    return os.path.join(part, name)
-
-
-def put_back(module: AnsibleModule) -> str:
-    """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too.
-
-    All that needs much room is made first. Then the control plane stops, and what is left to do is renaming."""
-    params = module.params
+@contextlib.contextmanager
+def verified_archive(params: t.Mapping[str, t.Any]) -> t.Iterator[t.Tuple[tarfile.TarFile, str]]:
+    """The archive, and etcd's data that were made of it: all that needs much room, and all that can be wrong with it."""
     path = os.path.join(STAGING, backup.NAME)
     digest = file_digest(path)
     if digest != params["sha256"]:
@@ -300,6 +289,8 @@ def put_back(module: AnsibleModule) -> str:
         check_names(archive.getmembers())
         directory, size = os.path.dirname(paths.ETCD), archive.getmember(backup.SNAPSHOT).size
         os.makedirs(directory, mode=0o700, exist_ok=True)
+        part = os.path.join(directory, PART)
+        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
         check_movable(traces())
         check_room(
             {STAGING: size + SPARE_BYTES, directory: size + LOG_BYTES, os.path.dirname(paths.KUBERNETES): SPARE_BYTES}
@@ -309,16 +300,23 @@ def put_back(module: AnsibleModule) -> str:
                 shutil.copyfileobj(t.cast(t.IO[bytes], archive.extractfile(backup.SNAPSHOT)), out)
             snapshot.check_snapshot(data)
             arguments = restore_arguments(params["node_name"], params["address"], params["backup"])
-            made = make_etcd(params["image"], data, arguments)
+            with etcdutl(params["image"]) as program:
+                run("Restoring etcd's data", program, "snapshot", "restore", data, "--data-dir", part, *arguments)
+            forget(data)
+            yield archive, os.path.join(part, os.path.basename(paths.ETCD))
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(data)
+            forget(data)
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def put_back(module: AnsibleModule) -> str:
+    """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too."""
+    with verified_archive(module.params) as (archive, made):
         place = set_aside(traces())
-        write_file(module, paths.RESTORING, params["restore"], "0600")
+        write_file(module, paths.RESTORING, module.params["restore"], "0600")
         forget(paths.SET_ASIDE)
         put_keys(module, archive)
-    os.rename(made, paths.ETCD)
-    shutil.rmtree(os.path.dirname(made))
+        os.rename(made, paths.ETCD)
     return place
 
 
@@ -355,6 +353,11 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
                 write_file(module, paths.SET_ASIDE, params["restore"], "0600")
                 forget(paths.RESTORING)
         return outcome(before, {"files": [], "restoring": "", "aside": params["restore"]}, set_aside=place)
+    if state == "verified":
+        if not module.check_mode:
+            with hold_lock(params["timeout"]), verified_archive(params):
+                pass
+        return outcome(before, before, set_aside="")
     if not module.check_mode:
         with hold_lock(params["timeout"]):
             place = put_back(module)

@@ -115,7 +115,7 @@ CASES = {
         lambda state: all(
             (h["membership"], h["files"], h["restoring"]) == ("member", True, "") for h in state["hosts"].values()
         ),
-        [("cp1", "control_plane_restore", 3, "after")],
+        [("cp1", "control_plane_restore", 4, "after")],
         given={
             "fabric_control_plane_endpoint": ENDPOINT,
             "fabric_cni": "flannel",

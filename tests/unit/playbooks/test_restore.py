@@ -106,15 +106,35 @@ def test_check_mode_says_what_would_be_done(tmp_path, found):
     assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
 
 
+def hosts_to_restore(folder):
+    """Answers, and a backup with its archive: enough for the first control plane to be prepared."""
+    found, saved = answers(), folder / "saved"
+    saved.mkdir()
+    (saved / "control-plane.tar.gz").write_bytes(b"keys")
+    found["backup_files"]["*"]["path"] = str(saved)
+    found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1"}}}
+    found["systemd_units"] = {"*": {"stale": []}}
+    return found
+
+
 @pytest.mark.parametrize("lost", ["failed", "unreachable"])
 def test_a_control_plane_that_was_not_set_aside(tmp_path, lost):
     """It may go on with the old cluster: the first one is not restored beside it."""
-    found = answers()
+    found = hosts_to_restore(tmp_path)
     found["control_plane_restore"]["cp2 aside"] = {lost: True, "msg": "still listening"}
-    done = restore(tmp_path, found)
+    done = restore(tmp_path, found, _kubernetes_put_back=str(tmp_path / "put/control-plane.tar.gz"))
     assert done.code != 0
-    assert sorted(states(done)) == [("cp1", "read"), ("cp2", "aside"), ("cp2", "read")]
-    assert not {call.module for call in done.calls} & CHANGING - {"control_plane_restore"}
+    assert states(done)[2:] == [("cp1", "verified"), ("cp2", "aside")], done.text
+
+
+def test_a_backup_that_the_first_control_plane_can_not_take(tmp_path):
+    """Its disk is full, or it lacks etcd's image: no other control plane was stopped for it."""
+    found = hosts_to_restore(tmp_path)
+    found["control_plane_restore"]["cp1 verified"] = {"failed": True, "msg": "A restore needs room"}
+    done = restore(tmp_path, found, _kubernetes_put_back=str(tmp_path / "put/control-plane.tar.gz"))
+    assert done.code != 0
+    assert "A restore needs room" in done.said
+    assert sorted(states(done)) == [("cp1", "read"), ("cp1", "verified"), ("cp2", "read")]
 
 
 def test_no_bundle_is_written_for_docker(tmp_path):
@@ -142,24 +162,19 @@ def test_no_limit(tmp_path):
 
 
 def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
+    found = hosts_to_restore(tmp_path)
     kubectl, saved = tmp_path / "bin/kubectl", tmp_path / "saved"
     kubectl.parent.mkdir()
     calls = tmp_path / "kubectl-calls"
     kubectl.write_text(f"#!/bin/sh\necho \"$*\" >>{calls}\nprintf 'node1 True\\nnode2 Unknown\\nnode3 Unknown\\n'\n")
     kubectl.chmod(0o755)
     monkeypatch.setenv("PATH", str(kubectl.parent), prepend=os.pathsep)
-    saved.mkdir()
-    (saved / "control-plane.tar.gz").write_bytes(b"keys")
     held = [{"pod": f"default/{name}", "node": "node3", "address": "10.5.0.130"} for name in ("one", "two")]
     (saved / "objects.json").write_text(json.dumps({"digests": {}, "addresses": held, "objects": []}))
     (tmp_path / "admin.conf").write_text("clusters: [{cluster: {certificate-authority-data: QQ==}}]\nusers: []\n")
-    found = answers()
     found["host_info"]["w1"]["host"]["kubelet"]["server"] = ""  # reinstalled
-    found["backup_files"]["*"]["path"] = str(saved)
     found["kubeadm"] = {"*": {"discovery": {"token": "t"}, "changed": True}}
     found["network_operator_info"] = {"*": {"present": True, "ca": CA, "nodes": []}}
-    found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1"}}}
-    found["systemd_units"] = {"*": {"stale": []}}
     found["memlock"] = {"*": {"restartable": []}}
     found["cluster_objects_info"] = {
         "*": {"count": 9, "missing": [], "different": ["ConfigMap default/a"], "moved": []}
@@ -178,7 +193,8 @@ def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
     ]
     put_back = steps.index(("cp1", "restored"))
     assert sorted(steps[:2]) == [("cp1", "read"), ("cp2", "read")]
-    assert steps[2:put_back] == [("cp2", "aside"), ("cp1", "read"), ("cp1", "images")]
+    verified = [("cp1", "images"), ("cp1", "verified")]
+    assert steps[2:put_back] == [*verified, ("cp2", "aside"), ("cp1", "read"), ("cp1", "images")]
     assert steps[put_back + 1] == ("cp1", "init")
     assert ("cp2", "join") in steps[put_back + 2 :]
     assert ("w1", "join") in steps[put_back + 2 :]

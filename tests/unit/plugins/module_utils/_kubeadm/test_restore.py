@@ -130,6 +130,17 @@ def test_restored(host):
     assert not os.path.exists(mount[-1])
 
 
+def test_verified_touches_nothing(host):
+    """What `restored` makes before it stops anything is made, and is gone again."""
+    before = {path: path.read_bytes() for path in host.rglob("*") if path.is_file() and path.name != "free"}
+    result = restore.restore(options(host, "verified", sha256=file_digest(str(host / "staging" / backup.NAME))))
+    assert not result["changed"]
+    assert before == {path: path.read_bytes() for path in host.rglob("*") if path.is_file() and path.name != "free"}
+    assert os.listdir(host / "etcd") == ["member"]
+    assert any("restore" in argv for argv in restore.called)
+    assert not any("stop" in argv for argv in restore.called)
+
+
 def test_one_that_was_killed_starts_over(host):
     restore.restore(options(host))
     (host / "etcd/.restore/member").mkdir(parents=True)
