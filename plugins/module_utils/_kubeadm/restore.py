@@ -272,7 +272,7 @@ def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
 
 @contextlib.contextmanager
 def verified_archive(params: t.Mapping[str, t.Any]) -> t.Iterator[t.Tuple[tarfile.TarFile, str]]:
-    """The archive, and etcd's data that were made of it: all that needs much room, and all that can be wrong with it."""
+    """The archive, and etcd's data made of it: all that needs much room, and all that can be wrong with a backup."""
     path = os.path.join(STAGING, backup.NAME)
     digest = file_digest(path)
     if digest != params["sha256"]:
@@ -320,6 +320,14 @@ def put_back(module: AnsibleModule) -> str:
     return place
 
 
+def stop(module: AnsibleModule, found: t.Sequence[str]) -> str:
+    """Where what was there before is now. The host remembers for which restore it was stopped."""
+    place = set_aside(found) if found else ""
+    write_file(module, paths.SET_ASIDE, module.params["restore"], "0600")
+    forget(paths.RESTORING)
+    return place
+
+
 def restore(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.control_plane_restore)."""
     params = module.params
@@ -342,25 +350,20 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
             shutil.rmtree(STAGING, ignore_errors=True)  # it has keys; the marker stays until they are gone
             forget(paths.RESTORING)
         return outcome(before, {**before, "restoring": ""}, set_aside="")
-    place = ""
-    if state == "aside":
-        # What it has by now, it has from the restored cluster.
-        if aside == params["restore"]:
-            return outcome(before, before, set_aside="")
-        if not module.check_mode:
-            with hold_lock(params["timeout"]):
-                place = set_aside(found) if found else ""
-                write_file(module, paths.SET_ASIDE, params["restore"], "0600")
-                forget(paths.RESTORING)
-        return outcome(before, {"files": [], "restoring": "", "aside": params["restore"]}, set_aside=place)
     if state == "verified":
         if not module.check_mode:
             with hold_lock(params["timeout"]), verified_archive(params):
                 pass
         return outcome(before, before, set_aside="")
+    # What it has by now, it has from the restored cluster.
+    if state == "aside" and aside == params["restore"]:
+        return outcome(before, before, set_aside="")
+    place = ""
     if not module.check_mode:
         with hold_lock(params["timeout"]):
-            place = put_back(module)
+            place = put_back(module) if state == "restored" else stop(module, found)
+    if state == "aside":
+        return outcome(before, {"files": [], "restoring": "", "aside": params["restore"]}, set_aside=place)
     after = {"files": [backup.PKI, paths.ETCD], "restoring": params["restore"], "aside": ""}
     # Whatever is there is put back once more.
     return {**outcome(before, after, set_aside=place), "changed": True}
