@@ -271,8 +271,9 @@ def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
 
 
 @contextlib.contextmanager
-def verified_archive(params: t.Mapping[str, t.Any]) -> t.Iterator[t.Tuple[tarfile.TarFile, str]]:
+def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFile, str]]:
     """The archive, and etcd's data made of it: all that needs much room, and all that can be wrong with a backup."""
+    params = module.params
     path = os.path.join(STAGING, backup.NAME)
     digest = file_digest(path)
     if digest != params["sha256"]:
@@ -311,7 +312,7 @@ def verified_archive(params: t.Mapping[str, t.Any]) -> t.Iterator[t.Tuple[tarfil
 
 def put_back(module: AnsibleModule) -> str:
     """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too."""
-    with verified_archive(module.params) as (archive, made):
+    with verified_archive(module) as (archive, made):
         place = set_aside(traces())
         write_file(module, paths.RESTORING, module.params["restore"], "0600")
         forget(paths.SET_ASIDE)
@@ -352,7 +353,7 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
         return outcome(before, {**before, "restoring": ""}, set_aside="")
     if state == "verified":
         if not module.check_mode:
-            with hold_lock(params["timeout"]), verified_archive(params):
+            with hold_lock(params["timeout"]), verified_archive(module):
                 pass
         return outcome(before, before, set_aside="")
     # What it has by now, it has from the restored cluster.
