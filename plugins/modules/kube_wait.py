@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kube_wait
-short_description: Wait for nodes, operators, network attachments and jobs
+short_description: Wait for nodes, operators, network attachments, pods and jobs
 version_added: 0.1.0
 description:
   - Waits in one call for all that the options name. At least one of O(nodes), O(objects), O(crds), O(accepted),
-    O(attachments) and O(job) is needed.
+    O(attachments), O(pods) and O(job) is needed.
   - Stops early when waiting can't help, and says why. An image that can't be pulled, a container that crashes again and
     again, a DaemonSet that no node is to run and the label or taint behind it, a job that failed or was removed.
   - An API server that restarts during the wait is waited for. Check mode does not wait.
@@ -113,6 +113,29 @@ options:
         description: Configuration of the IPAM plugin.
         type: dict
         required: true
+  pods:
+    description:
+      - Pods that have to start, one for each entry, as a test of the CNI plugins. They are created for it, and removed
+        when the wait ends.
+      - Such a pod has started when it has its addresses. It has no image, so nothing runs in it, and nothing is pulled.
+      - It is put on a Ready node, whatever the taints of that node. Its namespace may have the Pod Security level
+        C(restricted).
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the NAD that the pod asks for. Empty for the cluster's own network only.
+        type: str
+        default: ""
+      namespace:
+        description: Namespace of the pod and of the NAD.
+        type: str
+        default: default
+      hosts:
+        description: Names of the nodes that have the network. Any node will do when the cluster has none of them.
+        type: list
+        elements: str
+        default: []
   job:
     description:
       - A job that has to succeed.
@@ -201,6 +224,16 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
+- name: See that a pod on the network can start
+  ipu.fabric.kube_wait:
+    kubeconfig: artifacts/admin.conf
+    pods:
+      - name: rail-0
+        namespace: training
+    timeout: 60
+  delegate_to: localhost
+  run_once: true
+
 - name: Wait until the training job has succeeded, and read its log
   ipu.fabric.kube_wait:
     kubeconfig: artifacts/admin.conf
@@ -258,6 +291,11 @@ ATTACHMENT = {
     "mtu": {"type": "int", "default": 0},
     "ipam": {"type": "dict", "required": True},
 }
+POD = {
+    "name": {"type": "str", "default": ""},
+    "namespace": {"type": "str", "default": "default"},
+    "hosts": {"type": "list", "elements": "str", "default": []},
+}
 JOB = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "default"},
@@ -275,6 +313,7 @@ def main(run: Runner = run_module) -> None:
         watch={"type": "list", "elements": "str", "default": []},
         idle_faults={"type": "bool", "default": True},
         attachments={"type": "list", "elements": "dict", "options": ATTACHMENT},
+        pods={"type": "list", "elements": "dict", "options": POD},
         job={"type": "dict", "options": JOB},
         what={"type": "str", "default": ""},
         timeout={"type": "int", "default": 300},
@@ -282,7 +321,7 @@ def main(run: Runner = run_module) -> None:
         settle={"type": "int", "default": 0},
         sleep={"type": "float", "default": 1},
     )
-    wanted = ("nodes", "objects", "crds", "accepted", "attachments", "job")
+    wanted = ("nodes", "objects", "crds", "accepted", "attachments", "pods", "job")
     run(spec, wait_for, libraries=("jmespath",), required_one_of=[wanted])
 
 

@@ -71,6 +71,15 @@ def named_pools(pod: Object) -> t.Set[Pool]:
 # ---- what multus gave a pod ------------------------------------------------------------------------------------------
 
 
+def network_status(pod: Object) -> t.List[Object]:
+    """What multus wrote on a pod: an entry for each network."""
+    try:
+        status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
+    except ValueError:
+        return []
+    return status if isinstance(status, list) else []
+
+
 def network_fault(pod: Object, network: Name) -> str:
     """Why a running pod lacks a network that it asks for; empty if it has it, or does not ask.
 
@@ -82,10 +91,7 @@ def network_fault(pod: Object, network: Name) -> str:
     own = set(query("status.podIPs[].ip", pod) or ())
     if query("status.phase", pod) != "Running" or not own:
         return ""
-    try:
-        status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
-    except ValueError:
-        status = []
+    status = network_status(pod)
     if f"{network[0]}/{network[1]}" not in query("[].name", status):
         return "multus did not attach it"
     before = set(query('[?"default"].ips[]', status))

@@ -136,7 +136,9 @@ def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object])
     if not waiting:
         return []
     events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=SANDBOX_EVENTS)
-    failures = sandbox_failures(events)
+    # Not those of an earlier pod of this name.
+    uids = {pod["metadata"].get("uid") for pod in waiting}
+    failures = sandbox_failures(event for event in events if event["involvedObject"].get("uid") in uids)
     return [
         Problem(f"pod {name} on {pod['spec']['nodeName']}: its network could not be set up yet: {failures[name][-1]}")
         for pod in waiting

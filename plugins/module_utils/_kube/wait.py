@@ -1,10 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for nodes, objects, network attachments and jobs: one loop, which stops early when waiting can't help."""
+"""Waiting for nodes, objects, networks, pods and jobs: one loop, which stops early when waiting can't help."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 import typing as t
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import not_
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch, ReadyOptions
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.start_pods import PodWatch
 from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 
 
@@ -115,6 +117,8 @@ def watches(cluster: Cluster, params: Object) -> t.List[Watch]:
         found.append(ObjectWatch(cluster, t.cast(ReadyOptions, params)))
     if params["attachments"] is not None:
         found.append(AttachmentWatch(cluster, params["attachments"]))
+    if params["pods"] is not None:
+        found.append(PodWatch(cluster, params["pods"], params["timeout"]))
     if params["job"] is not None:
         found.append(JobWatch(cluster, params["job"]))
     return found
@@ -126,15 +130,19 @@ def wait_for(module: AnsibleModule) -> t.Dict[str, t.Any]:
     found = watches(cluster, params)
     jobs = [watch for watch in found if isinstance(watch, JobWatch)]
     if module.check_mode:
-        # A job is left out: the one that is there may be of a former run.
-        asked = [watch for watch in found if watch not in jobs and cluster.present]
+        # A job is left out: the one that is there may be of a former run. Pods are, too: they would be created.
+        asked = [watch for watch in found if not isinstance(watch, (JobWatch, PodWatch)) and cluster.present]
         pending = [problem.text for watch in asked for problem in watch.problems()]
         return {"changed": False, "waited": 0.0, "pending": pending, "status": {}, "logs": {}}
     what = params["what"] or " and ".join(watch.what for watch in found)
     next_step = " ".join(dict.fromkeys(watch.next_step for watch in found))
     wait = Wait(Limits(what, next_step, params["timeout"], params["patience"], params["settle"]))
-    while not wait.done([problem for watch in found for problem in watch.problems()]):
-        time.sleep(params["sleep"])
+    with contextlib.ExitStack() as stack:
+        for watch in found:
+            if isinstance(watch, PodWatch):
+                stack.enter_context(watch)
+        while not wait.done([problem for watch in found for problem in watch.problems()]):
+            time.sleep(params["sleep"])
     status = {key: value for watch in jobs for key, value in watch.status.items()}
     logs = {place: text for watch in jobs for place, text in watch.logs().items()}
     return {"changed": False, "waited": round(wait.elapsed(), 1), "pending": [], "status": status, "logs": logs}

@@ -59,6 +59,17 @@ def test_they_go_while_the_controller_runs_and_before_a_planned_pool_is_to_have_
     assert waited < pruned < applied
 
 
+RAIL: Data = {"name": "rail", "namespace": "jobs", "hosts": ["w1"]}
+
+
+def test_the_role_ends_with_pods_that_start() -> None:
+    tasks = yaml.safe_load((ROOT / "roles/spiderpool/tasks/present.yml").read_text(encoding="utf-8"))
+    assert tasks[-1]["ipu.fabric.kube_wait"]["pods"] == "{{ _spiderpool_pods }}"
+    assert tasks[-1]["when"] == "spiderpool_start_pod | bool"
+    assert value("_spiderpool_pods", spiderpool_networks=[{**RAIL, "mtu": 9000}]) == [RAIL]
+    assert value("_spiderpool_pods", spiderpool_namespace="netops") == [{"namespace": "netops"}]
+
+
 @pytest.mark.parametrize("elsewhere", ["", "/srv/cni"])
 def test_what_the_chart_writes_to_a_host(elsewhere: str) -> None:
     """To the usual directories, whatever its values say; the multus of Spiderpool alone heeds them."""

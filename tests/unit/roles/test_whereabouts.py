@@ -31,7 +31,8 @@ class Cluster(Answers):
 
 
 def run(folder: Path, state: str, *, own: t.Sequence[str] = (), others: t.Sequence[str] = (), **more: t.Any) -> Outcome:
-    task = {"import_role": {"name": "ipu.fabric.whereabouts"}, "vars": {"whereabouts_state": state}}
+    variables = {"whereabouts_state": state, "whereabouts_start_pod": more.pop("start", True)}
+    task = {"import_role": {"name": "ipu.fabric.whereabouts"}, "vars": variables}
     content = [{"hosts": "cp1", "gather_facts": False, "tasks": [task]}]
     found = {**CLUSTER, "whereabouts": [*own, *others], "own": [*own], **more}
     return play(folder, content, Cluster, {"kube_control_plane": ["cp1"]}, state=found)
@@ -58,9 +59,17 @@ def test_pools_stay_where_they_are(tmp_path: Path, own: t.List[str], others: t.L
     assert result.code == 0, result.text
     (installed,) = result.of("helm_release")
     assert installed.args["namespace"] == installed.args["values"]["namespaceOverride"] == namespace
-    (waited,) = result.of("kube_wait")
+    waited, started = result.of("kube_wait")
     assert {each["namespace"] for each in waited.args["objects"]} == {namespace}
     assert ("DaemonSet whereabouts" in removed(result)) == bool(others)
+    # At last, when the former one is gone: ready DaemonSets don't say that a pod can start.
+    assert result.calls[-1] == started
+    assert started.args["pods"] == [{"namespace": namespace}]
+
+
+def test_a_playbook_that_proves_the_fabric_starts_no_pod_here(tmp_path: Path) -> None:
+    (waited,) = run(tmp_path, "present", start=False).of("kube_wait")
+    assert "pods" not in waited.args
 
 
 def test_a_second_one_is_refused(tmp_path: Path) -> None:

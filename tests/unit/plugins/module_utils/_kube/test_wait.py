@@ -68,12 +68,12 @@ class Memory:
         return {**obj, "status": done} if obj["kind"] == "Job" else None
 
 
-def wait_for(monkeypatch, check=False, present=True, **params):
-    cluster = Memory()
+def wait_for(monkeypatch, check=False, present=True, cluster=None, **params):
+    cluster = cluster or Memory()
     cluster.present = present
     monkeypatch.setattr(waiting, "connect", lambda module: cluster)
     monkeypatch.setattr(waiting.time, "sleep", lambda seconds: None)
-    unset = dict.fromkeys(("nodes", "objects", "crds", "accepted", "attachments", "job"))
+    unset = dict.fromkeys(("nodes", "objects", "crds", "accepted", "attachments", "pods", "job"))
     limits = {"what": "", "timeout": 0, "patience": 0, "settle": 0, "sleep": 0, "watch": [], "idle_faults": True}
     return waiting.wait_for(types.SimpleNamespace(params={**unset, **limits, **params}, check_mode=check))
 
@@ -89,6 +89,7 @@ JOB = {"name": "mnist", "namespace": "ml", "kind": "Job", "log_lines": 5}
         ({"attachments": [RAIL]}, ["NetworkAttachmentDefinition jobs/rail is not there"]),
         ({"nodes": ["w1"], "attachments": [RAIL]}, ["w1: NoCNI", "NetworkAttachmentDefinition jobs/rail is not there"]),
         ({"job": {**JOB, "kind": "MPIJob"}}, []),
+        ({"pods": [{"name": "", "namespace": "jobs", "hosts": []}]}, []),
     ],
 )
 def test_check_mode_says_what_is_pending_and_does_not_wait(monkeypatch, params, pending):
