@@ -185,12 +185,16 @@ def known_nodes(
     }
     api = {host_of(endpoint), host_of(cluster.get("endpoint") or "")} - planes
     held = {virtual, (cluster.get("virtual_address") or {}).get("address", "")}
-    return cluster_identity.known_nodes(
+    claims = {name: str(answer["node"]).lower() for name, answer in answers.items() if answer.get("node")}
+    found = cluster_identity.known_nodes(
         given,
-        {name: str(answer["node"]).lower() for name, answer in answers.items() if answer.get("node")},
+        claims,
         planned,
         cluster_identity.Reserved(api | held, cluster.get("service_cidr") or ""),
+        [name for name in claims if answers[name].get("requested")],
     )
+    cluster_identity.check_planned(found, given, claims, plan.get("hosts") or {}, plan_file)
+    return found
 
 
 def vipu_addresses(entries: t.Sequence[t.Any]) -> t.List[str]:

@@ -171,8 +171,12 @@ def known_nodes(
     claims: t.Mapping[str, str],
     plan: t.Mapping[str, HostOfPlan],
     reserved: Reserved,
+    asking: t.Collection[str] = (),
 ) -> KnownNodes:
-    """For the hosts that said who they are. `inventory` has all hosts, with their addresses as far as it names them."""
+    """For the hosts that said who they are. `inventory` has all hosts, with their addresses as far as it names them.
+
+    Those that are `asking` want a serving certificate, which takes an address.
+    """
     names = {
         host: plan[host]["node"]
         if host in plan
@@ -190,15 +194,48 @@ def known_nodes(
             problems[host] = f"{host} says that it is {claim}, and is {names[host]} by {source}"
         elif names[host] in twins:
             problems[host] = f"{host} is {names[host]}, and so is another host of the inventory"
+    own = {
+        host: [each for each in given if counts[each] == 1 and not is_reserved(each, reserved)]
+        for host, given in addresses.items()
+    }
+    for host in asking:
+        if host not in problems and not own[host]:
+            problems[host] = f"{host} needs a serving certificate, and no address is its own by inventory or plan"
     sure = [host for host in claims if host not in problems]
     return {
         "nodes": {host: names[host] for host in sure},
-        "addresses": {
-            names[host]: [each for each in addresses[host] if counts[each] == 1 and not is_reserved(each, reserved)]
-            for host in sure
-        },
+        "addresses": {names[host]: own[host] for host in sure},
         "problems": problems,
     }
+
+
+def check_planned(
+    found: KnownNodes,
+    inventory: t.Mapping[str, str],
+    claims: t.Mapping[str, str],
+    planned: t.Collection[str],
+    plan_file: str,
+) -> None:
+    """Refuse to begin if only a plan could say which node a host is, or which address it has.
+
+    A host that has the name of another is refused alone.
+    """
+    others = disputed(inventory, claims)
+    seen = [
+        why
+        for host, why in found["problems"].items()
+        if host not in planned
+        and host not in others
+        and (claims[host] not in inventory_names(host) or not inventory[host])
+    ]
+    if seen:
+        raise FabricError(
+            "Which node a host is, and which addresses its certificates have, is said by the inventory or a plan.",
+            plan_file,
+            f"{shorten_list(seen, SHOWN, '; ')}; these hosts are in no plan there",
+            "Run ipu.fabric.plan, and keep its file for this run (fabric_artifacts_dir). It needs no API that answers.",
+            code="not-found",
+        )
 
 
 def check_names(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> None:

@@ -36,14 +36,15 @@ def state(host, renewed=(), expired=()):
     }
 
 
-def renew(folder, found, *arguments, groups=None, **more):
+def renew(folder, found, *arguments, groups=None, planned=True, **more):
     groups = groups or GROUPS
     folder.mkdir(exist_ok=True)
     (folder / "admin.conf").write_text(HERE)
     sha = hashlib.sha256(HERE.encode()).hexdigest()
     names = [name for members in groups.values() for name in members]
     hosts = {name: {"node": f"node-{name}", "address": ADDRESSES[name]} for name in names}
-    (folder / "plan.json").write_text(json.dumps({"hosts": hosts, **PLAN}))
+    if planned:
+        (folder / "plan.json").write_text(json.dumps({"hosts": hosts, **PLAN}))
     answers = {
         "node_certificates": {host: found.get(host, state(host)) for host in names},
         "kubernetes_node_info": {
@@ -70,6 +71,17 @@ def test_nothing_to_renew(tmp_path):
     assert run.where("kubeadm") == []
     assert "changed=0" in run.said
     assert "changed=1" not in run.said
+
+
+def test_nothing_begins_where_only_a_plan_could_say_which_node_a_host_is(tmp_path):
+    """As in a job of AWX whose artifacts are not kept: names in the inventory are others than those of the nodes."""
+    found = {"cp1": state("cp1", LEAVES), "w1": {**state("w1", LEAVES), "node": "w1"}}
+    run = renew(tmp_path, found, planned=False)
+    assert run.code != 0
+    assert "cp1 says that it is node-cp1, and is cp1 by the inventory" in run.said, run.text
+    assert "Run ipu.fabric.plan" in run.said
+    assert {call.module for call in run.calls if not call.check} <= {"host_info"}
+    assert renewals(run) == []
 
 
 def test_control_planes_come_one_after_another_and_before_the_workers(tmp_path):

@@ -169,6 +169,23 @@ def test_a_host_says_nothing_by_facts_that_the_inventory_says(tmp_path, fact):
         known_nodes(hostvars, GROUPS, "found", str(tmp_path / "plan.json"), "", "")
 
 
+def test_without_a_plan_nothing_begins_that_only_a_plan_can_say(tmp_path):
+    """Neither is w1 the node x7, nor is there an address for what its kubelet asks for."""
+    path = tmp_path / "plan.json"
+    cp1 = {"found": {"node": "cp1"}}
+    for w1, seen in (
+        ({"ip": "10.0.0.21", "found": {"node": "x7"}}, "w1 says that it is x7, and is w1 by the inventory"),
+        ({"found": {"node": "w1", "requested": True}}, "w1 needs a serving certificate"),
+    ):
+        hostvars = {"cp1": cp1, "w1": w1}
+        path.unlink(missing_ok=True)
+        with pytest.raises(FabricError, match=rf"plan\.json\. Seen: {seen}.*Run ipu\.fabric\.plan"):
+            known_nodes(hostvars, GROUPS, "found", str(path), "", "")
+        path.write_text(json.dumps({"hosts": {"w1": {"node": w1["found"]["node"], "address": "10.0.0.21"}}}))
+        found = known_nodes(hostvars, GROUPS, "found", str(path), "", "")
+        assert found["addresses"][w1["found"]["node"]] == ["10.0.0.21"]
+
+
 def test_a_plan_that_doubts_a_host_does_not_say_which_node_it_is(tmp_path):
     finding = {"level": "error", "check": "host-identity", "hosts": ["w1"]}
     hosts = {"w1": {"node": "x7", "address": "10.0.0.5"}}

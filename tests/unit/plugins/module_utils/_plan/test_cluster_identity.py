@@ -192,3 +192,12 @@ def test_a_host_is_not_what_it_says(claims, plan, problem):
 @pytest.mark.parametrize("address", ["10.0.0.50", "10.96.0.1", "fd00:1::1", "10.0.0.11", "nonsense"])
 def test_an_address_of_the_api_or_of_another_is_no_hosts_own(address):
     assert known({"cp1": "master", "w1": "worker"}, w1=address)["addresses"]["worker"] == []
+
+
+def test_a_kubelet_that_no_request_can_fit_is_left_alone():
+    """It would be restarted to ask, and nothing could be approved. The others go on."""
+    inventory = {"cp1": "10.0.0.11", "w1": "10.0.0.50"}
+    claims = {"cp1": "master", "w1": "worker"}
+    found = cluster_identity.known_nodes(inventory, claims, PLANNED, API, ["cp1", "w1"])
+    assert list(found["problems"]) == ["w1"]
+    assert found["nodes"] == {"cp1": "master"}
