@@ -137,7 +137,10 @@ class ActionModule(ControllerAction):
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
                 if "other-cluster" not in options["allow"]:
                     check_cluster(observations, cluster)
-                check_names(observations, cluster["nodes"])
+                folder = options["artifacts_dir"]
+                cache = observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
+                # A host that is down keeps the name that it had.
+                check_names(observation_cache.recall_hosts(observations, cache), cluster["nodes"])
             return {"changed": False}
         if scope == "drift":
             return add_drift(plan, drift, options, self._task.check_mode)

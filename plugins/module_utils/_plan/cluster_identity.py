@@ -124,12 +124,18 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
         own = {node for address in inventory[name] for node in at.get(address, ())}
         own = own or {word for word in inventory_names(name) & set(known) if word not in claims.values()}
         addresses = known[claim].get("addresses", [])
+        has, ours = observed(observations)[name].get("machine_id", ""), known[claim]["machine_id"]
         if own and claim not in own:
             found[name] = f"{name} says that it is {claim}, and is the node {', '.join(sorted(own))} by the inventory"
         elif given and addresses and not given & normal_addresses(addresses):
             found[name] = (
                 f"{name} says that it is {claim}, which has the address {', '.join(addresses)} in the cluster, and"
                 f" {', '.join(sorted(given))} in the inventory"
+            )
+        elif not own and not given and claim not in inventory_names(name) and has and ours and has != ours:
+            found[name] = (
+                f"{name} says that it is {claim}, which has the machine-id {ours} in the cluster, and has {has}; the"
+                " inventory has no address that decides"
             )
     return found
 

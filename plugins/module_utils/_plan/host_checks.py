@@ -15,7 +15,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, NodeIdentity
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import check_clock
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT, normal_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import mistaken
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import (
+    inventory_addresses,
+    mistaken,
+    normal_addresses,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import Size, check_sizes
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
 
@@ -83,6 +87,8 @@ def check_identity(
             why,
             "Give each host its own name with hostnamectl; correct its address in the inventory (ip) if that is wrong.",
         )
+    if managed:
+        _check_addresses_of_nodes(hosts, nodes, findings)
     owners: t.Dict[str, t.List[str]] = {}
     for name, host in hosts.items():
         for address in filter(None, host.address.split(",")):
@@ -108,6 +114,27 @@ def check_identity(
                 "The address of the API is no worker's.",
                 f"{address} is that of {', '.join(workers)}, and the endpoint is {endpoint}",
                 "Set ip of the host in the inventory to its own address, or correct the endpoint.",
+            )
+
+
+def _check_addresses_of_nodes(hosts: Hosts, nodes: t.Sequence[NodeIdentity], findings: Findings) -> None:
+    """An address that only a host says it has is no other node's, also of one that is not in the inventory."""
+    given = inventory_addresses({name: host.observation for name, host in hosts.items()})
+    for name, host in hosts.items():
+        said = normal_addresses(host.address.split(",")) - given[name]
+        others = {
+            f"{address}, which is that of the node {node['name']} in the cluster"
+            for node in nodes
+            if node["name"] != host.node
+            for address in said & normal_addresses(node.get("addresses", ()))
+        }
+        if others:
+            findings.error(
+                "host-identity",
+                [name],
+                "Each host needs its own address.",
+                f"{name} says that it has {'; '.join(sorted(others))}",
+                "Set ip of the host in the inventory. Remove a node that is gone for good with ipu.fabric.remove_node.",
             )
 
 

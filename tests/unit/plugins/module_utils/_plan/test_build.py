@@ -615,6 +615,14 @@ def as_a_node_elsewhere(hosts):
     hosts["w1"]["host"]["hostname"] = "node77"
 
 
+def with_the_address_of_a_node_elsewhere(hosts):
+    """Of one that no host of the inventory is."""
+    in_cluster(hosts, OURS, *hosts)
+    nodes = [{"name": "node77", "machine_id": "", "addresses": ["10.88.0.77"]}]
+    hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
+    hosts["w1"]["host"]["default_address"] = "10.88.0.77"
+
+
 @pytest.mark.parametrize(
     ("changed", "named", "seen"),
     [
@@ -622,6 +630,11 @@ def as_a_node_elsewhere(hosts):
         (with_the_address_of_another, ["cp1", "w1"], "10.88.0.11 is that of cp1, w1"),
         (with_the_address_of_the_api, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:6443"),
         (with_the_address_of_the_load_balancer, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:8443"),
+        (
+            with_the_address_of_a_node_elsewhere,
+            ["w1"],
+            "w1 says that it has 10.88.0.77, which is that of the node node77 in the cluster",
+        ),
         (as_a_node_elsewhere, ["w1"], "w1 says that it is node77, and is the node w1 by the inventory"),
     ],
 )
@@ -634,6 +647,12 @@ def test_a_host_that_passes_for_another(hosts, changed, named, seen):
     finding = errors(found)["host-identity"]
     assert (finding["hosts"], finding["seen"]) == (named, seen)
     assert found["hosts"]["w1"]["node"] != "cp1"
+
+
+def test_the_inventory_says_that_a_host_has_the_address_of_a_former_node(hosts):
+    with_the_address_of_a_node_elsewhere(hosts)
+    hosts["w1"]["address"] = "10.88.0.77"
+    assert "host-identity" not in errors(plan(hosts))
 
 
 def test_a_worker_may_have_the_load_balancer_where_the_inventory_says_so(hosts):

@@ -148,6 +148,23 @@ def test_hosts_that_say_they_are_another(hosts, nodes, why):
             cluster_identity.check_names(hosts, nodes)
 
 
+@pytest.mark.parametrize(
+    ("host", "refused"),
+    [
+        ({"hostname": "x7", "machine_id": "a" * 32}, True),
+        ({"hostname": "x7", "machine_id": "b" * 32}, False),
+        ({"hostname": "x7", "machine_id": ""}, False),
+        ({"hostname": "a", "machine_id": "a" * 32}, False),  # reinstalled, under the name of the inventory
+    ],
+)
+def test_a_node_outside_the_inventory_is_told_by_its_machine_id(host, refused):
+    nodes = [{"name": name, "machine_id": "b" * 32, "addresses": ["10.0.0.77"]} for name in ("a", "x7")]
+    hosts = {"a": {"groups": [], "address": "", "errors": [], "host": host}}
+    assert bool(cluster_identity.mistaken(hosts, nodes[1 if host["hostname"] == "x7" else 0 :][:1])) == refused
+    hosts["a"]["address"] = "10.0.0.77"  # the inventory says that it is this node: it was reinstalled
+    assert cluster_identity.mistaken(hosts, nodes[-1:]) == {}
+
+
 PLANNED = {
     "cp1": {"node": "master", "address": "10.0.0.11"},
     "w1": {"node": "worker", "address": "10.0.0.21,fd00::21"},
