@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - The cluster still has the node of a host that was reinstalled. C(kubeadm join) refuses while that node is Ready,
     which it is for about a minute after its kubelet has gone.
+  - Refuses a node with another address than the host that would join under its name.
   - Waits until none of the nodes is Ready. One that stays Ready is the node of another host with the same name.
   - Then takes the label of control planes off. It says that a control plane has joined, and these have not yet. Other
     labels, annotations and taints stay.
@@ -27,6 +28,10 @@ options:
     type: list
     elements: str
     required: true
+  addresses:
+    description: The addresses of the hosts that join, by the name of the node. Where none is given, none is compared.
+    type: dict
+    default: {}
   timeout:
     description: Seconds to wait. An API server takes a node for Ready until 50 seconds after its kubelet's last report.
     type: int
@@ -57,6 +62,7 @@ def main() -> None:
     run_module(
         {
             "names": {"type": "list", "elements": "str", "required": True},
+            "addresses": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 120},
         },
         prepare_nodes,

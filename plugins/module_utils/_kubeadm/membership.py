@@ -69,6 +69,7 @@ class NodeCondition(t.TypedDict):
 class NodeAddress(t.TypedDict):
     """An address, or a name, of a node."""
 
+    type: str
     address: str
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import time
 import typing as t
@@ -49,6 +50,22 @@ def addresses_of(node: Node) -> str:
     return ", ".join(address["address"] for address in node.get("status", {}).get("addresses", []))
 
 
+def check_addresses(nodes: t.Mapping[str, Node], planned: t.Mapping[str, t.Sequence[str]]) -> None:
+    """A reinstalled host has another machine-id, but the address that its node has."""
+    for name, node in sorted(nodes.items()):
+        seen = [each["address"] for each in node.get("status", {}).get("addresses", []) if each["type"] == "InternalIP"]
+        own = [address for address in planned.get(name, ()) if address]
+        if seen and own and not {ipaddress.ip_address(each) for each in seen} & set(map(ipaddress.ip_address, own)):
+            raise FabricError(
+                "A host can't join under the name of another host's node.",
+                f"node {name} of the cluster",
+                f"it has the address {', '.join(seen)}, and the host that would join as {name} has {', '.join(own)}",
+                "Give the host the name of its own node with hostnamectl. If it is the same host with another address,"
+                f" remove the former node first (kubectl delete node {name}). No host has joined.",
+                code="not-ours",
+            )
+
+
 def read_nodes(names: t.Sequence[str]) -> t.Dict[str, Node]:
     """Those of the nodes that there are, by name."""
     if not names:
@@ -81,7 +98,10 @@ def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, 
 def prepare_nodes(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.rejoining_nodes)."""
     names: t.List[str] = module.params["names"]
-    nodes = read_nodes(names) if module.check_mode else wait_until_not_ready(names, module.params["timeout"])
+    nodes = read_nodes(names)
+    check_addresses(nodes, module.params["addresses"])
+    if not module.check_mode:
+        nodes = wait_until_not_ready(names, module.params["timeout"])
     labelled = sorted(name for name, node in nodes.items() if CONTROL_PLANE_LABEL in node_labels(node))
     if labelled and not module.check_mode:
         kubectl("label", "nodes", *labelled, f"{CONTROL_PLANE_LABEL}-")

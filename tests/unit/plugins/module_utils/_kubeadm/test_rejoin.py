@@ -54,9 +54,12 @@ class Api:
 def run(monkeypatch: pytest.MonkeyPatch) -> t.Callable[..., dict[str, t.Any]]:
     monkeypatch.setattr(rejoin, "PAUSE", 0.0)
 
-    def prepare(api: Api, *names: str, check: bool = False, timeout: int = 60) -> dict[str, t.Any]:
+    def prepare(
+        api: Api, *names: str, check: bool = False, timeout: int = 60, **addresses: list[str]
+    ) -> dict[str, t.Any]:
         monkeypatch.setattr(rejoin, "run_program", api.run_program)
-        module = types.SimpleNamespace(params={"names": list(names), "timeout": timeout}, check_mode=check)
+        params = {"names": list(names), "addresses": addresses, "timeout": timeout}
+        module = types.SimpleNamespace(params=params, check_mode=check)
         return rejoin.prepare_nodes(module)
 
     return prepare
@@ -90,6 +93,17 @@ def test_another_host_of_this_name(run):
     assert api.changes == []
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_a_node_with_the_address_of_another_host(run, check):
+    """Its host may be off, so that it is not Ready: no reason to take its name."""
+    api = Api(node("w1", "Unknown", control_plane=True))
+    with pytest.raises(FabricError, match=r"address 10\.88\.0\.11, and the host that .* w1 has 10\.88\.0\.12, fd"):
+        run(api, "w1", check=check, w1=["10.88.0.12", "fd00::12"])
+    assert api.changes == []
+    assert run(api, "w1", check=check, w1=["10.88.0.11", "fd00::11"])["nodes"] == ["w1"]
+    assert run(api, "w1", check=check, w1=[""])["nodes"] == ["w1"]
+
+
 def test_check_mode_neither_waits_nor_changes(run):
     api = Api(node("cp1", "True", control_plane=True), readings=1_000_000)
     result = run(api, "cp1", check=True, timeout=0)
@@ -98,6 +112,7 @@ def test_check_mode_neither_waits_nor_changes(run):
 
 def test_no_api(monkeypatch):
     monkeypatch.setattr(rejoin, "run_program", lambda *_: Done(1, "", "connection refused"))
-    module = types.SimpleNamespace(params={"names": ["cp1"], "timeout": 0}, check_mode=False)
+    params = {"names": ["cp1"], "addresses": {}, "timeout": 0}
+    module = types.SimpleNamespace(params=params, check_mode=False)
     with pytest.raises(FabricError, match="connection refused"):
         rejoin.prepare_nodes(module)
