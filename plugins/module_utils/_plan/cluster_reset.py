@@ -126,9 +126,10 @@ def why_not(
             "Let it answer: where certificates have ended, run ipu.fabric.renew_certificates. If its cluster is lost,"
             " stop it on these hosts (systemctl stop kubelet, then its container), and run again.",
         )
-    if not answer.get("present") or not authorities:
+    # A host whose CA is not known may still be one of a cluster.
+    if not answer.get("present") or not (authorities or any(mark["server"] for mark in every.values())):
         return "", ""
-    if answer["ca"] not in ("", *authorities):
+    if authorities and answer["ca"] not in ("", *authorities):
         return (
             f"The kubeconfig leads to another cluster than that of the hosts. Seen: its CA is {answer['ca']}, that of"
             f" {', '.join(marks)} is {authorities.pop()}.",

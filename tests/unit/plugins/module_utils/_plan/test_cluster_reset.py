@@ -117,6 +117,11 @@ def said(host_name, **mark):
             DEAD,
             "x1: its API server",
         ),
+        # No host knows a CA, and the API that answers has nodes that are none of them.
+        ({"x1": said("x1", ca="", server="192.0.2.9:6443", name=NAME)}, api("cp1", "w1"), "Seen: cp1, w1."),
+        # Both say that they are w1.
+        ({**HOSTS, "w2": said("w1", machine_id="id-w2")}, api("cp1", "w1", "w2"), "w2 is w1 with the machine-id id-w2"),
+        ({**HOSTS, "w2": said("w1", machine_id="id-w2", ca="")}, api("cp1", "w1", "w3"), "Seen: w3."),
         ({**HOSTS, "cp1": said("cp1", serves=True)}, DEAD, "nor with that of cp1."),
     ],
 )
