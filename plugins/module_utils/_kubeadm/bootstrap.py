@@ -14,7 +14,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
@@ -37,10 +37,8 @@ class HostState(Membership):
     may_be_member: bool  # it came so far that only the API can tell whether it is one
 
 
-def write_marker(command: str) -> None:
-    os.makedirs(os.path.dirname(paths.MARKER), exist_ok=True)
-    with open(paths.MARKER, "w", encoding="utf-8") as file:
-        file.write(command)
+def write_marker(module: AnsibleModule, command: str) -> None:
+    write_file(module, paths.MARKER, command)
 
 
 def remove_marker() -> None:
@@ -161,7 +159,7 @@ class Bootstrap(abc.ABC):
                 kubeadm.reset()
             if action in ("start", "restart"):
                 kubeadm.preflight(self.command, config)
-            write_marker(self.command)
+            write_marker(self.module, self.command)
             kubeadm.bootstrap(self.command, config)
         remove_marker()
 

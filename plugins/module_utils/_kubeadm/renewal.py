@@ -25,7 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates impo
     read_certificates,
     seconds_left,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_client import (
@@ -147,12 +147,6 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
             )
 
 
-def write_marker(what: str) -> None:
-    os.makedirs(os.path.dirname(paths.RENEWAL), exist_ok=True)
-    with open(paths.RENEWAL, "w", encoding="utf-8") as file:
-        file.write(what)
-
-
 def table(found: t.Sequence[Certificate], work: Work, now: float) -> t.List[str]:
     """A line for each certificate: when it ends, and what is done about it."""
     actions = {
@@ -244,9 +238,9 @@ class Renewal:
     def carry_out(self, kubeadm: Kubeadm, work: Work) -> None:
         pem = self.client(kubeadm) if work.client else ""  # first, since it may be refused
         if work.leaves:
-            write_marker(RENEW)
+            write_file(self.module, paths.RENEWAL, RENEW)
             kubeadm.run("certs", "renew", "all", next_step="Fix what kubeadm reports. Then run again: it starts over.")
-        write_marker(RESTART)
+        write_file(self.module, paths.RENEWAL, RESTART)
         if pem:
             install_client(self.module, pem)
         if work.serving:

@@ -9,7 +9,8 @@ import fcntl
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._host import files
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import bootstrap, paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import ROTATED, Init
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
 
@@ -43,6 +44,19 @@ def found(membership, complete=False, answered=True, may_be_member=False):
 )
 def test_next_action(state, action, api, expected):
     assert NEXT_ACTION[action](state, api) == expected
+
+
+def test_a_full_disk_leaves_the_marker_as_it_is(host, make_module, monkeypatch):
+    """An empty one would say nothing of what was interrupted."""
+
+    def fail(*_args):
+        raise OSError(28, "No space left on device")
+
+    bootstrap.write_marker(make_module(), "join")
+    monkeypatch.setattr(files.os, "fsync", fail)
+    with pytest.raises(FabricError, match="Could not write a file"):
+        bootstrap.write_marker(make_module(), "init")
+    assert files.read_text(paths.MARKER) == "join"
 
 
 INIT = ["kubeadm config validate", "kubeadm init phase preflight", "kubeadm init --skip-phases=preflight"]

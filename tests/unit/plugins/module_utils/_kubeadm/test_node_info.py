@@ -68,9 +68,9 @@ def test_file_digest(tmp_path):
 @pytest.mark.parametrize("running", [False, True])
 def test_an_interrupted_kubeadm_is_seen(host, make_module, marked, running):
     """By the marker or by the lock, where kubeadm itself leaves them."""
-    if marked:
-        write_marker("join")
     module = make_module(address="192.0.2.11", image_repository="")
+    if marked:
+        write_marker(module, "join")
     with open(paths.LOCK, "a", encoding="utf-8") as holder:
         if running:
             fcntl.flock(holder, fcntl.LOCK_EX)
