@@ -70,6 +70,11 @@ options:
     type: list
     elements: str
     default: []
+  keep:
+    description: Packages that may not change where they are installed. Where another version is asked for, it fails.
+    type: list
+    elements: str
+    default: []
   lock_timeout:
     description: Seconds to wait for the locks of apt and dpkg.
     type: int
@@ -121,6 +126,7 @@ def main() -> None:
             "only": {"type": "bool", "default": False},
             "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
             "replaces": {"type": "list", "elements": "str", "default": []},
+            "keep": {"type": "list", "elements": "str", "default": []},
             "lock_timeout": {"type": "int", "default": 300},
             "timeout": {"type": "int", "default": 1800},
             "download_proxy": PROXY,

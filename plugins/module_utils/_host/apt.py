@@ -546,11 +546,16 @@ def disabled_lists(repositories: t.Mapping[str, Repository]) -> t.Tuple[Files, t
     return changed, said
 
 
+def disabled_by_us() -> t.List[str]:
+    """Lists in which `disabled_lists` has disabled entries."""
+    return [path for path in list_paths() if apt_lists.MARK in read_text(path)]
+
+
 def give_lists_back(module: AnsibleModule) -> None:
     """Undo what `disabled_lists` has done on this host."""
-    for path in list_paths():
+    for path in disabled_by_us():
         file = read_file(path)
-        if file and apt_lists.MARK in file["content"]:
+        if file:
             write_file(module, os.path.realpath(path), apt_lists.enable(file["content"]), file["mode"])
 
 
@@ -582,6 +587,21 @@ def versions_and_hold(package: t.Optional[Package]) -> VersionAndHold:
     return {"version": package["version"], "held": package["selection"] == "hold"}
 
 
+def check_kept(packages: t.Mapping[str, Package], wanted: t.Mapping[str, str], keep: t.Container[str]) -> None:
+    """Refuse to change packages that have to stay as they are: theirs restart the runtimes of all hosts at once."""
+    kept = [name for name in wanted if name in keep and name in packages and packages[name]["state"] == "installed"]
+    if kept:
+        raise FabricError(
+            "A package of the container runtime is not changed on a node of the cluster: that restarts the runtime.",
+            os.uname().nodename,
+            ", ".join(f"{name} {packages[name]['version']}, and {wanted[name]} is asked for" for name in kept),
+            "Ask for the version that is there. ipu.fabric.upgrade installs another one together with a release of"
+            " Kubernetes, on one drained node after another. Or do so yourself: drain the node, install it with"
+            " apt-get install --allow-change-held-packages, uncordon the node. Then run again.",
+            code="unsafe",
+        )
+
+
 def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.apt_packages)."""
     params = module.params
@@ -596,6 +616,7 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         packages = apt.status()
 
     wanted = find_missing(packages, asked)
+    check_kept(packages, wanted, params["keep"])
     lists, said = disabled_lists(repositories)
     touched = [*map(os.path.realpath, lists), *(path for name in repositories for path in repository_files(name))]
     with former_files_on_failure(module, touched if not module.check_mode else ()):

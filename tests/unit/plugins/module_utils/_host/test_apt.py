@@ -132,6 +132,39 @@ def test_missing(packages, expected):
     assert apt.find_missing(packages, {"kubelet": "1.35.4"}) == expected
 
 
+@pytest.mark.parametrize(
+    ("packages", "keep", "refused"),
+    [
+        ({"containerd.io": package("1.7.28-1")}, ["containerd.io"], True),
+        ({"containerd.io": package("1.7.28-1")}, [], False),
+        ({"containerd.io": package("2.2.1-1")}, ["containerd.io"], False),
+        ({"containerd.io": package("1.7.28-1", "config-files")}, ["containerd.io"], False),
+        ({"kubelet": package("1.35.4-1.1")}, ["containerd.io"], False),
+    ],
+)
+def test_a_runtime_of_a_node_is_not_changed(packages, keep, refused):
+    """Its package restarts it, on all hosts at the same time."""
+    wanted = apt.find_missing(packages, {"containerd.io": "2"})
+    if not refused:
+        apt.check_kept(packages, wanted, keep)
+        return
+    with pytest.raises(FabricError, match="not changed on a node") as caught:
+        apt.check_kept(packages, wanted, keep)
+    assert caught.value.seen == "containerd.io 1.7.28-1, and 2 is asked for"
+
+
+def test_a_package_that_stays_is_refused_before_anything_is_changed(monkeypatch, host):
+    module = Module(
+        download_proxy={}, packages=[{"name": "containerd.io", "version": "2", "hold": True}], only=False, replaces=[],
+        repositories={"x": REPOSITORY}, lock_timeout=-1, timeout=60, keep=["containerd.io"],
+    )  # fmt: skip
+    answer = Done(0, "containerd.io\thold\tinstalled\t1.7.28-1\n")
+    monkeypatch.setattr(apt, "run_program", lambda argv, *_timeout, **_options: answer)
+    with pytest.raises(FabricError, match="not changed on a node"):
+        apt.apply_packages(module)
+    assert not host.sources.exists()
+
+
 MADISON = """\
    kubelet | 1.35.5-1.1 | https://pkgs.k8s.io/core:/stable:/v1.35/deb  Packages
    kubelet | 1.35.4-1.1 | https://pkgs.k8s.io/core:/stable:/v1.35/deb  Packages
@@ -507,7 +540,7 @@ def fake(host, monkeypatch):
 def run_module(check_mode=False, **repository):
     module = Module(
         check_mode=check_mode, download_proxy={}, packages=[], repositories={"x": {**REPOSITORY, **repository}},
-        lock_timeout=-1, timeout=60, only=False, replaces=[],
+        lock_timeout=-1, timeout=60, only=False, replaces=[], keep=[],
     )  # fmt: skip
     return apt.apply_packages(module), module
 

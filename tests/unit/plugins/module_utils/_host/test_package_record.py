@@ -57,7 +57,7 @@ def test_packages_that_were_there_are_not_new():
     assert apt.new_packages(SIMULATED) == ["cri-tools", "kubelet"]
 
 
-def install(monkeypatch, fails="", simulated=SIMULATED, replaces=()):
+def install(monkeypatch, fails="", simulated=SIMULATED, replaces=(), keep=()):
     """Install kubelet and hold it, and kubectl, which is there. What was called, with the record at that moment."""
     calls = []
 
@@ -77,7 +77,7 @@ def install(monkeypatch, fails="", simulated=SIMULATED, replaces=()):
     packages = [{"name": name, "version": "1.35.4", "hold": True} for name in ("kubelet", "kubectl")]
     module = Module(
         repositories={}, packages=packages, lock_timeout=0, timeout=60, only=False, replaces=replaces,
-        download_proxy={},
+        download_proxy={}, keep=keep,
     )  # fmt: skip
     return module, calls
 
