@@ -27,6 +27,12 @@ options:
         replaced as a whole.
     type: dict
     default: {}
+  cri_dockerd:
+    description:
+      - Release of cri-dockerd that the node needs. One that somebody else has installed has to be that one, and has to
+        answer. Empty asks nothing.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -66,6 +72,14 @@ differs:
   description: Whether that is another text than the one that is there.
   type: bool
   returned: success
+keeps_containers:
+  description: Whether containers go on while Docker restarts. The daemon that runs has C(live-restore) on.
+  type: bool
+  returned: success
+others_cri_dockerd:
+  description: Whether somebody else has installed cri-dockerd, which then stays as it is.
+  type: bool
+  returned: success
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
@@ -73,7 +87,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.docker import rea
 
 
 def main() -> None:
-    run_module({"settings": {"type": "dict", "default": {}}}, read_daemon)
+    run_module(
+        {"settings": {"type": "dict", "default": {}}, "cri_dockerd": {"type": "str", "default": ""}}, read_daemon
+    )
 
 
 if __name__ == "__main__":

@@ -6,18 +6,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import File, read_file, read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, File, read_file, read_text
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 DAEMON = "/etc/docker/daemon.json"
 UNIT = "docker.service"
+# cri-dockerd's unit, the program where the role kubernetes puts it, and which one that was.
+CRI_UNIT = "cri-docker.service"
+CRI_DOCKERD = "/usr/local/bin/cri-dockerd"
+CRI_DOCKERD_RECORD = "/var/lib/ipu-fabric/cri-dockerd.sha256"
 VALIDATE = "{} --validate --config-file %s"
 # Flags whose key in daemon.json is neither their name nor its plural.
 KEYS = {
@@ -240,12 +246,39 @@ def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[
     return text if merged == settings else json.dumps(merged, indent=2) + "\n"
 
 
+# ---- cri-dockerd ----------------------------------------------------------------------------------------------------
+
+
+def has_cri_dockerd_of_others(module: AnsibleModule, version: str) -> bool:
+    """Whether somebody else has installed cri-dockerd. It is used as it is, or refused: it is never replaced."""
+    text = module.run_command(["systemctl", "cat", CRI_UNIT])[1]
+    program = next(iter(command_words(text)), CRI_DOCKERD)
+    recorded = os.path.exists(CRI_DOCKERD_RECORD)
+    if OWN_MARK in text or not (text.strip() or (os.path.lexists(CRI_DOCKERD) and not recorded)):
+        return False
+    out = "".join(module.run_command([program, "--version"])[1:]) if os.path.exists(program) else ""
+    release = re.search(r"\d+\.\d+\.\d+\S*", out)
+    seen = release[0] if release else f"{program}, whose release is not known"
+    silence = cri.silence("cri-docker")
+    if seen != version or silence:
+        raise FabricError(
+            "cri-dockerd is on this host already, and this collection has not installed it.",
+            f"{program} and {CRI_UNIT}",
+            "; ".join([seen, *([silence.seen] if silence else [])]),
+            f"Have cri-dockerd {version} answer at {cri.SOCKETS[cri.DOCKER]}, or set fabric_mirror.cri_dockerd to the"
+            " release that is there, or remove the program and its units. Then run again.",
+            code="not-ours",
+        )
+    return True
+
+
 def read_daemon(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.docker_daemon_info)."""
     flags = read_flags(module)
     path = daemon_path(flags)
     there = read_file(path)
     before: File = there or {"content": "", "mode": "0644"}
+    version: str = module.params["cri_dockerd"]
     content = merge_settings(before["content"], module.params["settings"], flags, path)
     return {
         "changed": False,
@@ -253,6 +286,8 @@ def read_daemon(module: AnsibleModule) -> t.Dict[str, object]:
         "content": content,
         "mode": before["mode"],
         "differs": content != before["content"],
+        "keeps_containers": keeps_containers(module),
+        "others_cri_dockerd": bool(version) and has_cri_dockerd_of_others(module, version),
     }
 
 

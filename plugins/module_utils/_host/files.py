@@ -27,6 +27,8 @@ class File(t.TypedDict):
 
 Files = t.Dict[str, t.Optional[File]]  # by path; None is no file
 BLOCK = 1 << 20  # bytes read at a time
+# What a file of the role kubernetes has in it: one of the same name without it is somebody's.
+OWN_MARK = "# Written by the role kubernetes of ipu.fabric."
 
 
 class FileDiff(t.TypedDict):

@@ -30,6 +30,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FSTAB = "/etc/fstab"
+MARK = "# Written by ipu.fabric."  # a file of the same name without it is somebody's
 SWAPOFF_SECONDS = 600  # all that is swapped out comes back into memory
 # A module that is built in, or was loaded by the host of a container, shows by what it brings.
 EVIDENCE = {
@@ -63,7 +64,7 @@ def modules_text(names: t.Sequence[str]) -> str:
 
 
 def sysctl_text(values: t.Dict[str, str]) -> str:
-    return "".join(f"{key} = {value}\n" for key, value in sorted(values.items()))
+    return f"{MARK}\n" + "".join(f"{key} = {value}\n" for key, value in sorted(values.items()))
 
 
 def fstab_without_swap(text: str) -> str:
@@ -156,7 +157,8 @@ def wanted_files(settings: Settings, fstab: t.Optional[File]) -> t.Dict[str, Fil
     name = settings["name"]
     files: t.Dict[str, File] = {}
     if settings["modules"]:
-        files[f"/etc/modules-load.d/{name}.conf"] = {"content": modules_text(settings["modules"]), "mode": "0644"}
+        content = f"{MARK}\n{modules_text(settings['modules'])}"
+        files[f"/etc/modules-load.d/{name}.conf"] = {"content": content, "mode": "0644"}
     if settings["sysctl"]:
         # 99-z sorts behind what distributions ship under 99-.
         files[f"/etc/sysctl.d/99-z-{name}.conf"] = {"content": sysctl_text(settings["sysctl"]), "mode": "0644"}
@@ -167,7 +169,7 @@ def wanted_files(settings: Settings, fstab: t.Optional[File]) -> t.Dict[str, Fil
 
 def change_kernel(module: AnsibleModule, files: t.Mapping[str, File], before: KernelState, settings: Settings) -> None:
     for path, file in files.items():
-        write_file(module, path, file["content"], file["mode"], backup=path == FSTAB)
+        write_file(module, path, file["content"], file["mode"], backup=MARK not in read_text(path))
     for name in settings["modules"]:
         if name not in before["modules"]:
             load_module(module, name)

@@ -24,6 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide_lines
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    OWN_MARK,
     File,
     Files,
     file_diffs,
@@ -211,6 +212,12 @@ def forget_former(unit: str) -> None:
         os.remove(FORMER.format(unit))
 
 
+def start_interface(unit: str) -> None:
+    """A cri-dockerd that somebody has stopped is started: Docker has no other interface for a kubelet."""
+    if unit == cri.DOCKER and cri.kubelet_socket() == cri.INTERFACES[unit]:
+        run_program(["systemctl", "start", "--no-block", "cri-docker.service"], JOURNAL_SECONDS)
+
+
 def wait_for_answer(unit: str) -> None:
     give_up = time.monotonic() + ANSWER_SECONDS
     while True:
@@ -225,6 +232,7 @@ def wait_for_answer(unit: str) -> None:
                 f"See journalctl -u {unit}.",
                 code="not-ready",
             )
+        start_interface(unit)
         time.sleep(ANSWER_PAUSE)
 
 
@@ -308,8 +316,9 @@ def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
         if item["state"] == "present":
             return {"content": item["content"] or "", "mode": item["mode"]}
         there = before[item["path"]]
-        ours = not (there and item["content"]) or settings_of(there["content"]) == settings_of(item["content"])
-        return None if ours else there
+        if there and item["content"] and OWN_MARK not in there["content"]:
+            return None if settings_of(there["content"]) == settings_of(item["content"]) else there
+        return None
 
     return before, {item["path"]: wanted(item) for item in items}
 
@@ -339,7 +348,10 @@ def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Fi
             os.remove(item["path"])
         else:
             validate(module, item["path"], wanted["content"], item["validate"])
-            write_file(module, item["path"], wanted["content"], wanted["mode"], item["backup"])
+            there = before[item["path"]]
+            # A copy of our own would keep a login that has been replaced.
+            backup = item["backup"] and not (there and OWN_MARK in there["content"])
+            write_file(module, item["path"], wanted["content"], wanted["mode"], backup)
     if any(item["path"].startswith(SYSTEMD_DIRECTORIES) for item in changed):
         systemctl(module, "daemon-reload")
 

@@ -18,17 +18,26 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import find_program, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, memlock, package_record, proxy, rdma_desired
+from ansible_collections.ipu.fabric.plugins.module_utils._host import (
+    cri,
+    docker,
+    kernel,
+    memlock,
+    package_record,
+    proxy,
+    rdma_desired,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     KEYRINGS,
     SOURCES,
     Apt,
+    disabled_by_us,
     give_lists_back,
     listed_keyrings,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server, trusted_ca
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, file_digest, read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import (
     find_owners,
@@ -108,8 +117,10 @@ STATE = (
 )
 # As the roles kubernetes, memlock and rdma_host write them.
 CRICTL = ("/etc/crictl.yaml", tuple(f"runtime-endpoint: unix://{path}\n" for path in cri.SOCKETS.values()))
+# The login of the registry mirror, which no host keeps that leaves. Runs of former releases have made copies of it.
+LOGINS = ("/etc/containerd/certs.d/_default/hosts.toml", "/etc/containerd/certs.d/_default/hosts.toml.*~")
 OUR_FILES = (
-    "/etc/containerd/certs.d/_default/hosts.toml",
+    *LOGINS,
     "/etc/apt/sources.list.d/ipu-fabric-bundle.sources",
     "/etc/apt/apt.conf.d/90-ipu-fabric-proxy",
     "/etc/containerd/conf.d/10-kubernetes.toml",
@@ -128,15 +139,16 @@ OUR_FILES = (
 # How these look as we write them, by their names: another file of that name is somebody's, and stays.
 LINES = r"(?:[^#\n].*\n|\n)*"  # without comments
 OUR_TEXTS = {
-    "10-kubernetes.conf": rf"\[Service\]\n{LINES}",
-    "10-kubernetes.toml": LINES,
+    "10-kubernetes.conf": rf"{re.escape(OWN_MARK)}\n\[Service\]\n{LINES}",
+    "10-kubernetes.toml": rf"{re.escape(OWN_MARK)}\n{LINES}",
     "20-proxy.conf": r"# [0-9a-f]{8}\n\[Service\]\nEnvironmentFile=-/etc/containerd/proxy\.env\n",
     "50-memlock.conf": memlock.OWN.pattern,
     "90-ipu-fabric-proxy": proxy.APT_TEXT.pattern,
-    "99-z-kubernetes.conf": r"(?:[\w./-]+ = .*\n)*",
-    "hosts.toml": r'\[host\."[^"\n]+"\]\ncapabilities = \["pull", "resolve"\]\n'
+    "99-z-kubernetes.conf": rf"{re.escape(kernel.MARK)}\n(?:[\w./-]+ = .*\n)*",
+    "hosts.toml": rf"(?:{re.escape(OWN_MARK)}\n)?"
+    r'\[host\."[^"\n]+"\]\ncapabilities = \["pull", "resolve"\]\n'
     r'(?:\n\[host\."[^"\n]+"\.header\]\nauthorization = "Basic [^"\n]+"\n)?',
-    "kubernetes.conf": r"(?:[\w-]+\n)*",
+    "kubernetes.conf": rf"{re.escape(kernel.MARK)}\n(?:[\w-]+\n)*",
     "proxy.env": proxy.CONTAINERD_TEXT.pattern,
     "rdma-host.conf": r"(?:[\w-]+\n)*",
     f"{rdma_desired.QOS_UNIT}.service": r"[\s\S]*\(ipu\.fabric\.rdma_host\)[\s\S]*",
@@ -153,12 +165,12 @@ KEEPALIVED = (
     "/etc/keepalived/check-api-server",
     "/etc/systemd/system/keepalived.service.d/10-kubernetes.conf",
 )
-OWN_MARK = KEEPALIVED_MARK = "# Written by the role kubernetes of ipu.fabric."
-# cri-dockerd's, where its unit says likewise.
+KEEPALIVED_MARK = OWN_MARK
+# cri-dockerd's, where its units say likewise, and the record has the program's digest.
 CRI_DOCKER = (
     "/etc/systemd/system/cri-docker.service",
     "/etc/systemd/system/cri-docker.socket",
-    "/usr/local/bin/cri-dockerd",
+    docker.CRI_DOCKERD,
 )
 CRI_DOCKER_STATE = "/var/lib/cri-dockerd"
 CRI_DOCKER_UNITS = ("cri-docker.service", "cri-docker.socket")
@@ -176,7 +188,13 @@ OF_CLUSTER = (
         if isinstance(path, str) and os.path.dirname(path) == OWN_DIRECTORY
     ),
 )
-OF_COLLECTION = ("bin", "bundle", "cri-dockerd.sha256", "former-*", os.path.basename(package_record.PATH))
+OF_COLLECTION = (
+    "bin",
+    "bundle",
+    os.path.basename(docker.CRI_DOCKERD_RECORD),
+    "former-*",
+    os.path.basename(package_record.PATH),
+)
 SET_ASIDE = "ipu-fabric-before-restore-*"  # of what is on a disk of its own
 # Directories that packages and roles leave empty. One with something in it stays.
 EMPTY = (
@@ -272,18 +290,31 @@ def uses_docker() -> bool:
 
 
 def cri_docker_files() -> t.List[str]:
-    return present((*CRI_DOCKER, CRI_DOCKER_STATE)) if has_own_cri_docker() else []
+    if not has_own_cri_docker():
+        return []
+    record = read_text(f"{OWN_DIRECTORY}/{os.path.basename(docker.CRI_DOCKERD_RECORD)}").split()
+    *units, program = CRI_DOCKER
+    ours = [path for path in units if OWN_MARK in read_text(path)]
+    return present([*ours, *([program] if file_digest(program) in record[:1] else []), CRI_DOCKER_STATE])
 
 
 def is_ours(path: str) -> bool:
     """Whether a file looks as we write it, where its name does not say enough."""
-    text = OUR_TEXTS.get(os.path.basename(path))
+    text = OUR_TEXTS.get(re.sub(r"\.\d+\.[\d@:-]+~$", "", os.path.basename(path)))
     return not text or bool(re.fullmatch(text, read_text(path)))
 
 
 def foreign_files() -> t.List[str]:
     """Files of others that have names of ours."""
-    return [path for path in present(OUR_FILES) if not is_ours(path)]
+    ours = cri_docker_files()
+    return [
+        *(path for path in present(OUR_FILES) if not is_ours(path)),
+        *(path for path in present(CRI_DOCKER) if path not in ours),
+    ]
+
+
+def logins() -> t.List[str]:
+    return [path for path in present(LOGINS) if is_ours(path) and "authorization" in read_text(path)]
 
 
 def own_files() -> t.List[str]:
@@ -417,9 +448,10 @@ class HostReset:
             **read_network(self.rules),
             "data": [path for path in data if os.path.isdir(path) and os.listdir(path)],
             "etcd": present([paths.ETCD]) if runs_etcd() else [],
-            "files": [*unowned(UNOWNED), *present(STATE), *(own_files() if self.all else [])],
+            "files": [*unowned(UNOWNED), *present(STATE), *(own_files() if self.all else logins())],
             "packages": self.packages.removed,
             "holds": self.packages.released,
+            "lists": disabled_by_us() if self.all else [],
             "own": self.own_state(),
         }
 

@@ -102,7 +102,7 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     }
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1", "docker-ce": "29.1"}}}
     found["systemd_units"] = {"*": {"stale": [], "restarted": []}}
-    found["docker_daemon_info"] = {"*": {"path": "/x", "content": "", "mode": "0600", "differs": False}}
+    found["docker_daemon_info"] = {"*": {"path": "/x", "content": "", "mode": "0600", "others_cri_dockerd": False}}
     found["registry_images_info"] = {"*": {"lacking": []}}
     found["kubeadm"] = {"*": {"failed": True, "msg": "enough"}}
     roles = ("fabric", "kubernetes", "network_operator", "ipu_operator", "gpu_operator", "spiderpool", "whereabouts")

@@ -9,7 +9,9 @@ import base64
 import typing as t
 from pathlib import Path
 
+import pytest
 import tomllib
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Call, Data, Outcome, play
 
 PLANES, WORKERS = ["cp1", "cp2", "cp3"], ["w1", "w2"]
@@ -113,7 +115,10 @@ def test_control_planes_restart_one_after_another(tmp_path: Path) -> None:
     planes = [call for call in restarts(result) if call.host in PLANES]
     assert [call.host for call in planes] == ["cp1", "cp2"]
     assert planes[0].end <= planes[1].start
+    kept = {call.host: call.args["keep"] for call in result.of("apt_packages")}
+    assert "containerd.io" in kept["cp1"]
     # A host that is no node yet has nothing to lose.
+    assert kept["w2"] == []
     assert sorted(call.host for call in restarts(result) if call.host in WORKERS) == ["w1", "w2"]
 
 
@@ -137,6 +142,13 @@ def test_tables_of_others_that_go_with_no_mirror(tmp_path: Path) -> None:
     assert mirror.code != 0
     assert "settings of registries in two forms" in mirror.text
     assert not mirror.of("systemd_units")
+
+
+@pytest.mark.parametrize("playbook", ["plays/kubernetes.yml", "upgrade.yml"])
+def test_a_mirror_keeps_its_login(playbook: str) -> None:
+    """All that write its hosts.toml know the login."""
+    text = (ROOT / "playbooks" / playbook).read_text()
+    assert text.count(" kubernetes_registry_mirror:") == text.count(" kubernetes_registry_auth:") == 1
 
 
 def test_containerd_is_told_where_calico_puts_its_plugins(tmp_path: Path) -> None:

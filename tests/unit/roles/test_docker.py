@@ -67,7 +67,9 @@ class Hosts(Answers):
         if self.state["refused"]:
             return {"failed": True, "msg": self.state["refused"]}
         content = repr(args["settings"])
-        return {"path": "/etc/docker/daemon.json", "content": content, "mode": "0600", "differs": True}
+        keeps: Data = {"keeps_containers": self.host not in self.state["forgets"]}
+        keeps["others_cri_dockerd"] = self.state["others"]
+        return {"path": "/etc/docker/daemon.json", "content": content, "mode": "0600", "differs": True, **keeps}
 
     def systemd_units(self, args: Data) -> Data:
         restart = {unit["name"]: unit.get("restart", "stale") for unit in args["units"]}.get("docker", "")
@@ -92,6 +94,7 @@ def prepare(
     bare: t.Sequence[str] = (),
     stale: t.Sequence[str] = (),
     refused: str = "",
+    others: bool = False,
     recorded: str = "",
     groups: t.Optional[t.Mapping[str, t.Sequence[str]]] = None,
     **variables: t.Any,
@@ -102,6 +105,7 @@ def prepare(
     ]
     record = str(folder / "lib/cri-dockerd.sha256")
     state = {"bare": list(bare), "stale": list(stale), "refused": refused, "pause": PAUSE, "record": record}
+    state.update(forgets=[], others=others)
     state["recorded"] = base64.b64encode(recorded.encode()).decode()
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
     given = {
@@ -120,7 +124,7 @@ ONE = {"kube_control_plane": ["cp1"]}
 def check_units(service: Data, socket: Data) -> None:
     """Enabling and starting the service does so with its socket, which it takes over by its descriptor."""
     first, release = service["content"].splitlines()[:2]
-    assert first == evaluate("kubernetes", "_kubernetes_cri_docker_mark")
+    assert first == evaluate("kubernetes", "_kubernetes_mark")
     assert release.startswith("# cri-dockerd 9.9.9 sha256:")
     assert service["units"] == ["cri-docker"]
     for setting in ("Requires=cri-docker.socket", "Also=cri-docker.socket", "Type=notify", "KillMode=process"):
@@ -202,6 +206,15 @@ def test_check_mode_on_a_bare_host(tmp_path: Path) -> None:
     assert not (tmp_path / "cri-dockerd").exists()
 
 
+def test_a_cri_dockerd_of_others_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "cri-dockerd").write_bytes(b"theirs")
+    result = prepare(tmp_path, bare=["cp1"], groups=ONE, others=True)
+    assert result.code == 0, result.text
+    assert (tmp_path / "cri-dockerd").read_bytes() == b"theirs"
+    assert [path for path in files(result) if "cri-docker" in path] == []
+    assert result.of("docker_daemon_info")[0].args["cri_dockerd"] == "9.9.9"
+
+
 @pytest.mark.parametrize("checksum", ["", "sha256:https://site/sum", "md5:1"])
 def test_an_archive_without_a_digest_is_refused(tmp_path: Path, checksum: str) -> None:
     source = {"version": "0.4.3", "url": "https://site/{version}/{arch}.tgz", "checksum": checksum}
@@ -243,6 +256,27 @@ def test_a_node_of_the_cluster_restarts_by_turns(tmp_path: Path) -> None:
     assert restarts[0].end <= restarts[1].start
     # cri-dockerd alone may restart at any time: containers are not its children.
     assert all("cri-docker" not in how for _call, how in units(result)[3:])
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_docker_that_would_end_its_containers_is_not_restarted(tmp_path: Path, keeps: bool) -> None:
+    """It was told to read its files, and has not: dockerd leaves out all of them where it refuses one setting."""
+    tasks = [{"import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": "docker_reload"}}]
+    state = {"forgets": [] if keeps else ["cp1"], "others": False, "refused": "", "stale": []}
+    told: Data = {"__kubernetes_units": {"stale": ["docker"]}, "__kubernetes_packages": {"versions": {}}}
+    told |= {"__kubernetes_docker": {"path": "/etc/docker/daemon.json"}, "_kubernetes_docker_files": []}
+    content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+    result = play(tmp_path, content, Hosts, ONE, state=state, _kubernetes_docker_patience=0, **told)
+    assert [how for _call, how in units(result)] == [{"docker": "reload"}]
+    assert (result.code == 0) == keeps, result.text
+    assert ("would end all containers of cp1" in result.text) != keeps
+
+
+def test_containers_may_end_where_the_site_says_so() -> None:
+    told: Data = {"__kubernetes_units": {"stale": ["docker"]}, "__kubernetes_packages": {"versions": {}}}
+    for keeps in (True, False):
+        chosen = {"kubernetes_docker_config": {"live-restore": keeps}, "ansible_check_mode": False}
+        assert evaluate("kubernetes", "_kubernetes_docker_keeps", **told, **chosen) is keeps
 
 
 def test_nothing_of_docker_runs_with_containerd(tmp_path: Path) -> None:

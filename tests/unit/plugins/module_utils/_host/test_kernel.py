@@ -146,8 +146,18 @@ def test_everything_in_one_call(host):
     assert host["live"]["net.ipv4.ip_forward"] == "1"
     assert "# /swap.img" in host["fstab"].read_text()
     assert module.backups == [str(host["fstab"])]
-    assert host["written"]["/etc/modules-load.d/kubernetes.conf"] == "overlay\nbr_netfilter\n"
+    assert host["written"]["/etc/modules-load.d/kubernetes.conf"] == f"{kernel.MARK}\noverlay\nbr_netfilter\n"
     assert "net.ipv4.ip_forward = 1\n" in host["written"]["/etc/sysctl.d/99-z-kubernetes.conf"]
+
+
+@pytest.mark.parametrize(("there", "backups"), [("overlay\n", 1), (f"{kernel.MARK}\noverlay\n", 0)])
+def test_a_file_of_others_is_not_lost(tmp_path, there, backups):
+    path, module = tmp_path / "kubernetes.conf", Module()
+    path.write_text(there)
+    nothing = {"name": "", "modules": [], "sysctl": {}, "disable_swap": False}
+    state = {"modules": [], "sysctl": {}, "swap": [], "swap_units": []}
+    kernel.change_kernel(module, {str(path): {"content": "x", "mode": "0644"}}, state, nothing)
+    assert len(module.backups) == backups
 
 
 def test_check_mode_says_the_same_and_does_nothing(host):

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, files, systemd
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 SHOW = """\
@@ -167,6 +168,20 @@ def test_a_file_of_others_with_the_name_of_one_that_goes(tmp_path, there, stays)
     items = [item(path, state="absent", content="# ffffffff\n[Service]\nEnvironmentFile=-/etc/ours\n")]
     assert systemd.apply_units(Module(files=items, units=[]))["changed"] != stays
     assert path.exists() == stays
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_login_leaves_no_copy_and_goes_with_its_mirror(tmp_path, ours):
+    """A file of ours is known by its first line, whatever login is in it. Of somebody else's there is a copy."""
+    path = tmp_path / "hosts.toml"
+    there = f'{OWN_MARK if ours else "# site"}\nauthorization = "Basic b2xk"\n'
+    path.write_text(there)
+    module = Module(files=[item(path, content=f"{OWN_MARK}\nnew\n", backup=True)], units=[])
+    systemd.apply_units(module)
+    assert module.backups == ([] if ours else [str(path)])
+    path.write_text(there)
+    systemd.apply_units(Module(files=[item(path, state="absent", content=f"{OWN_MARK}\n")], units=[]))
+    assert path.exists() is not ours
 
 
 def test_check_mode_writes_nothing(tmp_path, monkeypatch):
@@ -342,6 +357,25 @@ def test_a_runtime_may_need_a_while(monkeypatch, runtime):
     with pytest.raises(FabricError, match="active and does not work"):
         systemd.wait_for_answer("containerd")
     assert len(answers) == 2
+
+
+@pytest.mark.parametrize(
+    ("unit", "kubelet", "starts"),
+    [
+        ("docker", "/run/cri-dockerd.sock", True),
+        ("docker", "/run/containerd/containerd.sock", False),  # Docker beside the runtime of the node
+        ("containerd", "/run/containerd/containerd.sock", False),
+    ],
+)
+def test_a_cri_dockerd_that_was_stopped_is_started(monkeypatch, runtime, unit, kubelet, starts):
+    _folder, answers = runtime
+    answers += [cri.Silence("/run/cri-dockerd.sock does not answer: Connection refused", False)]
+    calls = []
+    monkeypatch.setattr(systemd.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(cri, "kubelet_socket", lambda: kubelet)
+    monkeypatch.setattr(systemd, "run_program", lambda argv, seconds: calls.append(argv))
+    systemd.wait_for_answer(unit)
+    assert calls == ([["systemctl", "start", "--no-block", "cri-docker.service"]] if starts else [])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host import (
     apt,
     apt_lists,
     cri,
+    docker,
     kernel,
     memlock,
     package_record,
@@ -98,8 +100,8 @@ def test_the_files_are_those_that_the_role_writes():
     assert "runtime-endpoint: unix:///run/containerd/containerd.sock\n" in host_reset.CRICTL[1]
     for name, path in cri.SOCKETS.items():
         assert f"  {name}: unix://{path}\n" in written
-    assert f'_kubernetes_cri_docker_mark: "{host_reset.OWN_MARK}"\n' in written
-    for path in host_reset.CRI_DOCKER:
+    assert f'_kubernetes_mark: "{host_reset.OWN_MARK}"\n' in written
+    for path in (*host_reset.CRI_DOCKER, docker.CRI_DOCKERD_RECORD):
         assert f": {path}\n" in written
     assert f'_kubernetes_keepalived_mark: "{host_reset.KEEPALIVED_MARK}"\n' in written
     for path in host_reset.KEEPALIVED:
@@ -210,6 +212,7 @@ def host(tmp_path, monkeypatch):
         "UNOWNED",
         "STATE",
         "OUR_FILES",
+        "LOGINS",
         "KEEPALIVED",
         "CHRONY",
         "EMPTY",
@@ -252,7 +255,7 @@ def host(tmp_path, monkeypatch):
     found.write("/var/lib/kubelet/pods/data")
     found.write("/etc/cni/net.d/10-flannel.conflist")
     found.write("/etc/cni/net.d/99-site.conf")
-    found.write("/etc/sysctl.d/99-z-kubernetes.conf")
+    found.write("/etc/sysctl.d/99-z-kubernetes.conf", kernel.sysctl_text({"net.ipv4.ip_forward": "1"}))
     found.write("/etc/sysctl.d/99-site.conf")
     found.write(
         "/etc/apt/sources.list.d/kubernetes.sources",
@@ -328,6 +331,13 @@ def test_a_list_of_apt_that_was_disabled_for_ours_is_given_back(host):
     reset()
     assert theirs.read_text() != line
     reset(installed=True)
+    assert theirs.read_text() == line
+    # The only thing that is left, as where the former run was ended before that.
+    host.links = host.links[:1] + host.links[2:]
+    host.packages["kubeadm"] = "install"
+    theirs.write_text(f"{apt_lists.MARK}{line}")
+    again = reset(installed=True)
+    assert again["removed"] == {"lists": [str(theirs)]}
     assert theirs.read_text() == line
 
 
@@ -539,13 +549,13 @@ FOREIGN = {
     "/etc/systemd/system/slurmd.service.d/50-memlock.conf": "[Service]\nLimitMEMLOCK=64G\nLimitNOFILE=1000000\n",
     "/etc/systemd/system/docker.service.d/20-proxy.conf": "[Service]\nEnvironment=HTTP_PROXY=http://proxy:3128\n",
     "/etc/containerd/proxy.env": "# of the site\nHTTP_PROXY=http://proxy:3128\n",
-    "/etc/containerd/conf.d/10-kubernetes.toml": "# Ansible managed\nversion = 3\n",
+    "/etc/containerd/conf.d/10-kubernetes.toml": "version = 3\n",
     "/etc/containerd/certs.d/_default/hosts.toml": """server = 'https://mirror'\n[host.'https://mirror']\nca = 'a'\n""",
-    "/etc/modules-load.d/kubernetes.conf": "# for kubernetes\noverlay\n",
+    "/etc/modules-load.d/kubernetes.conf": "overlay\nbr_netfilter\n",
     "/etc/modules-load.d/rdma-host.conf": "# ib\nib_uverbs\n",
     "/etc/modprobe.d/zz-rdma-host.conf": "options ib_core netns_mode=0\n",
-    "/etc/sysctl.d/99-z-kubernetes.conf": "net.ipv4.ip_forward=1\n",
-    "/etc/systemd/system/containerd.service.d/10-kubernetes.conf": "# site\n[Service]\nLimitNOFILE=1\n",
+    "/etc/sysctl.d/99-z-kubernetes.conf": "net.ipv4.ip_forward = 1\n",
+    "/etc/systemd/system/containerd.service.d/10-kubernetes.conf": "[Service]\nLimitNOFILE=1\n",
     "/etc/systemd/system/rdma-host-qos.service": "[Service]\nExecStart=/opt/site/qos\n",
     "/etc/crictl.yaml": "runtime-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 30\n",
     "/etc/apt/sources.list.d/containerd.sources": "Signed-By: /etc/apt/keyrings/containerd.asc\n",
@@ -570,11 +580,12 @@ def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
         "50-memlock.conf": memlock.drop_in_text("64M"),
         "proxy.env": proxy.environment_text("http://p:1", "", ["10.0.0.0/8", "site"]),
         "90-ipu-fabric-proxy": proxy.apt_text("http://p:1", "", ["site"]),
-        "kubernetes.conf": kernel.modules_text(["overlay", "br_netfilter"]),
+        "kubernetes.conf": f"{kernel.MARK}\n" + kernel.modules_text(["overlay", "br_netfilter"]),
         "99-z-kubernetes.conf": kernel.sysctl_text({"net.ipv4.ip_forward": "1", "vm.panic_on_oom": "0"}),
         "rdma-host-qos.service": rdma_desired.qos_unit([["/sbin/dcb", "pfc"]]),
         "zz-rdma-host.conf": "options ib_core netns_mode=1\n",
-        "10-kubernetes.toml": to_toml.to_toml({"version": 3, "plugins": {"a.b": {"x": [1], "y": {"#z": "#"}}}}),
+        "10-kubernetes.toml": f"{host_reset.OWN_MARK}\n"
+        + to_toml.to_toml({"version": 3, "plugins": {"a.b": {"x": [1], "y": {"#z": "#"}}}}),
         "hosts.toml": to_toml.to_toml(
             {
                 "host": {
@@ -585,13 +596,36 @@ def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
                 }
             }
         ),
-        "10-kubernetes.conf": "[Service]\nLimitNOFILE=1048576\n",
+        "10-kubernetes.conf": f"{host_reset.OWN_MARK}\n[Service]\nLimitNOFILE=1048576\n",
         "20-proxy.conf": "# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/containerd/proxy.env\n",
         "rdma-host.conf": kernel.modules_text(["mlx5_ib"]),
     }
     monkeypatch.setattr(host_reset, "read_text", lambda path: texts[os.path.basename(path)])
     assert set(texts) == set(host_reset.OUR_TEXTS)
     assert [name for name in texts if not host_reset.is_ours(name)] == []
+
+
+LOGIN = """\
+[host."https://mirror:5000"]
+capabilities = ["pull", "resolve"]
+
+[host."https://mirror:5000".header]
+authorization = "Basic dTpw"
+"""
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_no_login_stays_on_a_host_that_leaves(host, installed):
+    """Also none in the copies that former releases have made. One of the site's own stays."""
+    directory = "/etc/containerd/certs.d/_default"
+    ours = [f"{directory}/hosts.toml", f"{directory}/hosts.toml.4711.2026-11-26@10:11:12~"]
+    host.write(ours[0], f"{host_reset.OWN_MARK}\n{LOGIN}")
+    host.write(ours[1], LOGIN)
+    theirs = f"{directory}/hosts.toml.4712.2026-11-26@10:11:12~"
+    host.write(theirs, f"server = 'https://site'\n{LOGIN}")
+    result = reset(installed=installed)
+    assert [host.exists(path) for path in (*ours, theirs)] == [False, False, True]
+    assert {f"{host.root}{path}" for path in ours} <= set(result["removed"]["files"])
 
 
 def test_a_host_of_k3s_is_refused(host, monkeypatch, tmp_path):
@@ -618,6 +652,7 @@ def with_docker(host, mark=host_reset.OWN_MARK, record=("docker-ce", "docker-ce-
     host.containers, host.docker = [], ["d1", "d2"]
     for path in (*host_reset.CRI_DOCKER, f"{host_reset.CRI_DOCKER_STATE}/sandbox", f"{host_reset.DOCKER}/overlay2"):
         host.write(path[len(str(host.root)) :], mark)
+    host.write("/var/lib/ipu-fabric/cri-dockerd.sha256", f"{hashlib.sha256(mark.encode()).hexdigest()} sha256:0\n")
     proxy = "# 0a1b2c3d\n[Service]\nEnvironmentFile=-/etc/containerd/proxy.env\n"
     host.write("/etc/systemd/system/docker.service.d/20-proxy.conf", proxy)
     host.write(host_reset.CRICTL[0][len(str(host.root)) :], "runtime-endpoint: unix:///run/cri-dockerd.sock\n")
@@ -734,6 +769,16 @@ def test_a_cri_dockerd_of_others_stays(host, monkeypatch):
     reset(installed=True)
     assert [os.path.exists(path) for path in host_reset.CRI_DOCKER] == [True] * 3
     assert host.docker == []
+
+
+@pytest.mark.parametrize("theirs", host_reset.CRI_DOCKER[1:])
+def test_parts_of_cri_dockerd_that_are_of_others_stay(host, theirs):
+    """Somebody has put a program or a socket of their own beside our unit."""
+    with_docker(host)
+    host.write(theirs, "theirs")
+    result = reset(installed=True)
+    assert [path for path in host_reset.CRI_DOCKER if os.path.exists(path)] == [f"{host.root}{theirs}"]
+    assert f"{host.root}{theirs} (this collection has not written it like that)" in result["kept"]
 
 
 def test_docker_is_started_for_kubeadm(host):
