@@ -96,6 +96,11 @@ node:
   returned: success
   type: str
   sample: w1
+machine_id:
+  description: What tells the host from those of other clusters, whose nodes may have the same name.
+  returned: success
+  type: str
+  sample: 0123456789abcdef0123456789abcdef
 notes:
   description: Settings that are not possible on this host.
   type: list

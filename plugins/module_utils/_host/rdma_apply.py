@@ -270,5 +270,6 @@ def prepare_host(module: AnsibleModule) -> t.Dict[str, object]:
         reboot=reboot,
         notes=plan.notes,
         node=node_name(module.params["node_name"]) if kubelet_kubectl() else "",
+        machine_id=read_text("/etc/machine-id").strip(),
     )
     return {**result, "diff": [*file_diffs(files_before, plan.files), {"before": before, "after": after}]}

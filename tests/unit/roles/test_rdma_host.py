@@ -16,7 +16,8 @@ GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1", "w2", "w3"]}
 class Hosts(Answers):
     def rdma_host(self, args: Data) -> Data:
         due = ["RDMA devices are exclusive"] if self.host in self.state["due"] else []
-        return {"reboot": due, "notes": [], "node": self.host if self.host in self.state["nodes"] else ""}
+        node = self.host if self.host in self.state["nodes"] else ""
+        return {"reboot": due, "notes": [], "node": node, "machine_id": f"id-{self.host}"}
 
     def reboot(self, args: Data) -> Data:
         if self.host in self.state["dead"]:
@@ -39,7 +40,10 @@ class Hosts(Answers):
         conditions = [{"type": "Ready", "status": "True"}]
         return {
             "metadata": {"name": name},
-            "status": {"nodeInfo": {"bootID": str(node["boot"])}, "conditions": conditions},
+            "status": {
+                "nodeInfo": {"bootID": str(node["boot"]), "machineID": node.get("id", f"id-{name}")},
+                "conditions": conditions,
+            },
         }
 
     def node_drain(self, args: Data) -> Data:
@@ -163,3 +167,12 @@ def test_nothing_is_rebooted_without_being_told(tmp_path: Path) -> None:
     result = run(tmp_path, due=["cp1"], nodes={"cp1": node(), "w1": node(cordoned=True, marked=True)}, reboot=False)
     assert result.code == 0, result.text
     assert {call.module for call in result.calls} == {"rdma_host"}
+
+
+def test_a_node_of_the_same_name_that_is_another_machine_is_not_drained(tmp_path: Path) -> None:
+    """The kubeconfig leads to another cluster."""
+    result = run(tmp_path, due=["w1"], nodes={"w1": {**node(), "id": "other"}})
+    assert result.code != 0
+    said = " ".join(result.text.split())
+    assert "Seen: its machine-id is other, and that of the host id-w1. w1 was not rebooted." in said, result.text
+    assert [step for step in steps(result) if step != "uncordoned all"] == []
