@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Address plans, by tables and, for 10,000 random ones, against what the two IPAMs would really hand out."""
+"""Address plans, by tables and, for 3,000 random ones, against what the two IPAMs would really hand out."""
 
 from __future__ import annotations
 
@@ -359,10 +359,10 @@ def check_refusal(case: Case) -> None:
             assert len(blocks) < count or min(blocks[:count]) < need, f"blocks of {step} would do"
 
 
-def test_10000_random_plans():
+def test_3000_random_plans():
     rng = random.Random(20261121)
     planned = 0
-    for _turn in range(10_000):
+    for _turn in range(3000):
         case = random_case(rng)
         try:
             plan = plan_subnet(**case.options)
@@ -372,7 +372,7 @@ def test_10000_random_plans():
         planned += 1
         check_exclude(case, plan)
         (check_whereabouts if case.options["ipam"] == "whereabouts" else check_nv_ipam)(case, plan)
-    assert planned > 3000
+    assert planned > 1000
 
 
 def allocate_by_jumps(pool: t.Mapping[str, t.Any], count: int) -> t.List[int]:

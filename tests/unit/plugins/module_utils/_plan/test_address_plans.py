@@ -158,10 +158,10 @@ def check_family(
 
 
 def test_no_address_twice_and_none_that_is_taken():
-    """3,000 sites. Rails that overlap are refused; of all others every address is counted."""
+    """1,000 sites. Rails that overlap are refused; of all others every address is counted."""
     rng = random.Random(20261122)
     whole = refused = subnets = 0
-    for _turn in range(3000):
+    for _turn in range(1000):
         site = random_site(rng)
         planned, found = plan(site)
         cidrs = [ipaddress.ip_network(subnet["cidr"]) for network in planned for subnet in network["subnets"]]
@@ -184,9 +184,9 @@ def test_no_address_twice_and_none_that_is_taken():
         assert len(everything) == len(set(everything))
         pools = [pool["name"] for network in planned for pool in network["pools"]]
         assert len(pools) == len(set(pools))
-    assert whole > 1000
-    assert refused > 300
-    assert subnets > 3000
+    assert whole > 300
+    assert refused > 100
+    assert subnets > 1000
 
 
 @pytest.mark.parametrize("ipam", ["whereabouts", "nv-ipam"])

@@ -202,6 +202,7 @@ def test_the_namespace_allows_no_more_than_the_pods_need(
     rdma: bool, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "ask_pods", lambda run, pods: None)
+    monkeypatch.setattr(probe, "REGISTERING", 0)  # no node ever has the resource
     planned, api = plan(), FakeApi(["n0", "n1"])
     planned["networks"][0].update(rdma=rdma, resource="rdma/shared")
     probe.probe(api, planned, options())
@@ -382,6 +383,7 @@ def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: p
         return probe.Output(f"@@ {name}\n{text}\n@@ rc 0\n", "")
 
     monkeypatch.setattr(probe, "run_in", measured)
+    monkeypatch.setattr(probe, "REGISTERING", 0)  # no node ever has the resource
     planned = plan()
     planned["networks"][0].update(rdma=True, resource="rdma/shared")
     facts = probe.probe(FakeApi(["n0", "n1"]), planned, options(rdma_image="perftest"))
