@@ -1,104 +1,33 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pods get addresses from: pools of nv-ipam, and attachments whose IPAM has its own ranges; as sets to compare."""
+"""What pods of a cluster get addresses from: pools of nv-ipam, and attachments whose IPAM has its own ranges."""
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import excluded_addresses
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import ip_range, range_texts, union
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import Range, bounded_range
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import range_texts
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS, NAD, read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import (
+    MALFORMED,
+    pool_addresses,
+    range_addresses,
+    read_ranges,
+    stores,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+if t.TYPE_CHECKING:
     import netaddr
 
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
 POOLS = {"IPPool": "ippools", "CIDRPool": "cidrpools"}
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, FabricError)  # nobody gets an address from such a one
-
-
-# ---- pools and IPAM configurations ----------------------------------------------------------------------------------
-
-
-def describe_addresses(addresses: netaddr.IPSet) -> str:
-    """How many addresses, and the first and the last of them."""
-    ranges = list(addresses.iter_ipranges())
-    first, last = ranges[0][0], ranges[-1][-1]
-    return f"{addresses.size} addresses, {first} to {last}" if addresses.size > 1 else f"the address {first}"
-
-
-def pool_addresses(spec: Object) -> netaddr.IPSet:
-    """What an IPPool (subnet) or a CIDRPool (cidr) of nv-ipam may give out."""
-    block = ipaddress.ip_network(spec.get("subnet") or spec["cidr"], strict=False)
-    first, last = (0, -1) if block.version == 6 or block.num_addresses < 4 else (1, -2)
-    return netaddr.IPSet(ip_range(block[first], block[last])) - excluded_addresses(spec, "exclusions")
-
-
-def read_ranges(ipam: Object) -> t.List[Range]:
-    """The ranges of an IPAM that has its own: whereabouts and host-local."""
-    if ipam.get("type") == "whereabouts":
-        entries = query("[@, ipRanges][]", ipam)
-    elif ipam.get("type") == "host-local":
-        entries = query("[@, ranges[]][].{range: subnet, range_start: rangeStart, range_end: rangeEnd}", ipam)
-    else:
-        entries = []
-    return [bounded_range(entry) for entry in query("[?range]", entries)]
-
-
-def range_addresses(ranges: t.Iterable[Range]) -> netaddr.IPSet:
-    return union(each.allowed for each in ranges)
-
-
-def stores(ipam: Object) -> t.List[str]:
-    """Where whereabouts keeps its allocations: networks with a store in common never get the same address."""
-    if ipam.get("type") != "whereabouts":
-        return []
-    return [f"{ipam.get('network_name') or ''} {each.cidr}".strip() for each in read_ranges(ipam)]
-
-
-def pool_names(ipam: Object) -> t.Set[t.Tuple[str, str]]:
-    """Kind and name of the pools that an IPAM of nv-ipam takes addresses from."""
-    if ipam.get("type") != "nv-ipam":
-        return set()
-    kind = "CIDRPool" if ipam.get("poolType") == "cidrpool" else "IPPool"
-    return {(kind, name.strip()) for name in str(ipam.get("poolName") or "").split(",") if name.strip()}
-
-
-# ---- what is planned ------------------------------------------------------------------------------------------------
-
-
-def planned_pools(network: Object) -> t.Set[t.Tuple[str, str]]:
-    own = {("IPPool", pool["name"]) for pool in pools_of(network) if pool.get("name")}
-    return own | pool_names(network.get("ipam") or {})
-
-
-def planned_addresses(network: Object) -> netaddr.IPSet:
-    """What pods on a network of the plan may get."""
-    parts = [pool_addresses(pool) for pool in pools_of(network) if pool.get("subnet")]
-    parts += [each.allowed for each in read_ranges(network.get("ipam") or {})]
-    if not parts:  # Spiderpool's
-        subnets = network.get("subnets") or [network.get("subnet") or {}]
-        parts = [bounded_range({**each, "range": each["cidr"]}).allowed for each in subnets if each]
-    return union(parts)
-
-
-def pools_of(network: Object) -> t.List[Object]:
-    """The pools of nv-ipam that a network of the plan has."""
-    return [pool for pool in network.get("pools") or [network.get("pool")] if pool]
-
-
-# ---- what a cluster has ---------------------------------------------------------------------------------------------
 
 
 def listed_pools(cluster: Cluster) -> t.List[Object]:

@@ -15,7 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import sho
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, Pool, networks_of, read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import MALFORMED, pool_names
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import MALFORMED, pool_names
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import MULTUS_IMAGES, image_names
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, divide, name_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import (

@@ -43,7 +43,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
-from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets, address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import (
     API,
     MACVLANS,
@@ -102,7 +102,7 @@ def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -
 
 def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str) -> t.List[Object]:
     """Pools that no network of the plan uses; nv-ipam reads one namespace only."""
-    kept = {(kind, namespace, name) for network in planned for kind, name in address_sources.planned_pools(network)}
+    kept = {(kind, namespace, name) for network in planned for kind, name in address_sets.planned_pools(network)}
     return [item for item in items if is_ours(item) and (item["kind"], *name_of(item)) not in kept]
 
 
@@ -133,23 +133,23 @@ def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
 
 def addresses_of(obj: Object) -> netaddr.IPSet:
     """The addresses that an object gives out by itself; a network of nv-ipam has them from its pools."""
-    with contextlib.suppress(*address_sources.MALFORMED):
+    with contextlib.suppress(*address_sets.MALFORMED):
         if obj["kind"] == "MacvlanNetwork":
-            return address_sources.range_addresses(address_sources.read_ranges(attachment_of(obj)["ipam"]))
-        return address_sources.pool_addresses(obj["spec"])
+            return address_sets.range_addresses(address_sets.read_ranges(attachment_of(obj)["ipam"]))
+        return address_sets.pool_addresses(obj["spec"])
     return netaddr.IPSet()
 
 
 def find_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> t.List[str]:
     """Which of them share addresses with which network of the plan."""
-    theirs = [(network["name"], address_sources.planned_addresses(network)) for network in planned]
+    theirs = [(network["name"], address_sets.planned_addresses(network)) for network in planned]
     texts = []
     for obj in found.objects:
         own = addresses_of(obj)
         for name, addresses in theirs:
             both = own & addresses
             if both:
-                texts.append(f"{describe(obj)} shares {address_sources.describe_addresses(both)}, with network {name}")
+                texts.append(f"{describe(obj)} shares {address_sets.describe_addresses(both)}, with network {name}")
     return texts
 
 
@@ -160,20 +160,20 @@ def blocks_given_up(
     items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str
 ) -> t.Dict[str, netaddr.IPSet]:
     """What other pods may get of the blocks that nodes lose when the pools become as planned; by pool."""
-    specs = {pool.get("name"): pool for network in planned for pool in address_sources.pools_of(network)}
+    specs = {pool.get("name"): pool for network in planned for pool in address_sets.pools_of(network)}
     found = {}
     for item in items:
         place, name = name_of(item)
         if item["kind"] != "IPPool" or place != namespace or name not in specs:
             continue
         spec = specs[name]
-        with contextlib.suppress(*address_sources.MALFORMED):
+        with contextlib.suppress(*address_sets.MALFORMED):
             blocks = query("status.allocations[].[nodeName, join('-', [startIP, endIP])]", item) or ()
             lost = [block for node, block in blocks if not keeps_block(spec, node, block)]
             if lost:
                 was, will = ("{subnet} in blocks of {perNodeBlockSize}".format(**each) for each in (item["spec"], spec))
                 what = f"{describe(item)}: {was} now, {will} planned; {len(lost)} of {len(blocks)} nodes lose theirs"
-                found[what] = parse_ranges(lost, name) & address_sources.pool_addresses(spec)
+                found[what] = parse_ranges(lost, name) & address_sets.pool_addresses(spec)
     return found
 
 
@@ -274,14 +274,14 @@ def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace
     names = {(pool["kind"], pool["metadata"]["name"]) for pool in pools}
     doomed = {(network["namespace"], network["name"]) for network in former} | {name_of(nad) for nad in belonging}
     for nad in nads:
-        with contextlib.suppress(*address_sources.MALFORMED):
-            if any(address_sources.pool_names(ipam) & names for ipam in read_ipams(nad)):
+        with contextlib.suppress(*address_sets.MALFORMED):
+            if any(address_sets.pool_names(ipam) & names for ipam in read_ipams(nad)):
                 doomed.add(name_of(nad))
     cidrs = set()
     for network in former:
         if network["ipam"].get("type") == "whereabouts":
-            with contextlib.suppress(*address_sources.MALFORMED):
-                cidrs |= {each.cidr for each in address_sources.read_ranges(network["ipam"])}
+            with contextlib.suppress(*address_sets.MALFORMED):
+                cidrs |= {each.cidr for each in address_sets.read_ranges(network["ipam"])}
     # Before the pods: a pod that has an address by now is in the list that follows.
     held = cluster.items(f"{WHEREABOUTS}/ippools") if cidrs else []
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []
@@ -356,7 +356,7 @@ def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
 
 def others_of(found: t.Iterable[AddressSource], planned: t.Sequence[Object]) -> t.List[str]:
     """Networks and pools that give out addresses, and that this collection neither made nor would take over."""
-    pools = {pool for network in planned for pool in address_sources.planned_pools(network)}
+    pools = {pool for network in planned for pool in address_sets.planned_pools(network)}
     others = [each for each in found if not each["ours"] and (each["kind"], each["name"]) not in pools]
     return list(dict.fromkeys(each["what"] for each in others))
 

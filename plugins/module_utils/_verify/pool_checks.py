@@ -15,7 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Ch
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork, PlannedSubnet
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource, LeakedAddress
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
 
@@ -105,7 +105,7 @@ def exhausted(pool: AddressPool, nodes: t.Sequence[str]) -> str:
 def check_overlaps(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     """Whether anything but the plan's own networks and pools gives out a network's addresses."""
     own = {("NetworkAttachmentDefinition", n["namespace"], n["name"]) for n in plan["networks"]}
-    pools = {pool for network in plan["networks"] for pool in address_sources.planned_pools(dict(network))}
+    pools = {pool for network in plan["networks"] for pool in address_sets.planned_pools(dict(network))}
     others = [
         each
         for each in probe["address_sources"]
@@ -119,14 +119,14 @@ def check_overlaps(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 
 def overlap_check(network: PlannedNetwork, others: t.Sequence[AddressSource]) -> Check:
-    mine, stores = address_sources.planned_addresses(dict(network)), set(address_sources.stores(dict(network["ipam"])))
+    mine, stores = address_sets.planned_addresses(dict(network)), set(address_sets.stores(dict(network["ipam"])))
     seen = []
     for each in others:
         both = mine & parse_ranges(each["ranges"], each["what"])
         # A site's own attachment may use the same store of whereabouts: one pool, and no address twice.
         if both and (each["ours"] or not stores & set(each["stores"])):
             owner = "left over" if each["ours"] else "not ours"
-            seen.append(f"{each['what']} ({each['ipam']}, {owner}): {address_sources.describe_addresses(both)}")
+            seen.append(f"{each['what']} ({each['ipam']}, {owner}): {address_sets.describe_addresses(both)}")
     text = "; ".join(seen) or "no other pool or range has them"
     expected = "addresses that no other pool gives out"
     return result("pool_overlap", not seen, expected, text, network=network["name"])

@@ -11,7 +11,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources
+from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets, address_sources
 
 Object = t.Dict[str, t.Any]
 UPPER = {"type": "whereabouts", "range": "10.5.0.0/24", "range_start": "10.5.0.128", "exclude": ["10.5.0.140/31"]}
@@ -33,7 +33,7 @@ APPLIED = [{"manager": "ipu.fabric", "operation": "Apply"}]
     ],
 )
 def test_pools(spec: Object, ranges: t.List[str]) -> None:
-    assert range_texts(address_sources.pool_addresses(spec)) == ranges
+    assert range_texts(address_sets.pool_addresses(spec)) == ranges
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_pools(spec: Object, ranges: t.List[str]) -> None:
     ],
 )
 def test_ipams(ipam: Object, ranges: t.List[str], stores: t.List[str]) -> None:
-    assert range_texts(address_sources.range_addresses(address_sources.read_ranges(ipam))) == ranges
-    assert address_sources.stores(ipam) == stores
+    assert range_texts(address_sets.range_addresses(address_sets.read_ranges(ipam))) == ranges
+    assert address_sets.stores(ipam) == stores
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_ipams(ipam: Object, ranges: t.List[str], stores: t.List[str]) -> None:
     ],
 )
 def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str, str]]) -> None:
-    assert range_texts(address_sources.planned_addresses(network)) == ranges
-    assert address_sources.planned_pools(network) == pools
+    assert range_texts(address_sets.planned_addresses(network)) == ranges
+    assert address_sets.planned_pools(network) == pools
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str,
     [(["0.0.0.1"], "the address 0.0.0.1"), (["0.0.0.1-0.0.0.2", "0.0.0.9"], "3 addresses, 0.0.0.1 to 0.0.0.9")],
 )
 def test_describe_addresses(found: t.List[str], text: str) -> None:
-    assert address_sources.describe_addresses(parse_ranges(found, "here")) == text
+    assert address_sets.describe_addresses(parse_ranges(found, "here")) == text
 
 
 class Lists(Cluster):
