@@ -48,6 +48,10 @@ verify: setup ## The proof alone, from inside pods
 test: setup ## Everything but the long suites; ends with `N passed, N failed, N skipped`
 	@hack/run_tests.py all
 
+.PHONY: test-all
+test-all: setup ## The same with every case of tests that start ansible-playbook, and units on Python 3.12 and 3.13; before a release
+	@hack/run_tests.py all versions
+
 .PHONY: test-fast
 test-fast: setup ## lint, sanity and unit
 	@hack/run_tests.py fast

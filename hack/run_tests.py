@@ -383,6 +383,8 @@ def main() -> int:
     if not shutil.which("shellcheck"):
         subprocess.run([ROOT / "hack/packages.sh", "shellcheck"], check=True)
     started, suites = time.monotonic(), chosen(arguments.names)
+    if arguments.names == ["all"]:
+        os.environ["FIRST_CASES"] = "1"  # see tests/unit/conftest.py
     with spare_processor_time() as spare_group, ended_with_us(queue := Queue(suites, spare_group)):
         workers = [threading.Thread(target=queue.work) for _ in range(arguments.jobs)]
         for worker in workers:
