@@ -49,8 +49,8 @@ test: setup ## Everything but the long suites; ends with `N passed, N failed, N 
 	@hack/run_tests.py all
 
 .PHONY: test-all
-test-all: setup ## The same with every case of tests that start ansible-playbook, and units on Python 3.12 and 3.13; before a release
-	@hack/run_tests.py all versions
+test-all: setup ## The same with every case of tests that start ansible-playbook, jobs, Soft-RoCE, Python 3.12 and 3.13; before a release
+	@hack/run_tests.py all release
 
 .PHONY: test-fast
 test-fast: setup ## lint, sanity and unit
@@ -66,7 +66,7 @@ sanity: setup ## ansible-test sanity
 
 .PHONY: unit
 unit: setup ## Unit tests; those of plugins on Python 3.11, 3.12 and 3.13, where they are here
-	@hack/run_tests.py unit versions
+	@hack/run_tests.py unit unit-3.12 unit-3.13
 
 .PHONY: package
 package: setup ## Build the collection, check it as Galaxy would, and use its tarball with each ansible-core and Python

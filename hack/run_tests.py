@@ -50,6 +50,8 @@ def spare(name: str, command: str, group: str, minutes: int = 75) -> Suite:
 
 
 PLAYS = [Path("tests/unit/playbooks"), Path("tests/unit/roles")]  # they run ansible-playbook, which takes seconds each
+# What `make test` does with a finished cluster, beside molecule; the rest of `quick` is for `make test-all`.
+QUICK = [f"tests/e2e/quick/test_{name}.py" for name in ("drift", "finished", "support")]
 # So that the long suites, which run side by side, end together.
 MOVED = [f"tests/e2e/lifecycle/test_{name}.py" for name in ("cluster_reset", "kubernetes_upgrade")]
 SUITES = [
@@ -61,9 +63,17 @@ SUITES = [
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "calico", 30),
     # On the cluster that molecule has left behind.
-    Suite("e2e", "hack/pytest.sh 3.11 {junit} tests/e2e/quick", "cluster", "1", "molecule-default", 50),
+    Suite("e2e", f"hack/pytest.sh 3.11 {{junit}} {' '.join(QUICK)}", "cluster", "1", "molecule-default", 40),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock chrony", "cluster", "1", "testbed"),
-    Suite("soft-roce", "hack/molecule.sh soft_roce", "cluster", "1", minutes=30),
+    Suite(
+        "e2e-more",
+        f"hack/pytest.sh 3.11 {{junit}} tests/e2e/quick {' '.join(f'--ignore {path}' for path in QUICK)}",
+        "release",
+        "1",
+        "calico",
+        75,
+    ),
+    Suite("soft-roce", "hack/molecule.sh soft_roce", "release", "1", minutes=30),
     Suite("e2e-rdma", "hack/pytest.sh 3.11 {junit} tests/e2e/rdma", "long", "4", "testbed-long", 120),
     Suite(
         "e2e-control-planes",
@@ -107,8 +117,8 @@ SUITES = [
     ),
     spare("ansible-lint", "ansible-lint --nocolor", "lint"),
     # Not in `make test`: what differs between these versions is mostly what imports, and `matrix` imports it.
-    Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "versions"),
-    Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "versions"),
+    Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "release"),
+    Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "release"),
     Suite(
         "browser",
         "(hack/packages.sh chromium || exit 77) && hack/pytest.sh 3.11 {junit} tests/browser",
