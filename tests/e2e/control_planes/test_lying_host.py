@@ -51,7 +51,7 @@ def test_nothing_is_signed_for_another(liar: Bed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("playbook", "variables", "said"),
+    ("playbook", "given", "said"),
     [
         ("remove_node", {"fabric_remove_nodes": "w1"}, "w1 says that it is cp1"),
         ("reset", {"fabric_reset": "fabric"}, "w1 says that it is cp1"),
@@ -60,9 +60,9 @@ def test_nothing_is_signed_for_another(liar: Bed) -> None:
         ("site", {}, "w1 says that it is cp1"),
     ],
 )
-def test_nothing_is_changed_for_another(liar: Bed, playbook: str, variables: dict[str, str], said: str) -> None:
+def test_nothing_is_changed_for_another(liar: Bed, playbook: str, given: dict[str, str], said: str) -> None:
     before = seen(liar)
-    result = liar.play(playbook, **variables)
+    result = liar.play(playbook, **given)
     assert result.code != 0
     assert said in " ".join(result.shown.split())
     assert seen(liar) == before

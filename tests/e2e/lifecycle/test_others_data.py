@@ -18,6 +18,8 @@ MAKE = """
 set -e
 mkdir -p /srv/disk/kubelet /srv/results /var/lib/etcd/member/wal /etc/systemd/system/slurmd.service.d
 mkdir -p /var/lib/ipu-fabric/site /etc/apt/keyrings
+umount /var/lib/kubelet  # a volume of the testbed
+rmdir /var/lib/kubelet
 ln -s /srv/disk/kubelet /var/lib/kubelet
 echo model >/srv/results/model.bin
 echo wal >/var/lib/etcd/member/wal/0.wal
