@@ -255,7 +255,7 @@ def every_task(name: str, folder: Path) -> t.List[Loss]:
     done, kept = Stage(folder, CASES[name]).run()
     assert done.code == 0, done.text
     calls = [call for call in kept["calls"] if call[0] != "localhost"]
-    return [(host, module, number, when) for host, module, number, _ in calls for when in ("before", "after")]
+    return [(host, module, number, when) for host, module, number, _lost in calls for when in ("before", "after")]
 
 
 if "LOSE_EVERY_TASK" in os.environ:  # hours; hack/run_tests.py lost-connections

@@ -74,7 +74,7 @@ def test_packed(host):
 
 def test_two_backups_at_once(host):
     """The archive of the first is still to be fetched when the second begins."""
-    first, second = (backup.back_up(Module(timeout=60)) for _ in range(2))
+    first, second = (backup.back_up(Module(timeout=60)) for _turn in range(2))
     assert first["path"] != second["path"]
     for each in (first, second):
         assert file_digest(each["path"]) == each["sha256"]

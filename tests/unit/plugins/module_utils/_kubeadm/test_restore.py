@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import types
+from unittest import mock
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
@@ -249,7 +250,8 @@ def test_once_for_each_restore(host):
 
 
 def test_a_host_that_does_not_stop_was_not_set_aside(host, monkeypatch):
-    monkeypatch.setattr(restore, "stop_control_plane", lambda: (_ for _ in ()).throw(FabricError("a", "b", "c", "d")))
+    stop = mock.Mock(side_effect=FabricError("a", "b", "c", "d"))
+    monkeypatch.setattr(restore, "stop_control_plane", stop)
     with pytest.raises(FabricError):
         restore.restore(options(host, "aside"))
     assert not (host / "set-aside").exists()

@@ -33,9 +33,9 @@ class Operator:
 
     present = True
 
-    def __init__(self, managed=OURS):
+    def __init__(self, managed=None):
         network = copy.deepcopy(macvlan_object(NETWORK))
-        network["metadata"].update(uid="u1", managedFields=managed)
+        network["metadata"].update(uid="u1", managedFields=OURS if managed is None else managed)
         self.objects, self.version, self.deleted = {"MacvlanNetwork": network}, 0, []
         self.works = True
         self.render()

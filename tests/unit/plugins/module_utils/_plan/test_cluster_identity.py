@@ -172,7 +172,8 @@ PLANNED = {
 API = cluster_identity.Reserved({"10.0.0.50"}, "10.96.0.0/12,fd00:1::/112")
 
 
-def known(claims, plan=PLANNED, inventory=("cp1", "w1"), reserved=API, **ips):
+def known(claims, plan=None, inventory=("cp1", "w1"), reserved=API, **ips):
+    plan = PLANNED if plan is None else plan
     return cluster_identity.known_nodes({name: ips.get(name, "") for name in inventory}, claims, plan, reserved)
 
 
