@@ -90,10 +90,15 @@ def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str
     return {"changed": False, "plan": preflight, "text": as_text(preflight, "Preflight")}
 
 
+def read_cache(folder: str) -> observation_cache.Cache:
+    """What the last runs saw of the hosts, from the artifacts folder."""
+    return observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
+
+
 def make_plan(settings: Settings, observations: Observations, check_mode: bool) -> t.Dict[str, t.Any]:
     """The plan, and its files in the artifacts folder."""
     folder = settings.artifacts_dir
-    cache = observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
+    cache = read_cache(folder)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     plan = build.build_plan(settings, observation_cache.recall_hosts(observations, cache), now[:10])
     reported = {finding["check"] for finding in plan["findings"]}
@@ -137,10 +142,9 @@ class ActionModule(ControllerAction):
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
                 if "other-cluster" not in options["allow"]:
                     check_cluster(observations, cluster)
-                folder = options["artifacts_dir"]
-                cache = observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
                 # A host that is down keeps the name that it had.
-                check_names(observation_cache.recall_hosts(observations, cache), cluster["nodes"])
+                known = observation_cache.recall_hosts(observations, read_cache(options["artifacts_dir"]))
+                check_names(known, cluster["nodes"])
             return {"changed": False}
         if scope == "drift":
             return add_drift(plan, drift, options, self._task.check_mode)

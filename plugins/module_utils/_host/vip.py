@@ -17,13 +17,12 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipFacts
 
 Runner = t.Callable[[t.Sequence[str]], Done]
 
 KEEPALIVED = "etc/keepalived/keepalived.conf"
-MARK = "# Written by the role kubernetes of ipu.fabric."  # the first line of the role's template
 PORT = 6443
 CONNECT_SECONDS = 4.0  # the kernel asks for a neighbour three times, a second apart
 NEIGHBOUR_SECONDS = 10.0  # until it has given up one that it had known
@@ -85,7 +84,7 @@ def parse_gateways(text: str) -> t.List[str]:
 
 def is_foreign(text: str) -> bool:
     """Whether a configuration of keepalived is somebody else's."""
-    return bool(text.strip()) and MARK not in text
+    return bool(text.strip()) and OWN_MARK not in text
 
 
 def knock(address: str, port: int = PORT, seconds: float = CONNECT_SECONDS) -> str:

@@ -165,7 +165,6 @@ KEEPALIVED = (
     "/etc/keepalived/check-api-server",
     "/etc/systemd/system/keepalived.service.d/10-kubernetes.conf",
 )
-KEEPALIVED_MARK = OWN_MARK
 # cri-dockerd's, where its units say likewise, and the record has the program's digest.
 CRI_DOCKER = (
     "/etc/systemd/system/cri-docker.service",
@@ -319,7 +318,7 @@ def logins() -> t.List[str]:
 
 def own_files() -> t.List[str]:
     crictl = [CRICTL[0]] if read_text(CRICTL[0]) in CRICTL[1] else []
-    keepalived = present(KEEPALIVED) if KEEPALIVED_MARK in read_text(KEEPALIVED[0]) else []
+    keepalived = present(KEEPALIVED) if OWN_MARK in read_text(KEEPALIVED[0]) else []
     ours = [path for path in present(OUR_FILES) if is_ours(path)]
     return [*ours, *present(CHRONY), *keepalived, *crictl, *cri_docker_files(), *own_sources()]
 

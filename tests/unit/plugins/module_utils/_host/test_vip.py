@@ -104,10 +104,10 @@ def test_no_address(text):
 
 
 def test_the_roles_own_configuration_is_not_foreign():
-    assert not vip.is_foreign(f"{vip.MARK}\nvrrp_instance control_plane {{\n}}\n")
+    assert not vip.is_foreign(f"{vip.OWN_MARK}\nvrrp_instance control_plane {{\n}}\n")
     assert not vip.is_foreign("")
     assert vip.is_foreign("vrrp_instance other {\n}\n")
-    assert evaluate("kubernetes", "_kubernetes_keepalived_mark") == vip.MARK
+    assert evaluate("kubernetes", "_kubernetes_mark") == vip.OWN_MARK
 
 
 def test_knock(monkeypatch):

@@ -103,7 +103,6 @@ def test_the_files_are_those_that_the_role_writes():
     assert f'_kubernetes_mark: "{host_reset.OWN_MARK}"\n' in written
     for path in (*host_reset.CRI_DOCKER, docker.CRI_DOCKERD_RECORD):
         assert f": {path}\n" in written
-    assert f'_kubernetes_keepalived_mark: "{host_reset.KEEPALIVED_MARK}"\n' in written
     for path in host_reset.KEEPALIVED:
         assert f": {path}\n" in written
     names = (ROOT / "roles/kubernetes/tasks/prepare.yml").read_text()
@@ -346,7 +345,7 @@ def test_a_list_of_apt_that_was_disabled_for_ours_is_given_back(host):
 def test_keepalived_gives_up_the_virtual_address(host, ours, packaged):
     """Its package goes where we have installed it, and takes the service along; elsewhere the service is stopped."""
     for path in host_reset.KEEPALIVED:
-        host.write(path[len(str(host.root)) :], host_reset.KEEPALIVED_MARK if ours else "vrrp_instance site {}")
+        host.write(path[len(str(host.root)) :], host_reset.OWN_MARK if ours else "vrrp_instance site {}")
     if packaged:
         host.packages["keepalived"] = "hold"
         host.write("/var/lib/ipu-fabric/packages.json", json.dumps({"installed": ["keepalived"], "held": []}))
