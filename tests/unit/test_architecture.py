@@ -55,7 +55,7 @@ HOST_MODULES = (
 # As docs/architecture.md draws them: each imports only from those before it.
 LAYERS = (
     *("_model", "_common", "_host", "_kubeadm", "_kube", "_bundle"),
-    *("_ipam", "_network", "_plan", "_ipu", "_verify", "_support"),
+    *("_ipam", "_network", "_plan", "_ipu", "_component", "_verify", "_support"),
 )
 Graph = t.Dict[str, t.Set[str]]
 
@@ -225,3 +225,34 @@ def test_errors_of_modules_name_their_kind() -> None:
                 codes = [each for each in node.keywords if each.arg == "code"]
                 unnamed += [] if codes else [f"{name}:{node.lineno}"]
     assert unnamed == []
+
+
+# Roles and playbooks name fields of what Python has decided. Those that still decide in Jinja are listed until they don't.
+DECIDES = re.compile(r"\b(selectattr|rejectattr|is version|regex_\w+|combine\(|product\(|dict2items|items2dict|zip\()")
+DECIDING = (
+    "bundle",
+    "chrony",
+    "embedded_containerd",
+    "fabric",
+    "gpu_operator",
+    "helm",
+    "ipu_operator",
+    "kubernetes",
+    "macvlan",
+    "memlock",
+    "metrics",
+    "mpi_operator",
+    "native_workload",
+    "network_operator",
+    "rdma_host",
+    "spiderpool",
+    "upgrade",
+    "verify",
+)
+
+
+@pytest.mark.parametrize("role", sorted(path.name for path in (ROOT / "roles").iterdir()))
+def test_a_role_decides_in_python(role: str) -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "roles" / role).rglob("*.yml")}
+    found = [f"{path.relative_to(ROOT)}: {word}" for path, text in texts.items() for word in DECIDES.findall(text)]
+    assert bool(found) is (role in DECIDING), found

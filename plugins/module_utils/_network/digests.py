@@ -90,3 +90,8 @@ def chart_key(chart: str, version: str) -> str:
 def known_digest(name: str) -> str:
     """The SHA-256 of what upstream publishes under this name; empty where it is not in the table."""
     return DIGESTS.get(name, "")
+
+
+def chart_digest(chart: str, version: str) -> str:
+    """The SHA-256 of a chart's release; empty where it is not in the table."""
+    return known_digest(chart_key(chart, version))

@@ -1,14 +1,13 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role whereabouts stays in the namespace that has the address pools."""
+"""The role whereabouts carries out what _component/test_whereabouts.py sees decided."""
 
 from __future__ import annotations
 
 import typing as t
 from pathlib import Path
 
-import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Data, Outcome, play
 
 OPERATOR = {"namespace": "netops", "name": "network-operator", "version": "26.7.1", "release": "network-operator"}
@@ -43,28 +42,16 @@ def removed(outcome: Outcome) -> t.List[str]:
     return [f"{each['kind']} {each['metadata']['name']}" for call in calls for each in call.args["objects"]]
 
 
-@pytest.mark.parametrize(
-    ("own", "others", "namespace"),
-    [
-        ([], [], "kube-system"),
-        # The network operator's, whose pools hold the addresses that pods have.
-        ([], [OF_OPERATOR], "netops"),
-        # Killed before that was removed, and the run after it.
-        ([f"netops/{OURS}"], [OF_OPERATOR], "netops"),
-        ([f"netops/{OURS}"], [], "netops"),
-    ],
-)
-def test_pools_stay_where_they_are(tmp_path: Path, own: t.List[str], others: t.List[str], namespace: str) -> None:
-    result = run(tmp_path, "present", own=own, others=others)
+def test_it_takes_over_from_the_network_operator(tmp_path: Path) -> None:
+    result = run(tmp_path, "present", others=[OF_OPERATOR])
     assert result.code == 0, result.text
-    (installed,) = result.of("helm_release")
-    assert installed.args["namespace"] == installed.args["values"]["namespaceOverride"] == namespace
-    waited, started = result.of("kube_wait")
-    assert {each["namespace"] for each in waited.args["objects"]} == {namespace}
-    assert ("DaemonSet whereabouts" in removed(result)) == bool(others)
+    assert result.of("helm_release")[0].args["namespace"] == "netops"
+    assert "DaemonSet whereabouts" in removed(result)
     # At last, when the former one is gone: ready DaemonSets don't say that a pod can start.
+    waited, started = result.of("kube_wait")
+    assert {each["namespace"] for each in waited.args["objects"]} == {"netops"}
     assert result.calls[-1] == started
-    assert started.args["pods"] == [{"namespace": namespace}]
+    assert started.args["pods"] == [{"namespace": "netops"}]
 
 
 def test_a_playbook_that_proves_the_fabric_starts_no_pod_here(tmp_path: Path) -> None:
@@ -79,9 +66,8 @@ def test_a_second_one_is_refused(tmp_path: Path) -> None:
     assert not result.of("helm_release")
 
 
-@pytest.mark.parametrize(("operators", "goes"), [([OPERATOR], False), ([], True)])
-def test_its_namespace_goes_when_no_operator_is_in_it(tmp_path: Path, operators: t.List[Data], goes: bool) -> None:
-    result = run(tmp_path, "absent", own=[f"netops/{OURS}"], network_operators=operators)
+def test_it_goes_with_its_namespace(tmp_path: Path) -> None:
+    result = run(tmp_path, "absent", own=[f"netops/{OURS}"], network_operators=[])
     assert result.code == 0, result.text
     assert [call.args["namespace"] for call in result.of("helm_release")] == ["netops"]
-    assert ("Namespace netops" in removed(result)) is goes
+    assert "Namespace netops" in removed(result)

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a role decides: its settings and what it has read go to the pure function of its component."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import typing as t
+from pathlib import Path
+
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ansible_collections.ipu.fabric.plugins.modules import wish
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
+    OPTION_KEYS,
+    ControllerAction,
+    Result,
+    argument_spec,
+    plain,
+)
+
+COMPONENTS = "ansible_collections.ipu.fabric.plugins.module_utils._component."
+ROLES = Path(__file__).parents[2] / "roles"
+
+
+def role_options(role: str) -> t.Dict[str, Result]:
+    """The options of a role, without its name before them."""
+    text = (ROLES / role / "meta/argument_specs.yml").read_text(encoding="utf-8")
+    options = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))["argument_specs"]["main"]["options"]
+    return {name[len(role) + 1 :]: options[name] for name in options if name.startswith(f"{role}_")}
+
+
+def validated(role: str, variables: t.Mapping[str, t.Any]) -> Result:
+    """Of these variables those of the role, without its name before them, of the types that it documents."""
+    options = role_options(role)
+    spec = {name: {key: option[key] for key in OPTION_KEYS if key in option} for name, option in options.items()}
+    given = {name: plain(variables[f"{role}_{name}"]) for name in options if f"{role}_{name}" in variables}
+    valid = ArgumentSpecValidator(spec).validate(given)
+    if valid.error_messages:
+        raise AnsibleActionFail("; ".join(valid.error_messages))
+    return dict(valid.validated_parameters)
+
+
+class ActionModule(ControllerAction):
+    """See the module of the same name. It changes nothing, in check mode or not."""
+
+    spec = argument_spec(wish)
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[Result] = None) -> Result:
+        self.variables = task_vars or {}
+        return super().run(tmp, task_vars)
+
+    def act(self, options: Result) -> Result:
+        role = options["component"]
+        own = {name: value for name, value in self.variables.items() if name.startswith(f"{role}_")}
+        component = importlib.import_module(COMPONENTS + role)
+        settings = pick(component.Settings, validated(role, self._templar.template(own)))
+        decided = component.decide(settings, pick(component.Seen, options["seen"]))
+        # Values of charts may have passwords in them; what is refused is said.
+        return {"changed": False, **dataclasses.asdict(decided), "_ansible_no_log": True}

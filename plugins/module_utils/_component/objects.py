@@ -1,0 +1,25 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kubernetes objects that several components name."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+
+
+def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
+    """What names an object."""
+    place = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **place}}
+
+
+def definitions(names: t.Sequence[str]) -> t.List[Object]:
+    return [named("apiextensions.k8s.io/v1", "CustomResourceDefinition", name) for name in names]
+
+
+def home(namespace: str, needed: t.Sequence[str] = ()) -> t.List[Object]:
+    """The namespace that goes with a component, if nothing else is known to need it."""
+    return [] if namespace in {"default", "kube-system", *needed} else [named("v1", "Namespace", namespace)]

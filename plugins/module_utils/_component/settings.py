@@ -1,0 +1,17 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of a role as a type: each component names those that it decides by."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+Settings = t.TypeVar("Settings")
+
+
+def pick(kind: t.Type[Settings], options: t.Mapping[str, t.Any]) -> Settings:
+    """The dataclass, of the options that have the names of its fields. The role's argument spec has checked them."""
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # no bound says "dataclass"
+    return kind(**{name: options[name] for name in names if name in options})

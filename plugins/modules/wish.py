@@ -1,0 +1,76 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: wish
+short_description: Decide what a role of this collection is to make true
+version_added: 0.1.0
+description:
+  - Internal. Roles of this collection call it between reading and changing.
+  - Takes the variables of the role that has the name of O(component), and gives what they and O(seen) come to. What
+    can't be had is refused here, before anything is changed.
+  - Runs on the controller and asks nobody.
+author: ipu.fabric contributors (@ipu-fabric)
+extends_documentation_fragment:
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  component:
+    description: Name of the role.
+    type: str
+    required: true
+  seen:
+    description: What the role has read.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Decide what whereabouts is to be
+  ipu.fabric.wish:
+    component: whereabouts
+    seen: "{{ __whereabouts_cluster }}"
+  register: __whereabouts_wish
+"""
+
+RETURN = r"""
+release:
+  description:
+    - The Helm release, with C(name), C(namespace), C(chart), C(repo), C(version), C(sha256), C(values) and C(images).
+  returned: success
+  type: dict
+objects:
+  description: Objects to apply beside it.
+  returned: success
+  type: list
+  elements: dict
+ready:
+  description: What has to be ready, as O(ipu.fabric.kube_wait#module:objects) takes it.
+  returned: success
+  type: list
+  elements: dict
+crds:
+  description: CustomResourceDefinitions that have to be established.
+  returned: success
+  type: list
+  elements: str
+former:
+  description: Objects of an earlier installation, which are removed once this one works.
+  returned: success
+  type: list
+  elements: dict
+remnants:
+  description: Objects that a removal takes after the release, if they are this collection's.
+  returned: success
+  type: list
+  elements: dict
+paths:
+  description: Files and directories that a removal takes from hosts.
+  returned: success
+  type: list
+  elements: str
+"""
