@@ -55,9 +55,9 @@ class ActionModule(ControllerAction):
         return super().run(tmp, task_vars)
 
     def act(self, options: Result) -> Result:
-        role = options["component"]
+        role = options["role"] or options["component"]
         own = {name: value for name, value in self.variables.items() if name.startswith(f"{role}_")}
-        component = importlib.import_module(COMPONENTS + role)
+        component = importlib.import_module(COMPONENTS + options["component"])
         settings = pick(component.Settings, validated(role, self._templar.template(own)))
         decided = component.decide(settings, pick(component.Seen, options["seen"]))
         # Values of charts may have passwords in them; what is refused is said.

@@ -11,7 +11,7 @@ short_description: Decide what a role of this collection is to make true
 version_added: 0.1.0
 description:
   - Internal. Roles of this collection call it between reading and changing.
-  - Takes the variables of the role that has the name of O(component), and gives what they and O(seen) come to. What
+  - Takes the variables of a role, and gives what they and O(seen) come to. What
     can't be had is refused here, before anything is changed.
   - Runs on the controller and asks nobody.
 author: ipu.fabric contributors (@ipu-fabric)
@@ -20,9 +20,13 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   component:
-    description: Name of the role.
+    description: What is decided. It is the name of the file with its C(decide()).
     type: str
     required: true
+  role:
+    description: Whose variables it is decided by. Empty for the role of the name of O(component).
+    type: str
+    default: ""
   seen:
     description: What the role has read.
     type: dict
