@@ -39,7 +39,8 @@ class Connection(ssh.Connection):
         return super().put_file(in_path, out_path)
 """
 # Playbook, host, module, which of its calls there, and what the playbook is given. Each begins with what the one before
-# it has left behind.
+# it has left behind. After some the next one goes on at once: a host joins and is hardened only once.
+GOES_ON = {("cp1", "apt_packages"), ("cp1", "kubeadm"), ("cp1", "control_plane")}
 MOMENTS: list[tuple[str, str, str, int, dict[str, Any]]] = [
     ("site", "cp1", "apt_packages", 1, {}),
     ("site", "cp1", "kubeadm", 1, {}),
@@ -48,7 +49,7 @@ MOMENTS: list[tuple[str, str, str, int, dict[str, Any]]] = [
     ("site", "cp1", "control_plane", 1, {"fabric_hardening": "cis"}),
     ("site", "w1", "kubelet_config", 2, {"fabric_hardening": "cis"}),
     ("rotate_encryption_key", "cp1", "secrets_encryption", 3, {"fabric_hardening": "cis"}),
-    ("remove_node", "w2", "host_reset", 1, {"fabric_remove_nodes": "w2"}),
+    ("remove_node", "w1", "host_reset", 1, {"fabric_remove_nodes": "w1", "drain_force": True}),
     ("reset", "w1", "host_reset", 2, {"fabric_reset": "cluster"}),
     ("reset", "cp1", "host_reset", 2, {"fabric_reset": "cluster"}),
 ]
@@ -90,14 +91,16 @@ def play_breaking(bed: Bed, monkeypatch: pytest.MonkeyPatch, place: Path, moment
 def test_a_lost_connection(
     broken: Bed, unbroken: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: tuple[Any, ...]
 ) -> None:
-    playbook, _host, _module, _number, given = moment
+    playbook, host, module, _number, given = moment
     if playbook == "reset":
         broken.play("site")
         given = {**given, "fabric_reset_name": broken.plan()["cluster"]["endpoint"]}
     assert play_breaking(broken, monkeypatch, tmp_path, (*moment[:4], given)).code != 0
     if playbook != "reset":
         cordoned = [node["metadata"]["name"] for node in nodes(broken) if node["spec"].get("unschedulable")]
-        assert cordoned in ([], ["w2"] if playbook == "remove_node" else [])
+        assert cordoned in ([], ["w1"] if playbook == "remove_node" else [])
+    if (host, module) in GOES_ON:
+        return
     assert broken.play(playbook, **given).code == 0
     assert broken.play(playbook, **given).code == 0
 
