@@ -52,6 +52,16 @@ objects:
   returned: success
   type: list
   elements: dict
+networks:
+  description: Networks, as the module takes them that creates them or waits for them.
+  returned: for roles that make networks
+  type: list
+  elements: dict
+pods:
+  description: Pods that have to start, as O(ipu.fabric.kube_wait#module:pods) takes them.
+  returned: for roles that make networks
+  type: list
+  elements: dict
 ready:
   description: What has to be ready, as O(ipu.fabric.kube_wait#module:objects) takes it.
   returned: success

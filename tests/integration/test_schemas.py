@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object, macvlan_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._component import macvlan, whereabouts
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
     nic_cluster_policy,
     release_features,
 )
 from ansible_collections.ipu.fabric.tests.integration.api_server import ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 FOLDER = SCHEMAS / "network-operator"
@@ -87,12 +89,13 @@ def test_network_operator(run: Modules, release: str) -> None:
         macvlan_object({**NAMES, "master": "ens1f0", "mode": mode, "mtu": 1500, "ipam": ipam})
         for ipam, mode in itertools.product(IPAMS.values(), ("bridge", "private", "vepa", "passthru"))
     ]
-    for macvlan in made:
-        run("kube_apply", objects=[macvlan])
+    for each in made:
+        run("kube_apply", objects=[each])
     run("kube_apply", objects=made[:1], state="absent")
     network = {**NAMES, "pool": POOL}
     if "ippools.nv-ipam.nvidia.com" in names and release_features(release)["nv_ipam_exclusions"]:
-        pools = macvlan_objects([network], "default", {})
+        settings = defaults("macvlan", networks=[network], pool_namespace="default")
+        pools = macvlan.decide(settings, macvlan.Seen()).objects
         run("kube_apply", objects=pools)
         run("kube_apply", objects=pools, state="absent")
     run("kube_apply", objects=[policy], state="absent")
@@ -113,11 +116,11 @@ def test_a_typo_in_a_policy_is_refused(run: Modules, release: str) -> None:
 def test_whereabouts(run: Modules, release: str) -> None:
     definitions = crds(*sorted((SCHEMAS / "whereabouts" / release).glob("*.yaml")))
     run("kube_apply", objects=definitions, validation="Warn")
-    variables = yaml.safe_load((Path(ROOT) / "roles/whereabouts/vars/main.yml").read_text())
     names = {definition["metadata"]["name"] for definition in definitions}
-    assert {definition["metadata"]["name"] for definition in variables["_whereabouts_definitions"]} == names
-    assert not run("kube_wait", crds=variables["_whereabouts_crds"], timeout=5)["pending"]
-    run("kube_apply", objects=variables["_whereabouts_definitions"], state="absent")
+    wish = whereabouts.decide(defaults("whereabouts", state="absent"), whereabouts.Seen())
+    assert {remnant["metadata"]["name"] for remnant in wish.remnants} == names
+    assert not run("kube_wait", crds=wish.crds, timeout=5)["pending"]
+    run("kube_apply", objects=wish.remnants, state="absent")
 
 
 @pytest.mark.usefixtures("schemas")

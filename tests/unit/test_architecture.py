@@ -238,7 +238,6 @@ DECIDING = (
     "helm",
     "ipu_operator",
     "kubernetes",
-    "macvlan",
     "memlock",
     "metrics",
     "mpi_operator",

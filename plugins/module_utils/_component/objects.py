@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
 
 
 def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
@@ -23,3 +24,8 @@ def definitions(names: t.Sequence[str]) -> t.List[Object]:
 def home(namespace: str, needed: t.Sequence[str] = ()) -> t.List[Object]:
     """The namespace that goes with a component, if nothing else is known to need it."""
     return [] if namespace in {"default", "kube-system", *needed} else [named("v1", "Namespace", namespace)]
+
+
+def pods_on(networks: t.Sequence[PlannedNetwork]) -> t.List[Object]:
+    """A pod on each network, as ipu.fabric.kube_wait starts it."""
+    return [{key: value for key, value in each.items() if key in ("name", "namespace", "hosts")} for each in networks]

@@ -26,6 +26,15 @@ class Release:
 
 
 @dataclasses.dataclass(frozen=True)
+class Networks:
+    """Networks of a plan in a cluster that has what makes them."""
+
+    networks: t.Sequence[Object]  # as the module takes them that sees to their NetworkAttachmentDefinitions
+    objects: t.Sequence[Object]  # namespaces and address pools
+    pods: t.Sequence[Object]  # that have to start, as ipu.fabric.kube_wait takes them
+
+
+@dataclasses.dataclass(frozen=True)
 class Wish:
     """What an operator or another add-on of the cluster is to be. Each role uses the fields that it needs."""
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The objects of macvlan networks: MacvlanNetworks, their namespaces, and the address pools of nv-ipam. Pure."""
+"""MacvlanNetworks and their namespaces as objects. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, PlannedPool
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
 
 API = "mellanox.com/v1alpha1"
 MACVLANS = f"/apis/{API}/macvlannetworks"
@@ -58,25 +58,3 @@ def namespaces(
         for name in names
         if name not in ("default", "kube-system", *known)
     ]
-
-
-def macvlan_objects(
-    networks: t.Sequence[PlannedNetwork], pool_namespace: str, labels: t.Mapping[str, str]
-) -> t.List[Object]:
-    """What networks stand on: the namespaces that no cluster has by itself, and the address pools of nv-ipam."""
-    objects = namespaces(networks, (pool_namespace,), labels)
-    for pool in (pool for network in networks for pool in _pools_of(network)):
-        objects.append(
-            {
-                "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
-                "kind": "IPPool",
-                "metadata": {"name": pool["name"], "namespace": pool_namespace},
-                "spec": {key: value for key, value in pool.items() if key != "name"},
-            }
-        )
-    return objects
-
-
-def _pools_of(network: PlannedNetwork) -> t.List[PlannedPool]:
-    single = network.get("pool")
-    return network.get("pools") or ([single] if single else [])

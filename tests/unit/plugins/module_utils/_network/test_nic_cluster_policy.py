@@ -10,7 +10,6 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import plan_nodes
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan_objects
 from ansible_collections.ipu.fabric.plugins.module_utils._network import nic_cluster_policy as nic_policy
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
@@ -235,22 +234,6 @@ def test_every_value_is_one_of_the_chart(release, nfd):
     said = {("operator", "cniBinDirectory"), ("operator", "cniNetworkDirectory"), ("deployCR",)}
     said |= {("upgradeCRDs",), ("keepNCP",)}
     assert said & known == said & rendered
-
-
-def test_macvlan_objects():
-    pool = {"name": "rdma-net", "subnet": "10.5.0.0/24", "perNodeBlockSize": 8}
-    networks = [
-        {"name": "a", "namespace": "default", "pool": pool},
-        {"name": "b", "namespace": "jobs", "pool": None, "pools": []},
-        {"name": "c", "namespace": "jobs"},
-        {"name": "d", "namespace": "default", "pool": pool, "pools": [pool, {"name": "rdma-net.ipv6"}]},
-    ]
-    objects = macvlan_objects.macvlan_objects(networks, "operator", {"x": "y"})
-    assert [o["metadata"]["name"] for o in objects] == ["jobs", "rdma-net", "rdma-net", "rdma-net.ipv6"]
-    assert [o["kind"] for o in objects] == ["Namespace", "IPPool", "IPPool", "IPPool"]
-    assert objects[0]["metadata"]["labels"] == {"x": "y"}
-    assert objects[1]["spec"] == {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}
-    assert objects[1]["metadata"]["namespace"] == "operator"
 
 
 def test_plan_nodes():

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The macvlan networks of a plan, and the address pools of nv-ipam that pods on them get their addresses from."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import pods_on
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Networks
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import pools_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
+
+# Of what a plan says of a network, what ipu.fabric.macvlan_network takes.
+OPTIONS = ("name", "namespace", "master", "mode", "mtu", "ipam", "pools", "pool")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    networks: t.Sequence[PlannedNetwork]
+    pool_namespace: str
+    namespace_labels: t.Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """Nothing: ipu.fabric.macvlan_network compares the networks with the cluster."""
+
+
+def decide(settings: Settings, _seen: Seen) -> Networks:
+    pools = [pool for network in settings.networks for pool in pools_of({**network})]
+    return Networks(
+        networks=[{key: value for key, value in network.items() if key in OPTIONS} for network in settings.networks],
+        objects=[
+            *namespaces(settings.networks, (settings.pool_namespace,), settings.namespace_labels),
+            *(pool_object(pool, settings.pool_namespace) for pool in pools),
+        ],
+        pods=pods_on(settings.networks),
+    )
+
+
+def pool_object(pool: Object, namespace: str) -> Object:
+    return {
+        "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
+        "kind": "IPPool",
+        "metadata": {"name": pool["name"], "namespace": namespace},
+        "spec": {key: value for key, value in pool.items() if key != "name"},
+    }
