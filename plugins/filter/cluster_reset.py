@@ -32,7 +32,7 @@ options:
     required: true
   answer:
     description:
-      - What M(ipu.fabric.network_operator_info) returned. C(present) may only be false where no API server runs.
+      - What M(ipu.fabric.cluster_info) returned. C(present) may only be false where no API server runs.
     type: dict
     required: true
   jobs:

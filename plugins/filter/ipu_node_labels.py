@@ -31,7 +31,7 @@ options:
     elements: dict
     required: true
   seen:
-    description: What M(ipu.fabric.ipu_operator_info) returned, C(vipu_controllers) and C(labelled) of it.
+    description: What M(ipu.fabric.cluster_info) returned in C(ipu), C(vipu_controllers) and C(labelled) of it.
     type: dict
     default: {}
   absent:
@@ -60,7 +60,7 @@ _value:
 
 
 class Seen(t.TypedDict, total=False):
-    """What ipu_operator_info returned, as far as this filter reads it."""
+    """What cluster_info returned in `ipu`, as far as this filter reads it."""
 
     vipu_controllers: t.List[VipuController]
     labelled: t.List[LabelledNode]

@@ -31,11 +31,11 @@ options:
     type: dict
     required: true
   ca:
-    description: Digest of the cluster's CA, as M(ipu.fabric.network_operator_info) returns it.
+    description: Digest of the cluster's CA, as M(ipu.fabric.cluster_info) returns it.
     type: str
     required: true
   nodes:
-    description: Nodes of the cluster, as M(ipu.fabric.network_operator_info) returns them.
+    description: Nodes of the cluster, as M(ipu.fabric.cluster_info) returns them.
     type: list
     elements: dict
     required: true

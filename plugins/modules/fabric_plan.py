@@ -63,7 +63,7 @@ options:
   cluster:
     description:
       - The cluster that a kubeconfig leads to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is where that
-        is, V(ca), V(version) and V(nodes) are those of M(ipu.fabric.network_operator_info).
+        is, V(ca), V(version) and V(nodes) are those of M(ipu.fabric.cluster_info).
       - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
     type: dict
     default: {}

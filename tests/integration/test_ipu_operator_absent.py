@@ -244,7 +244,7 @@ def pem(days: int) -> str:
 
 @pytest.mark.usefixtures("jobs")
 def test_what_there_is(run: Modules, api: ApiServer) -> None:
-    empty = run("ipu_operator_info", namespace="nowhere")
+    empty = run("cluster_info", parts=["ipu"], namespace="nowhere")["ipu"]
     assert (empty["operators"], empty["vipu_controllers"], empty["certificate_days"]) == ([], [], None)
     home = {"namespace": NAMESPACE}
     nodes = [
@@ -271,7 +271,7 @@ def test_what_there_is(run: Modules, api: ApiServer) -> None:
     ]
     run("kube_apply", objects=objects)
     make_available(api)
-    seen = run("ipu_operator_info", labels=["vipu-ctrl=v3"])
+    seen = run("cluster_info", parts=["ipu"], labels=["vipu-ctrl=v3"])["ipu"]
     assert seen["operators"] == [
         {"namespace": NAMESPACE, "name": MANAGER, "version": "1.2.0", "release": "ipu-operator", "available": True}
     ]

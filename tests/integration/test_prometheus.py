@@ -72,7 +72,7 @@ def test_objects(run: Modules) -> None:
     objects = list(evaluate("metrics", "_metrics_objects", **SITE))
     run("kube_apply", objects=objects)
     assert not run("kube_apply", objects=objects)["changed"]
-    assert "monitoring.coreos.com" not in run("network_operator_info")["api_groups"]
+    assert "monitoring.coreos.com" not in run("cluster_info")["api_groups"]
     run("kube_apply", objects=objects, state="absent")
 
 

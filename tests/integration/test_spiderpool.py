@@ -193,7 +193,7 @@ def test_the_cluster_tells_of_multus_and_groups(spiderpool: Modules, api: ApiSer
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": pod},
     }
     spiderpool("kube_apply", objects=[agent])
-    seen = spiderpool("network_operator_info")
+    seen = spiderpool("cluster_info")
     spiderpool("kube_apply", objects=[agent], state="absent")
     assert seen["multus"] == ["kube-system/spiderpool-agent"]
     assert {"apps", "spiderpool.spidernet.io"} <= set(seen["api_groups"])

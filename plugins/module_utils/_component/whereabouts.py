@@ -45,7 +45,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.network_operator_info found, as NAMESPACE/NAME; nothing for a bundle."""
+    """What ipu.fabric.cluster_info found, as NAMESPACE/NAME; nothing for a bundle."""
 
     whereabouts: t.Sequence[str] = ()  # DaemonSets
     own: t.Sequence[str] = ()  # those of them that this collection has installed, under whatever name

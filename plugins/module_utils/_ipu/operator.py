@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
     LabelledNode,
@@ -19,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_jobs
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import job_name
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
@@ -95,17 +94,15 @@ def labelled_nodes(cluster: Cluster, pairs: t.Set[t.Tuple[str, str]]) -> t.List[
     return found
 
 
-def read_operator_info(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module ipu_operator_info."""
-    cluster, namespace = connect(module), module.params["namespace"]
+def read_ipu_operator(cluster: Cluster, namespace: str, more_labels: t.Sequence[str]) -> Object:
+    """The operator of a namespace, and the nodes with labels of its controllers or these."""
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     texts = query("data.*", cluster.get(f"{config_maps}/{CONTROLLERS}")) or []
     controllers: t.List[VipuController] = [controller for text in texts for controller in parse_controllers(text)]
-    labels = [*(controller["label"] for controller in controllers), *module.params["labels"]]
+    labels = [*(controller["label"] for controller in controllers), *more_labels]
     certificate = read_certificate(cluster, namespace)
     found = managers(cluster)
     return {
-        "changed": False,
         "operators": installed_operators(found),
         "own": ["/".join(query("metadata.[namespace, name]", d)) for d in found if release_is_ours(cluster, d)],
         "vipu_controllers": controllers,

@@ -11,7 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Find
 
 
 class SeenNode(t.TypedDict):
-    """A node, as network_operator_info returns it."""
+    """A node, as cluster_info returns it."""
 
     name: str
     ready: bool

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS, read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, own_labels, release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
@@ -157,9 +156,7 @@ def whereabouts_networks(cluster: Cluster) -> t.List[str]:
     ]
 
 
-def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module network_operator_info."""
-    cluster = connect(module)
+def read_cluster(cluster: Cluster) -> Object:
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     deployments = cluster.items("/apis/apps/v1/deployments")
     policy = cluster.get(POLICY)
@@ -168,7 +165,6 @@ def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
     version = query("gitVersion", cluster.get("/version")) or ""
     components = component_releases(cluster)
     return {
-        "changed": False,
         "present": cluster.present,
         "version": version.lstrip("v"),
         "ca": ca_digest(query(f"data.{quoted('ca.crt')}", cluster.get(ROOT_CA)) or ""),

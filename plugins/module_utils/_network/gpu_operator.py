@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import installations
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import RUNNING, name_of
@@ -42,9 +41,7 @@ def labelled_nodes(cluster: Cluster) -> t.List[NodeLabels]:
     return found
 
 
-def read_gpu_operator(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module gpu_operator_info."""
-    cluster = connect(module)
+def read_gpu_operator(cluster: Cluster) -> Object:
     operators = installations(cluster, IMAGE)
     homes = {operator["namespace"] for operator in operators}
     running = cluster.items("/api/v1/pods", fieldSelector=RUNNING)
@@ -52,7 +49,6 @@ def read_gpu_operator(module: AnsibleModule) -> t.Dict[str, t.Any]:
     pods = [pod for pod in running if uses_gpus(pod) and pod["metadata"]["namespace"] not in homes]
     resource = cluster.resource(*DRIVERS)
     return {
-        "changed": False,
         "operators": operators,
         "pods": sorted("/".join(name_of(pod)) for pod in pods),
         "drivers": [driver["metadata"]["name"] for driver in cluster.items(resource.path())] if resource else [],

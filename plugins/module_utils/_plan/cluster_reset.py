@@ -25,7 +25,7 @@ class FoundOnHost(t.TypedDict, total=False):
 
 
 class ClusterAnswer(t.TypedDict, total=False):
-    """What the API says, as network_operator_info returns it."""
+    """What the API says, as cluster_info returns it."""
 
     present: bool
     ca: str

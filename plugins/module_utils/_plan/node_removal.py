@@ -26,7 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity 
 
 
 class ClusterNode(NodeIdentity):
-    """A node, as network_operator_info has it."""
+    """A node, as cluster_info has it."""
 
     ready: bool
     control_plane: bool

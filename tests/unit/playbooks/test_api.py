@@ -11,7 +11,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
 GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
 OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
-READERS = ["host_info", "rdma_info", "vipu_info", "network_operator_info"]
+READERS = ["host_info", "rdma_info", "vipu_info", "cluster_info"]
 WRITERS = {
     "ipu.fabric.fabric": ["macvlan_network", "helm_release", "kube_apply"],
     "ipu.fabric.verify": ["fabric_probe"],
@@ -36,16 +36,16 @@ def answers(ca=OURS):
         "ca": ca,
         "policy_ipam": "",
         "policy_in_chart": False,
+        "gpu": no("operators", "pods", "drivers", "labelled"),
+        "ipu": {"tracker": False, **no("operators", "own", "vipu_controllers", "labelled", "jobs")},
     }
     return {
         "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
         "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
         "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
-        "network_operator_info": {"*": operator},
+        "cluster_info": {"*": operator},
         "network_operator": {"*": no("objects", "pods", "other_pods", "attachments", "needed_by")},
-        "ipu_operator_info": {"*": {"tracker": False, "crd": False, "labels": {}, **no("operators", "own", "jobs")}},
         "spiderpool": {"*": no("objects", "pods", "needed_by", "installations", "definitions")},
-        "gpu_operator_info": {"*": no("operators", "pods", "drivers", "labelled")},
         "kube_apply": {"*": {"updated": [], "objects": [], "kept": []}},
         "fabric_probe": {"*": {"probe": {"probed": False, "reason": "check mode"}}},
         "unowned_files": {"*": {"removed": []}},
@@ -81,7 +81,7 @@ def test_the_api_host_uses_a_kubeconfig_of_its_own(tmp_path, playbook):
     done = run(tmp_path, playbook, answers(), "--check", fabric_api_host="cp1")
     assert done.code == 0, done.text
     calls = [call for call in done.calls if "kubeconfig" in call.options]
-    assert {call.module for call in calls} >= {"network_operator_info", *WRITERS[playbook]}, done.text
+    assert {call.module for call in calls} >= {"cluster_info", *WRITERS[playbook]}, done.text
     used = {(call.host, call.become, call.options["kubeconfig"]) for call in calls}
     assert used == {("cp1", True, "/etc/kubernetes/admin.conf")}
 

@@ -11,7 +11,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher, site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
 GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1", "w2"]}
-LOOKS = {"host_info", "network_operator_info", "delegated_module"}
+LOOKS = {"host_info", "cluster_info", "delegated_module"}
 CA = "ab"
 
 
@@ -31,7 +31,7 @@ def hosts(folder, name):
         "host_info": {host: {"host": seen["host"]} for host, seen in found.items()},
         "rdma_info": {host: {"rdma": seen["rdma"]} for host, seen in found.items()},
         "vipu_info": {host: seen["vipu"] for host, seen in found.items()},
-        "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": [{"name": "node11", "machine_id": ""}]}},
+        "cluster_info": {"*": {"present": True, "ca": CA, "nodes": [{"name": "node11", "machine_id": ""}]}},
     }
 
 

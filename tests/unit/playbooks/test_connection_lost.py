@@ -199,7 +199,6 @@ class Stage:
             "rdma_info": names,
             "vipu_info": vipu,
             "memlock": {"*": {"restartable": []}},
-            "ipu_operator_info": {"*": {"jobs": []}},
             "kubelet_certificates": {"*": {"approved": []}},
             "control_plane_info": {"*": DEFAULT_ANSWERS["control_plane_info"]},
         }

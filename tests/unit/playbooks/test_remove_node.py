@@ -44,7 +44,7 @@ def remove(folder, names, *arguments, dead=(), answers=None, **variables):
     cluster = {"present": True, "ca": CA, "nodes": [node(name, name not in dead) for name in ADDRESSES]}
     found = {
         "host_info": {name: UNREACHABLE if name in dead else {"host": host(name)} for name in ADDRESSES},
-        "network_operator_info": {"*": cluster},
+        "cluster_info": {"*": cluster},
         "etcd_member": {"*": {"members": members}},
         "cluster_node": {"*": {"left": []}},
         **(answers or {}),

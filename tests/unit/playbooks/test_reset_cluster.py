@@ -22,8 +22,7 @@ def found(name, **more):
 def reset(folder, *arguments, hosts=None, jobs=(), answers=None, **variables):
     answers = {
         "host_reset": {name: found(name) for name in ("cp1", "cp2", "w1")} | (hosts or {}),
-        "network_operator_info": {"*": {"present": True, "ca": CA, "nodes": NODES}},
-        "ipu_operator_info": {"*": {"jobs": list(jobs)}},
+        "cluster_info": {"*": {"present": True, "ca": CA, "nodes": NODES, "ipu": {"jobs": list(jobs)}}},
         **(answers or {}),
     }
     return play(folder, "ipu.fabric.reset", GROUPS, answers, *arguments, fabric_reset="cluster", **variables)
@@ -45,8 +44,7 @@ def test_workers_first(tmp_path):
     assert sorted(resets(run)[1:]) == ["cp1", "cp2"]
     [worker] = [call for call in run.calls if call.host == "w1" and "ca" in call.options]
     assert (worker.options, worker.become) == ({"ca": CA, "installed": True}, True)
-    looked = {"host_info", "network_operator_info", "ipu_operator_info"}
-    assert {call.module for call in run.calls} == {"host_reset", *looked}
+    assert {call.module for call in run.calls} == {"host_reset", "host_info", "cluster_info"}
 
 
 @pytest.mark.parametrize(

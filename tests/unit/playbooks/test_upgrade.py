@@ -43,7 +43,7 @@ class Cluster(Answers):
     def delegated_module(self, args: Data) -> Data:
         return {"hosts": {name: {} for name in args["hosts"]}}
 
-    def network_operator_info(self, args: Data) -> Data:
+    def cluster_info(self, args: Data) -> Data:
         nodes = [{"name": name, **node} for name, node in self.state["nodes"].items()]
         return {"present": True, "ca": "", "version": "1.35.4", "nodes": nodes}
 

@@ -31,11 +31,9 @@ IPU: Data = {"operators": [], "own": [], "vipu_controllers": [], "labelled": [],
 
 
 class Cluster(Answers):
-    def network_operator_info(self, args: Data) -> Data:
-        return dict(self.state["cluster"])
-
-    def ipu_operator_info(self, args: Data) -> Data:
-        return dict(self.state["ipu"])
+    def cluster_info(self, args: Data) -> Data:
+        gpu = {"operators": [], "pods": [], "drivers": [], "labelled": [], **self.state["gpu"]}
+        return {**self.state["cluster"], "ipu": self.state["ipu"], "gpu": gpu}
 
     def network_operator(self, args: Data) -> Data:
         nothing = {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": []}
@@ -47,9 +45,6 @@ class Cluster(Answers):
         self.state["asked"] = self.state.get("asked", 0) + 1
         # Looked at, removed, and looked at once more when it is uninstalled.
         return {**found, "installations": []} if self.state["asked"] > 2 else found
-
-    def gpu_operator_info(self, args: Data) -> Data:
-        return {"operators": [], "pods": [], "drivers": [], "labelled": [], **self.state["gpu"]}
 
     def helm_release(self, args: Data) -> Data:
         if args["name"] == "gpu-operator":
@@ -158,7 +153,7 @@ def test_a_change_of_the_ipam_waits_for_the_pods_of_others(tmp_path: Path) -> No
     # Others' networks would lose their IPAM.
     content = role("network_operator")
     content[0]["tasks"][0]["import_role"]["tasks_from"] = "ipam"
-    content[0]["tasks"].insert(0, {"ipu.fabric.network_operator_info": {}, "register": "__network_operator_cluster"})
+    content[0]["tasks"].insert(0, {"ipu.fabric.cluster_info": {}, "register": "__network_operator_cluster"})
     result = run(tmp_path, content, found={"other_pods": ["jobs/stranger"]}, policy_ipam="whereabouts")
     assert result.code != 0
     assert "jobs/stranger" in result.text

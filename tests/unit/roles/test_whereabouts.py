@@ -16,7 +16,7 @@ CLUSTER: Data = {"whereabouts": [], "whereabouts_networks": [], "network_operato
 
 
 class Cluster(Answers):
-    def network_operator_info(self, args: Data) -> Data:
+    def cluster_info(self, args: Data) -> Data:
         return dict(self.state)
 
     def helm_release(self, args: Data) -> Data:

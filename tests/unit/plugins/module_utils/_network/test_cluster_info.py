@@ -148,12 +148,11 @@ def test_what_tells_one_cluster_from_another(monkeypatch):
     answers = {cluster_info.ROOT_CA: {"data": {"ca.crt": pem}}, "/api/v1/nodes": {"items": [node]}}
     api = Cluster(None)
     monkeypatch.setattr(api, "get", lambda path, **_query: answers.get(path))
-    monkeypatch.setattr(cluster_info, "connect", lambda _module: api)
-    seen = cluster_info.read_cluster(None)
+    seen = cluster_info.read_cluster(api)
     assert seen["ca"] == ca_digest(pem)
     assert [(one["name"], one["machine_id"]) for one in seen["nodes"]] == [("w1", "0b")]
     del answers[cluster_info.ROOT_CA]
-    assert cluster_info.read_cluster(None)["ca"] == ""
+    assert cluster_info.read_cluster(api)["ca"] == ""
 
 
 OURS = [{"manager": "ipu.fabric", "operation": "Apply"}]
@@ -178,39 +177,32 @@ class Answers(Cluster):
         return {"items": found} if isinstance(found, list) else found
 
 
-def read(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> Object:
-    monkeypatch.setattr(cluster_info, "connect", lambda module: cluster)
-    return cluster_info.read_cluster(None)
-
-
 @pytest.mark.parametrize(("labels", "own"), [({"ipu.fabric/render": "none"}, True), ({"owner": "helm"}, False)])
-def test_whose_operator_it_is(monkeypatch: pytest.MonkeyPatch, labels: t.Mapping[str, str], own: bool) -> None:
+def test_whose_operator_it_is(labels: t.Mapping[str, str], own: bool) -> None:
     names = {"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "nvidia-network-operator"}
     cluster = Answers(
         deployments=[deployment("nvcr.io/nvidia/cloud-native/network-operator:v26.4.1", annotations=names)],
         **{"nvidia-network-operator__secrets": [release_secret(labels)]},
     )
-    assert read(monkeypatch, cluster)["own"] == (["nvidia-network-operator/network-operator"] if own else [])
+    assert cluster_info.read_cluster(cluster)["own"] == (["nvidia-network-operator/network-operator"] if own else [])
 
 
-def test_an_operator_without_helm_is_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_without_helm_is_somebody_elses() -> None:
     cluster = Answers(deployments=[deployment("ghcr.io/mellanox/network-operator:v26.4.1")])
-    assert read(monkeypatch, cluster)["own"] == []
+    assert cluster_info.read_cluster(cluster)["own"] == []
 
 
 @pytest.mark.parametrize(("managers", "own"), [(OURS, ["ns/whereabouts"]), ([], [])])
-def test_what_the_policy_has_installed_is_whose_the_policy_is(
-    monkeypatch: pytest.MonkeyPatch, managers: t.Any, own: t.List[str]
-) -> None:
+def test_what_the_policy_has_installed_is_whose_the_policy_is(managers: t.Any, own: t.List[str]) -> None:
     plugin = daemonset("whereabouts", "ghcr.io/k8snetworkplumbingwg/whereabouts:v0.9.2")
     plugin["metadata"]["ownerReferences"] = [{"kind": "NicClusterPolicy", "name": "nic-cluster-policy"}]
     policy = {"metadata": {**POLICY["metadata"], "managedFields": managers}, "spec": {}}
     cluster = Answers(daemonsets=[plugin], **{"nic-cluster-policy": policy})
-    found = read(monkeypatch, cluster)
+    found = cluster_info.read_cluster(cluster)
     assert (found["whereabouts"], found["own"]) == (["ns/whereabouts"], own)
 
 
-def test_networks_of_others_that_take_from_whereabouts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_of_others_that_take_from_whereabouts() -> None:
     def attachment(name: str, ipam: str, owner: str = "") -> Object:
         metadata: Object = {"namespace": "jobs", "name": name}
         if owner:
@@ -221,11 +213,11 @@ def test_networks_of_others_that_take_from_whereabouts(monkeypatch: pytest.Monke
     networks.append({"metadata": {"name": "theirs", "managedFields": []}, "spec": {}})
     nads = [attachment("ours", "whereabouts", "ours"), attachment("theirs", "whereabouts", "theirs")]
     nads += [attachment("alone", "whereabouts"), attachment("static", "static")]
-    found = read(monkeypatch, Answers(macvlannetworks=networks, **{"network-attachment-definitions": nads}))
+    found = cluster_info.read_cluster(Answers(macvlannetworks=networks, **{"network-attachment-definitions": nads}))
     assert found["whereabouts_networks"] == ["jobs/theirs", "jobs/alone"]
 
 
-def test_what_a_control_plane_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_control_plane_runs() -> None:
     def pod(component: str, image: str, node: str, mirror: bool = True) -> Object:
         annotations = {"kubernetes.io/config.mirror": "1f"} if mirror else {}
         metadata = {"name": f"{component}-{node}", "labels": {"component": component}, "annotations": annotations}
@@ -235,7 +227,7 @@ def test_what_a_control_plane_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     pods += [pod("etcd", "registry.k8s.io/etcd:3.6.6-0", "cp1"), pod("kube-apiserver", "a:5000/b", "cp2")]
     pods.append(pod("etcd", "registry.k8s.io/etcd:9.9.9-0", "cp2", mirror=False))  # anybody may make a pod like it
     nodes = [{"metadata": {"name": name}} for name in ("cp1", "cp2", "w1")]
-    found = read(monkeypatch, Answers(nodes=nodes, **{"kube-system__pods": pods}))
+    found = cluster_info.read_cluster(Answers(nodes=nodes, **{"kube-system__pods": pods}))
     assert [node["components"] for node in found["nodes"]] == [
         {"kube-apiserver": "1.36.3", "etcd": "3.6.6-0"},
         {"kube-apiserver": ""},
@@ -243,9 +235,9 @@ def test_what_a_control_plane_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_labels_that_this_collection_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_that_this_collection_has_set() -> None:
     fields = {"f:metadata": {"f:labels": {"f:feature.node.kubernetes.io/pci-15b3.present": {}}}}
     mine = {"manager": "ipu.fabric", "operation": "Update", "fieldsV1": fields}
     nodes = [{"metadata": {"name": "w1", "managedFields": [mine]}, "status": {}}, {"metadata": {"name": "w2"}}]
-    found = read(monkeypatch, Answers(nodes=nodes))
+    found = cluster_info.read_cluster(Answers(nodes=nodes))
     assert [node["own_labels"] for node in found["nodes"]] == [["feature.node.kubernetes.io/pci-15b3.present"], []]

@@ -10,7 +10,6 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info, gpu_operator
-from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 Object = t.Dict[str, t.Any]
 ANNOTATIONS = {"meta.helm.sh/release-name": "gpu-operator", "meta.helm.sh/release-namespace": "gpu-operator"}
@@ -40,10 +39,8 @@ class Api(Cluster):
 
 
 def read(monkeypatch: pytest.MonkeyPatch, **items: t.Sequence[Object]) -> Object:
-    monkeypatch.setattr(gpu_operator, "connect", lambda module: Api(**items))
     monkeypatch.setattr(cluster_info, "release_is_ours", lambda cluster, workload: True)
-    module: t.Any = Module()
-    return gpu_operator.read_gpu_operator(module)
+    return gpu_operator.read_gpu_operator(Api(**items))
 
 
 def test_operators_and_their_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,5 +72,5 @@ def test_only_labels_that_the_operator_sets_go(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_cluster_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing: Object = {"changed": False, "operators": [], "pods": [], "drivers": [], "labelled": []}
+    nothing: Object = {"operators": [], "pods": [], "drivers": [], "labelled": []}
     assert read(monkeypatch) == nothing

@@ -1,0 +1,27 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What components decide by: the cluster and its operators, read in one call."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import read_ipu_operator
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import read_cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._network.gpu_operator import read_gpu_operator
+
+PARTS = ("gpu", "ipu")
+
+
+def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module cluster_info."""
+    cluster, params = connect(module), module.params
+    found = {"changed": False, **read_cluster(cluster)}
+    if "gpu" in params["parts"]:
+        found["gpu"] = read_gpu_operator(cluster)
+    if "ipu" in params["parts"]:
+        found["ipu"] = read_ipu_operator(cluster, params["namespace"], params["labels"])
+    return found

@@ -1,0 +1,270 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_info
+short_description: The nodes of a cluster, and which operators and add-ons it has
+version_added: 0.1.0
+description:
+  - Reads version, nodes, API groups, and installations of Node Feature Discovery, multus, whereabouts and the network
+    operator. With O(parts) also what an installation, upgrade or removal of another operator depends on.
+  - In check mode a cluster that is not there yet is no error.
+author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - cryptography
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.info
+options:
+  parts:
+    description: What else to read, V(gpu) for the GPU operator and what uses it, V(ipu) for the IPU operator.
+    type: list
+    elements: str
+    choices: [gpu, ipu]
+    default: []
+  namespace:
+    description: Namespace of the IPU operator.
+    type: str
+    default: ipu-operator
+  labels:
+    description: Labels as C(key=value), to look for on nodes in addition to those of the V-IPU controllers that the IPU
+      operator knows.
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Read what the cluster has
+  ipu.fabric.cluster_info:
+    kubeconfig: artifacts/admin.conf
+  delegate_to: localhost
+  run_once: true
+
+- name: Read the state of the IPU operator too
+  ipu.fabric.cluster_info:
+    kubeconfig: artifacts/admin.conf
+    parts: [ipu]
+  register: cluster
+  delegate_to: localhost
+  run_once: true
+
+- name: Show when the webhook's certificate expires
+  ansible.builtin.debug:
+    var: cluster.ipu.certificate_end
+"""
+
+RETURN = r"""
+present:
+  description: Whether a cluster answered. It is false in check mode only.
+  returned: success
+  type: bool
+  sample: true
+version:
+  description: Version of the API server. Empty when there is no cluster.
+  returned: success
+  type: str
+  sample: 1.36.3
+ca:
+  description:
+    - Digest of the cluster's CA, as M(ipu.fabric.host_info) has it in C(kubelet).
+    - Empty where the API does not tell.
+  returned: success
+  type: str
+  sample: 0123456789abcdef
+nodes:
+  description:
+    - The nodes, each with C(name), C(machine_id), C(ready), C(schedulable), C(control_plane), its C(addresses), the
+      C(version) of the kubelet, C(components), the releases of the static pods of a control plane, and C(own_labels),
+      the labels that this collection has set.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - name: w1
+      machine_id: 9f86d081884c7d659a2feaa0c55ad015
+      ready: true
+      schedulable: true
+      control_plane: false
+      addresses: [10.88.0.12]
+      version: 1.36.3
+      components: {}
+      own_labels: []
+nfd:
+  description: Namespace and name of each DaemonSet of Node Feature Discovery.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+multus:
+  description: Namespace and name of each DaemonSet of multus.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-network-operator/kube-multus-ds]
+api_groups:
+  description: Names of the API groups that are served. They say what else is installed.
+  returned: success
+  type: list
+  elements: str
+  sample: [apps, monitoring.coreos.com]
+whereabouts:
+  description: Namespace and name of each DaemonSet of whereabouts.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+whereabouts_networks:
+  description:
+    - Namespace and name of each NetworkAttachmentDefinition that takes addresses from whereabouts and was not made for
+      a network of this collection.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+nv_ipam:
+  description: Namespace and name of each DaemonSet and Deployment of nv-ipam.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-network-operator/nv-ipam-node]
+network_operators:
+  description: The network operators, each with C(namespace), C(name), C(version), and C(release), its name in helm.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.7.1, release: network-operator}]
+own:
+  description:
+    - Those of RV(network_operators) and RV(whereabouts), as namespace and name, that this collection installed, by
+      their helm release or by its NicClusterPolicy.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-network-operator/network-operator]
+policy_ipam:
+  description: The IPAM that the NicClusterPolicy is for, V(nv-ipam) or V(whereabouts). Empty without a policy.
+  returned: success
+  type: str
+  sample: nv-ipam
+policy_in_chart:
+  description: Whether the NicClusterPolicy belongs to the chart, and an upgrade without it would delete it.
+  returned: success
+  type: bool
+  sample: false
+gpu:
+  description: With V(gpu) in O(parts).
+  returned: success
+  type: dict
+  contains:
+    operators:
+      description:
+        - The GPU operators, each with C(namespace), C(name), C(version), C(release), its name in helm, and C(ours),
+          whether this collection installed it.
+      returned: success
+      type: list
+      elements: dict
+      sample: [{namespace: gpu-operator, name: gpu-operator, version: 26.7.0, release: gpu-operator, ours: true}]
+    pods:
+      description:
+        - Namespace and name of each running pod that asks for a resource of C(nvidia.com), outside the operators'
+          namespaces.
+      returned: success
+      type: list
+      elements: str
+      sample: [training/resnet-0]
+    drivers:
+      description: Names of the NVIDIADriver objects.
+      returned: success
+      type: list
+      elements: str
+      sample: []
+    labelled:
+      description:
+        - Nodes with labels of the operator, each with C(name), and C(labels) as M(ipu.fabric.node_labels) takes them to
+          remove them.
+      returned: success
+      type: list
+      elements: dict
+      sample: [{name: w1, labels: {nvidia.com/gpu.present: null}}]
+ipu:
+  description: With V(ipu) in O(parts).
+  returned: success
+  type: dict
+  contains:
+    operators:
+      description:
+        - The IPU operators, each with C(namespace), C(name), C(version), C(release), its name in helm, and
+          C(available), whether its controller is available.
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - namespace: ipu-operator
+          name: ipu-operator-controller-manager
+          version: 1.2.0
+          release: ipu-operator
+          available: true
+    own:
+      description: Those of RV(ipu.operators), as namespace and name, whose helm release this collection installed.
+      returned: success
+      type: list
+      elements: str
+      sample: [ipu-operator/ipu-operator-controller-manager]
+    vipu_controllers:
+      description: The V-IPU controllers that the operator knows, each with C(host), C(port) and C(label).
+      returned: success
+      type: list
+      elements: dict
+      sample: [{host: 10.5.212.116, port: 8090, label: ipunode=true}]
+    labelled:
+      description: The nodes with a label of a controller, each with C(name) and C(labels), those of its labels.
+      returned: success
+      type: list
+      elements: dict
+      sample: [{name: ipu1, labels: {ipunode: "true"}}]
+    certificate_end:
+      description: When the webhook's certificate expires. Empty when there is none.
+      returned: success
+      type: str
+      sample: "2027-11-21T10:00:00+00:00"
+    certificate_days:
+      description: Whole days until then.
+      returned: success
+      type: int
+      sample: 364
+    tracker:
+      description: Whether the ConfigMap exists in which the operator keeps its partitions.
+      returned: success
+      type: bool
+      sample: true
+    jobs:
+      description: Namespace and name of each IPUJob.
+      returned: success
+      type: list
+      elements: str
+      sample: [training/resnet]
+"""
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._component.cluster import PARTS, read
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+
+
+def main(run: Runner = run_module) -> None:
+    spec = arguments(
+        parts={"type": "list", "elements": "str", "choices": list(PARTS), "default": []},
+        namespace={"type": "str", "default": "ipu-operator"},
+        labels={"type": "list", "elements": "str", "default": []},
+    )
+    run(spec, read, libraries=("cryptography", "jmespath"))
+
+
+if __name__ == "__main__":
+    main()
