@@ -5,16 +5,15 @@
 
 site=$ROOT/.cache/docs-site
 collection=$site/collections/ansible_collections/ipu/fabric
-venv=$(venv_for .cache/venv/bin/python hack/site/requirements.txt)
+export PATH=$ROOT/.cache/venv/bin:$PATH
 rm -rf "$site"
 mkdir -p "$collection" "$site/source/testbed"
 
 cp -r docs README.md CONTRIBUTING.md CHANGELOG.rst hack/site/{conf.py,index.md,static} "$site/source"
 cp testbed/README.md "$site/source/testbed"
-.cache/venv/bin/python hack/site/documented.py "$collection"
-# ansible-doc, which it calls, is that of .cache/venv.
+python hack/site/documented.py "$collection"
 install -d -m 755 "$site/source/reference"
-PATH=$ROOT/.cache/venv/bin:$PATH ANSIBLE_COLLECTIONS_PATH=$site/collections "$venv/bin/antsibull-docs" collection \
+ANSIBLE_COLLECTIONS_PATH=$site/collections antsibull-docs collection \
     --use-current --squash-hierarchy --fail-on-error --no-add-antsibull-docs-version --dest-dir "$site/source/reference" ipu.fabric
-"$venv/bin/sphinx-build" --quiet --fail-on-warning --jobs 2 --doctree-dir "$site/doctrees" "$site/source" "$site/html"
+sphinx-build --quiet --fail-on-warning --jobs 2 --doctree-dir "$site/doctrees" "$site/source" "$site/html"
 say "site: .cache/docs-site/html/index.html"

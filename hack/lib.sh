@@ -59,8 +59,19 @@ kept() {
 
 key_of() { cat "$@" | sha256sum | cut -c1-16; }
 
+# pins [CORE] [NAME...]: these packages of the lock file, all without a name. In its comments is what a release of ansible-core, such as
+# core-2.18, has in place of others.
+pins() {
+    awk -v core="# ${1:-}: " -v names=" ${*:2} " '
+        NR == FNR { if (index($0, core) == 1 && /==/) { split($3, name, "=="); has[name[1]] }; next }
+        { own = index($0, core) == 1 }
+        own { sub(core, "") }
+        /==/ { split($1, name, "=="); take = (own || !(name[1] in has)) && (names == "  " || index(names, " " name[1] " ")) }
+        take && !/^#/' requirements.txt requirements.txt
+}
+
 make_uv() {
-    "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r hack/uv/requirements.txt
+    "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r <(pins "" uv)
 }
 
 # with_uv PYTHON ARGUMENT...: uv, which installs and locks packages. It does not read pip's configuration, where a site behind a mirror
@@ -68,19 +79,22 @@ make_uv() {
 with_uv() {
     local python=$1 uv index
     shift
-    uv=$(kept uv "$(key_of <("$python" -VV) hack/uv/requirements.txt)" make_uv "$python") || return
+    uv=$(kept uv "$(key_of <("$python" -VV) <(pins "" uv))" make_uv "$python") || return
     index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}}
     UV_CACHE_DIR=$CACHE/uv/cache ${index:+env UV_DEFAULT_INDEX="$index"} "$uv/bin/uv" "$@"
 }
 
 make_venv() {
-    local python=$1 lock=$2 dir=$3
-    say "setup: Python packages of $lock for $("$python" -V) into $dir: $(grep -c '==' "$lock") of them, in one to three minutes"
+    local python=$1 core=$2 dir=${*: -1} names=("${@:3:$#-3}")
+    say "setup: Python packages for $("$python" -V) into $dir, in one to three minutes"
     "$python" -m venv "$dir" &&
-        with_uv "$python" pip install --quiet --python "$dir/bin/python" --no-deps --require-hashes -r "$lock"
+        pins "$core" >"$dir/pins" &&
+        pins "$core" "${names[@]}" | sed 's/ .*//' >"$dir/wanted" &&
+        with_uv "$python" pip install --quiet --python "$dir/bin/python" --require-hashes -c "$dir/pins" -r "$dir/wanted"
 }
 
-# venv_for PYTHON LOCK: path of the virtual environment of this lock file, made when it is not there.
+# venv_for PYTHON [CORE NAME...]: path of a virtual environment, made when it is not there: with all of the lock file, or with the
+# packages of these names and what they need.
 venv_for() {
-    kept venv "$(key_of <("$1" -VV) "$2" hack/uv/requirements.txt)" make_venv "$1" "$2"
+    kept venv "$(key_of <("$1" -VV; echo "${@:2}") <(pins "${@:2:1}"))" make_venv "$1" "${2:-}" "${@:3}"
 }

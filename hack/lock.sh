@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
-# Rewrite the lock files from the requirements.in files: exact versions with hashes, and no address of any registry.
+# Rewrite requirements.txt from requirements.in: exact versions with hashes, and no address of any registry. In comments it has what
+# other releases of ansible-core have instead, in tests/matrix.
 . "$(dirname "$0")/lib.sh"
 
 python=$(python_of 3.11)
 [[ -n $python ]] || die "no Python 3.11 found" "it is the oldest Python that the project runs on: install it"
 
-# lock PYTHON DIRECTORY [OPTION...]: for the oldest Python that the packages are installed on.
+# lock PYTHON OUTPUT OPTION...: for the oldest Python that the packages are installed on.
 lock() {
-    with_uv "$python" --directory "$2" pip compile --quiet --upgrade --generate-hashes --no-header --python-version "$1" "${@:3}" \
-        --output-file requirements.txt requirements.in
-    say "lock: $(grep -c == "$2/requirements.txt") packages in $2/requirements.txt"
+    with_uv "$python" pip compile --quiet --generate-hashes --no-header --no-annotate --python-version "$1" --output-file "$2" "${@:3}"
 }
 
-for directory in . tests/unit hack/uv hack/site; do
-    lock 3.11 "$directory"
-done
-lock 3.11 tests/matrix/core-2.18 --resolution lowest-direct
-lock 3.11 tests/matrix/core-2.19
-lock 3.11 tests/matrix/runner
-lock 3.12 tests/matrix/core-2.20
-lock 3.12 tests/matrix/core-2.21
+lock 3.11 requirements.txt --upgrade requirements.in
+others=$(mktemp -d)
+trap 'rm -r "$others"' EXIT
+# other CORE PYTHON: of what is read from stdin. As much as can be stays as it is.
+other() {
+    cp requirements.txt "$others/$1"
+    lock "$2" "$others/$1" -
+}
+# The oldest releases that the collection says it works with, and the newest of each later ansible-core.
+{ echo ansible-core==2.18.0 && sed 's/>=/==/' ee-requirements.txt; } | other core-2.18 3.11
+{ echo ansible-core~=2.20.0 && cat ee-requirements.txt; } | other core-2.20 3.12
+{ echo ansible-core~=2.21.0 && cat ee-requirements.txt; } | other core-2.21 3.12
+for core in core-2.18 core-2.20 core-2.21; do
+    awk -v core="# $core: " 'NR == FNR { known[$1]; next } /==/ { own = !($1 in known) } own { print core $0 }' requirements.txt "$others/$core"
+done >"$others/pins"
+cat "$others/pins" >>requirements.txt
+say "lock: $(grep -c '^[^# ].*==' requirements.txt) packages in requirements.txt"
+

@@ -13,10 +13,6 @@ if [[ $packages != */python"$version"/* ]]; then
         say "no Python $version here"
         exit 77
     fi
-    venv=$(venv_for "$python" tests/unit/requirements.txt)
-    # Modules build on kubernetes.core: take its collections from the main environment, and none of its packages.
-    mkdir -p .cache/borrowed
-    ln -sfn "$packages/ansible_collections" .cache/borrowed/ansible_collections
-    PYTHONPATH+=:$ROOT/.cache/borrowed
+    venv=$(venv_for "$python")
 fi
 exec "$venv/bin/python" -m pytest --junitxml "$report" "$@"

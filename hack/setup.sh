@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 stamp=.cache/setup.stamp
-inputs=$(sha256sum requirements.txt hack/uv/requirements.txt hack/setup.sh hack/lib.sh)
+inputs=$(sha256sum requirements.txt hack/setup.sh hack/lib.sh)
 if [[ -x .cache/venv/bin/ansible-playbook && -e .cache/collections/ansible_collections/ipu/fabric/galaxy.yml &&
       $(cat $stamp 2>/dev/null) == "$inputs" ]]; then
     exit 0
@@ -21,7 +21,7 @@ done
 command -v git >/dev/null || need_packages git
 "$python" -c 'import ensurepip' 2>/dev/null || need_packages "python${version}-venv"
 
-venv=$(venv_for "$python" requirements.txt)
+venv=$(venv_for "$python")
 # Typed in a checkout, ansible-test works on a copy at the path that it insists on.
 (
     flock 9

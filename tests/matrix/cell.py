@@ -55,15 +55,15 @@ class Cell:
         return done.stdout
 
 
-def make_cell(packages: str, version: str, tarball: Path, home: Path) -> Cell:
-    """Install the tarball beside these packages, a folder here; skips where this Python is not on the machine."""
-    lock = f"tests/matrix/{packages}/requirements.txt"
-    script = f'. hack/lib.sh; python=$(python_of {version}); [[ -n $python ]] || exit 77; venv_for "$python" {lock}'
+def make_cell(core: str, version: str, tarball: Path, home: Path, *more: str) -> Cell:
+    """Install the tarball beside this ansible-core; skips where this Python is not on the machine."""
+    packages = f"{core} ansible-core jmespath kubernetes netaddr {' '.join(more)}"
+    script = f'. hack/lib.sh; python=$(python_of {version}); [[ -n $python ]] || exit 77; venv_for "$python" {packages}'
     command = ["bash", "-c", script, "hack/lib.sh"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 77:
         pytest.skip(f"no Python {version} here")
-    assert done.returncode == 0, f"no virtual environment for {lock}; what was wrong is shown above"
+    assert done.returncode == 0, f"no virtual environment for {core}; what was wrong is shown above"
     cell = Cell(Path(done.stdout.strip()) / "bin/python", home)
     major_minor = f"python{sys.version_info.major}.{sys.version_info.minor}"
     pinned = ROOT / f".cache/venv/lib/{major_minor}/site-packages" / DEPENDENCY
@@ -72,7 +72,7 @@ def make_cell(packages: str, version: str, tarball: Path, home: Path) -> Cell:
     return cell
 
 
-Cells = Callable[[str, str], Cell]  # by a folder with requirements, and a Python
+Cells = Callable[..., Cell]  # by release of ansible-core, Python, and more packages
 
 
 def answered(cell: Cell, folder: Path) -> dict[str, Any]:

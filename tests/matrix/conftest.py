@@ -20,5 +20,5 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     subprocess.run([galaxy, "collection", "build", "--output-path", place, ROOT], check=True)
     [tarball] = place.glob("*.tar.gz")
     return functools.cache(
-        lambda packages, python: make_cell(packages, python, tarball, tmp_path_factory.mktemp("home"))
+        lambda core, python, *more: make_cell(core, python, tarball, tmp_path_factory.mktemp("home"), *more)
     )

@@ -17,7 +17,7 @@ STEPS = "[defaults]\nstdout_callback = ipu.fabric.steps\n"
 
 @pytest.fixture
 def cell(cells: Cells) -> Cell:
-    return cells("runner", "3.12")
+    return cells("core-2.19", "3.12", "ansible-navigator", "ansible-runner")
 
 
 def test_a_job_of_ansible_runner(cell: Cell, tmp_path: Path) -> None:
