@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # What no user of the collection gets has its own linters.
-outside=(':!.ci' ':!ansible.cfg' ':!hack' ':!molecule' ':!testbed' ':!tests/bench' ':!tests/browser' ':!tests/e2e' ':!tests/matrix')
+outside=(':!.ci' ':!ansible.cfg' ':!collections' ':!hack' ':!molecule' ':!site.yml' ':!testbed' ':!tests/bench' ':!tests/browser' ':!tests/e2e' ':!tests/matrix')
 copy=$CACHE/sanity/ansible_collections/ipu/fabric
 mkdir -p "$copy" "$CACHE/sanity/ansible_collections/kubernetes"
 exec 9>"$CACHE/sanity/lock"

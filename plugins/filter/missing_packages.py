@@ -10,14 +10,14 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_firs
 
 DOCUMENTATION = r"""
 name: missing_packages
-short_description: Python packages that Ansible's own Python lacks
+short_description: Python packages and collections that Ansible's own Python lacks
 version_added: 0.1.0
 description:
   - A run that needs a package on the controller can end before it has changed a host.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
-    description: Names of packages, as they are imported.
+    description: Names of packages, as they are imported, and of collections, such as C(kubernetes.core).
     type: list
     elements: str
     required: true

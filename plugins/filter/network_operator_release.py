@@ -8,8 +8,6 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
 
-PLACE = "module_utils._network.nic_cluster_policy"
-
 DOCUMENTATION = r"""
 name: network_operator_release
 short_description: Which Kubernetes a network operator release supports, and the upgrade path to it

@@ -36,8 +36,16 @@ def plain(data: t.Any) -> t.Any:
 
 
 def missing_packages(names: t.Iterable[str]) -> t.List[str]:
-    """Python packages that Ansible's own Python lacks."""
-    return [name for name in names if importlib.util.find_spec(name) is None]
+    """Python packages and collections (kubernetes.core) that Ansible's own Python lacks."""
+    return [name for name in names if not importable(f"ansible_collections.{name}" if "." in name else name)]
+
+
+def importable(name: str) -> bool:
+    """A package whose parent is missing is not."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
 
 
 def lacking(libraries: t.Sequence[str]) -> t.Optional[Result]:

@@ -45,10 +45,11 @@ def plan(folder: Path, variables: str, hidden: tuple[str, ...] = ()) -> str:
         (("netaddr",), "localhost", "without netaddr. Next: "),
         (("cryptography",), "localhost", "-m pip install cryptography"),
         (("cryptography",), "cp1", ""),
+        (("ansible_collections.kubernetes.core",), "cp1", "Next: ansible-galaxy collection install kubernetes.core"),
         ((), "localhost", ""),
     ],
 )
-def test_python_packages(hidden: tuple[str, ...], api_host: str, said: str, tmp_path: Path) -> None:
+def test_packages(hidden: tuple[str, ...], api_host: str, said: str, tmp_path: Path) -> None:
     text = plan(tmp_path, f"fabric_api_host={api_host}", hidden)
     assert ("The controller must have" in text) == bool(said), text
     assert said in text
