@@ -94,5 +94,6 @@ class ActionModule(ControllerAction):
             "unproven": [entry._asdict() for entry in report.missing(checks)],
             "summary": summary(checks),
             "table": report.table(checks),
+            "refusal": report.refusal_worse(worse, nodes) if before else report.refusal(checks, reports),
             "reports": reports,
         }

@@ -42,8 +42,8 @@ options:
       - C(clean_pod_policy) (V(Running)), C(ttl), C(deadline) (both seconds), C(backoff_limit) (V(0)) and C(suspend) are
         its run policy.
       - C(namespace), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),
-        C(resources), C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in the filter
-        P(ipu.fabric.native_workload#filter). The variables reach the ranks too.
+        C(resources), C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in the role
+        P(ipu.fabric.native_workload#role). The variables reach the ranks too.
       - C(launcher_resources) are the launcher's requests and limits.
       - Images for a C(user) other than 0 follow those of the MPI operator, with sshd's settings in C(/home/mpiuser).
     type: dict

@@ -205,6 +205,13 @@ table:
   description: The checks for a terminal; the summary is its last line.
   returned: success
   type: str
+refusal:
+  description:
+    - Why a playbook should fail. Empty where the fabric is proved or nothing was tested.
+    - With O(before), empty where it is no worse than before.
+  returned: success
+  type: str
+  sample: ""
 reports:
   description: The files that were written.
   returned: success

@@ -78,6 +78,10 @@ restartable:
   elements: str
   returned: success
   sample: [containerd]
+server:
+  description: Whether one of RV(restartable) has the API server in it.
+  type: bool
+  returned: success
 node:
   description: Name of the host's node, O(node_name) or what the kubelet calls it by default.
   type: str

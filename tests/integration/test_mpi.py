@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import native_workload
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.workload import native_workload
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 

@@ -23,12 +23,13 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.tests.integration.api_server import Modules, free_port
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import wished
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate, render
 
 TOKEN = "scraper"
 NETWORK = {"name": "rdma-net", "resource": "rdma/a", "rdma": True, "hosts": ["w1", "w2"], "subnet": {"capacity": 20}}
-SITE: t.Dict[str, t.Any] = {
+SETTINGS: t.Dict[str, t.Any] = {
     "metrics_namespace": "default",
     "metrics_prometheus_operator": "false",
     "metrics_sources": ["apiserver", "kube_state_metrics", "ipujob_state", "json_exporter", "blackbox", "spiderpool"],
@@ -36,6 +37,7 @@ SITE: t.Dict[str, t.Any] = {
     "metrics_json_exporter": "json-exporter:7979",
     "metrics_blackbox": "blackbox:9115",
 }
+SITE = wished("metrics", SETTINGS)
 JOB = "ipu-operator-controller-manager-metrics"
 RDMA_PODS = "kube_pod_container_resource_requests"
 STARTED = "kube_pod_container_state_started"
@@ -55,7 +57,7 @@ def programs() -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in evaluate("metrics", "_metrics_files", **SITE).items():
+    for name, text in evaluate("metrics", "_metrics_texts", **SITE).items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -303,7 +305,8 @@ def eventually(check: t.Callable[[], t.Any], seconds: float = 30) -> t.Any:
 @pytest.mark.parametrize(("token", "up"), [(TOKEN, "1"), ("stranger", "0")])
 def test_a_real_prometheus(programs: Path, files: Path, exporter: str, token: str, up: str) -> None:
     (files / "token").write_text(token)
-    site = {**SITE, "metrics_sources": [], "metrics_target": exporter, "metrics_token_file": str(files / "token")}
+    changed = {"metrics_sources": [], "metrics_target": exporter, "metrics_token_file": str(files / "token")}
+    site = wished("metrics", {**SETTINGS, **changed})
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yml"],

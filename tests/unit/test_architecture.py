@@ -29,7 +29,6 @@ HOST_MODULES = (
     "control_plane_restore",
     "docker_daemon_info",
     "download",
-    "embedded_containerd",
     "etcd_member",
     "etcd_snapshot",
     "host_info",
@@ -40,10 +39,8 @@ HOST_MODULES = (
     "kubeadm",
     "kubelet_config",
     "kubernetes_node_info",
-    "memlock",
     "node_certificates",
     "port_probe",
-    "rdma_host",
     "rdma_info",
     "registry_images_info",
     "rejoining_nodes",
@@ -230,23 +227,15 @@ def test_errors_of_modules_name_their_kind() -> None:
 # Roles name fields of what Python has decided. Those that still decide in Jinja are listed until they don't.
 DECIDES = re.compile(r"\b(selectattr|rejectattr|is version|regex_\w+|combine\(|product\(|dict2items|items2dict|zip\()")
 DECIDING = (
-    "bundle",
-    "chrony",
-    "embedded_containerd",
     "fabric",
     "gpu_operator",
     "helm",
     "ipu_operator",
     "kubernetes",
-    "memlock",
-    "metrics",
     "mpi_operator",
-    "native_workload",
     "network_operator",
-    "rdma_host",
     "spiderpool",
     "upgrade",
-    "verify",
 )
 
 

@@ -63,7 +63,7 @@ class Request:
     """What a bundle is made from: the options of the module."""
 
     path: str
-    releases: t.Dict[str, str]
+    releases: t.Mapping[str, t.Any]
     platforms: t.List[str]
     repositories: t.Dict[str, t.Dict[str, str]]
     distributions: t.Dict[str, t.List[t.Dict[str, str]]]
@@ -330,6 +330,12 @@ def fetch_images(request: Request, store: Store, images: t.Mapping[str, bool], t
     ]
 
 
+def release_images(releases: t.Mapping[str, t.Any]) -> t.List[str]:
+    """The images of a plan's releases: those of the pod network, and the network operator's components."""
+    parts = [f"{one['repository']}/{one['image']}:{one['version']}" for one in releases.get("components", {}).values()]
+    return [*releases.get("cni_images", []), *parts]
+
+
 def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tuple[Bundle, t.List[str]]:
     """Fetch everything. The list, and the images that kubelets would always ask a registry for."""
     helm_file = f"helm/{file_name(request.helm['url'])}"
@@ -343,7 +349,7 @@ def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tu
     kubeadm = fetch_packages(request, store, timeout)
     named = kubeadm_images(request, store, kubeadm, timeout) if request.packages else []
     rendered, always = chart_images(request, store, helm)
-    every = {normal_name(image): False for image in (*request.images, *rendered)}
+    every = {normal_name(image): False for image in (*release_images(request.releases), *request.images, *rendered)}
     every.update({normal_name(image): for_control_planes(image) for image in named})
     skipped = set(map(normal_name, request.skip_images))
     wanted = {image: planes for image, planes in every.items() if image not in skipped}

@@ -21,7 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     write_file,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import node_name
-from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import restart_runtimes
+from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import carries_api, restart_runtimes
 from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
     Unit,
     keep_former,
@@ -177,6 +177,7 @@ def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
         {"files": files_after, "stale": left},
         stale=stale,
         restartable=restartable,
+        server=any(map(carries_api, restartable)),
         units=sorted(units),
         node=node_name(settings["node_name"]),
     )

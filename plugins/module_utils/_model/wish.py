@@ -45,3 +45,20 @@ class Wish:
     former: t.Sequence[Object] = ()  # of an earlier installation, which this one takes over from
     remnants: t.Sequence[Object] = ()  # what the chart leaves behind, for a removal; those of others stay
     paths: t.Sequence[str] = ()  # what is left on a host, for a removal
+
+
+@dataclasses.dataclass(frozen=True)
+class Objects:
+    """Objects that come without a chart."""
+
+    objects: t.Sequence[Object]  # in the order in which they are applied
+    ready: t.Sequence[Object] = ()  # what is waited for, as ipu.fabric.kube_wait takes it
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitFile:
+    """A file of a host, as ipu.fabric.systemd_units takes it."""
+
+    path: str
+    content: str
+    units: t.Sequence[str]  # that read it

@@ -65,6 +65,32 @@ def notes(checks: t.Sequence[Check]) -> t.List[str]:
 # Terminal
 
 
+def refusal(checks: t.Sequence[Check], reports: t.Sequence[str]) -> str:
+    """Why a playbook fails that is to prove the fabric. Empty: it does not."""
+    said, where = f"{summary(checks)}. ", f"Reports: {', '.join(reports)}"
+    if outcome(checks) == FAILED:
+        return f"{said}The table above says what to do about each failure. {where}"
+    if outcome(checks) != UNPROVEN:
+        return ""
+    entries = " ".join(f"{', '.join(each.checks)}: {each.seen}. {each.missing}" for each in missing(checks))
+    return (
+        f"{said}Nothing failed, but not all that the plan asks for could be tested. {entries} "
+        f"To accept checks unproven, name them in verify_allow_unproven. {where}"
+    )
+
+
+def refusal_worse(worse: t.Sequence[Check], nodes: t.Sequence[str]) -> str:
+    """Why a playbook fails that is to leave the fabric no worse than before. Empty: it does not."""
+    if not worse:
+        return ""
+    told = []
+    for check in worse[:FEW]:
+        place = " ".join(filter(None, [check.network, check.node, check.subject, *check.pair]))
+        told.append(f"{check.check} ({place or 'cluster'}): expected {check.expected}, seen {check.seen}. {check.next}")
+    told += [f"And {len(worse) - FEW} more."] if len(worse) > FEW else []
+    return " ".join([f"The fabric is worse than before{' on ' + ', '.join(nodes) if nodes else ''}.", *told])
+
+
 def table(checks: t.Sequence[Check]) -> str:
     """At most WIDTH columns: like results in one row, each failure with what to do; the counts in the last line."""
     lines: t.List[str] = []

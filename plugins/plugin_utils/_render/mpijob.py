@@ -9,7 +9,7 @@ import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.workload import (
+from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import (
     Object,
     Workload,
     checked_name,

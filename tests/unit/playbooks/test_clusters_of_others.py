@@ -105,8 +105,8 @@ def test_site_on_k3s(tmp_path, asked):
 
 
 def test_a_server_that_does_not_come_back_spares_the_others(tmp_path):
-    found = {host: {"restartable": ["rke2-server"], "node": host} for host in ("cp1", "cp2")}
-    found.update({host: {"restartable": ["rke2-agent"], "node": host} for host in ("w1", "w2")})
+    found = {host: {"restartable": ["rke2-server"], "server": True, "node": host} for host in ("cp1", "cp2")}
+    found.update({host: {"restartable": ["rke2-agent"], "server": False, "node": host} for host in ("w1", "w2")})
     plays = [
         {
             "hosts": "all",

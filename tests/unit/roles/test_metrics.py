@@ -11,6 +11,8 @@ import re
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import wished
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate, render
 
@@ -38,9 +40,10 @@ ORIGIN = {
 }
 
 
-def site(**settings):
-    """Variables of the role, those in `settings` without its prefix."""
-    return {**SITE, **{f"metrics_{name}": value for name, value in settings.items()}}
+def site(api_groups=(), **settings):
+    """Variables of the role, those in `settings` without its prefix, and what it decides by them."""
+    given = {**SITE, **{f"metrics_{name}": value for name, value in settings.items()}}
+    return wished("metrics", given, api_groups=api_groups)
 
 
 def alerts(**settings):
@@ -164,7 +167,7 @@ def test_objects_with_the_prometheus_operator():
     assert found[5]["metadata"]["labels"] == {"grafana_dashboard": "1"}
     assert found[0]["subjects"] == [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]
     # Prometheus' own braces survive Ansible.
-    assert found[4]["spec"] == render("metrics", "rules.yml", **SITE)
+    assert found[4]["spec"] == render("metrics", "rules.yml", **site())
     assert "Node {{ $labels.node }} no longer has rdma/a." in json.dumps(found[4])
 
 
@@ -223,8 +226,7 @@ def test_the_cluster_decides(known, kind):
     found = evaluate(
         "metrics",
         "_metrics_objects",
-        **site(prometheus_operator="auto"),
-        __metrics_cluster={"api_groups": known},
+        **site(known, prometheus_operator="auto"),
     )
     assert [o["kind"] for o in found if o["kind"] == "PrometheusRule"] == [kind] * bool(kind)
 
@@ -238,7 +240,7 @@ def test_the_operator_has_what_is_scraped(chart):
         kind: re.findall(rf"^kind: {kind}\nmetadata:\n  name: (\S+)", text, re.M) for kind in ("Service", "ClusterRole")
     }
     targets = [
-        job["static_configs"][0]["targets"][0] for job in render("metrics", "scrape.yml", **SITE)["scrape_configs"]
+        job["static_configs"][0]["targets"][0] for job in render("metrics", "scrape.yml", **site())["scrape_configs"]
     ]
     assert len(targets) == 3
     for target in targets:
@@ -250,7 +252,7 @@ def test_the_operator_has_what_is_scraped(chart):
 
 
 def test_scrape_configs():
-    controller, stats, webhook = render("metrics", "scrape.yml", **SITE)["scrape_configs"]
+    controller, stats, webhook = render("metrics", "scrape.yml", **site())["scrape_configs"]
     assert controller["static_configs"][0]["targets"] == [
         "ipu-operator-controller-manager-metrics.ipu-operator.svc:8443"
     ]
@@ -263,18 +265,18 @@ def test_scrape_configs():
 
 
 @pytest.mark.parametrize(
-    ("sources", "missing"),
-    [(["json_exporter", "blackbox"], ["json_exporter", "blackbox"]), (["blackbox"], ["blackbox"]), (["apiserver"], [])],
+    ("sources", "missing"), [(["json_exporter", "blackbox"], "json_exporter and blackbox"), (["blackbox"], "blackbox")]
 )
 def test_exporters_without_an_address(sources, missing):
-    settings = site(sources=sources, json_exporter="", blackbox="")
-    assert evaluate("metrics", "_metrics_no_address", **settings) == missing
-    assert evaluate("metrics", "_metrics_no_address", **site(sources=sources)) == []
+    with pytest.raises(FabricError, match=f"no address of {missing}"):
+        site(sources=sources, json_exporter="", blackbox="")
+    assert site(sources=sources)
+    assert site(sources=["apiserver"], json_exporter="", blackbox="")
 
 
 def test_a_probe_is_asked_as_the_alerts_and_exporters_expect():
     """Job, module and metric names stand in several files."""
-    scraped = {job["job_name"]: job for job in render("metrics", "scrape.yml", **SITE)["scrape_configs"]}
+    scraped = {job["job_name"]: job for job in render("metrics", "scrape.yml", **site())["scrape_configs"]}
     asked = {job for rule in alerts().values() for job in re.findall(r'job="([^"]*)"', rule["expr"])}
     assert asked < set(scraped)
     exporter = yaml.safe_load((ROOT / "roles/metrics/files/json-exporter.yml").read_text(encoding="utf-8"))
@@ -300,4 +302,4 @@ def test_the_dashboard_is_a_grid():
     ]
     assert shown[2]["targets"][0]["legendFormat"] == "{{node}}"
     assert len({p["id"] for p in shown}) == len(shown)
-    assert len(evaluate("metrics", "lookup('template', 'dashboard.json.j2')", **SITE)) < 10000
+    assert len(evaluate("metrics", "lookup('template', 'dashboard.json.j2')", **site())) < 10000

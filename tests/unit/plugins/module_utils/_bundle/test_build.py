@@ -24,7 +24,13 @@ CHART = {
     "images": {"quay.io/old/proxy:1": "quay.io/new/proxy:2"},
 }
 OPTIONS = {
-    "releases": {"kubernetes": "1.35.4", "cni": "calico", "features": {}},
+    "releases": {
+        "kubernetes": "1.35.4",
+        "cni": "calico",
+        "cni_images": ["quay.io/calico/node:v3"],
+        "components": {"multus": {"repository": "nvcr.io/nvidia", "image": "multus-cni", "version": "v4"}},
+        "features": {},
+    },
     "platforms": ["debian-bookworm-amd64"],
     "repositories": {},
     "distributions": {},
@@ -47,6 +53,8 @@ RENDERED = [
 ]
 MANIFEST = "kind: Deployment\nspec:\n  containers:\n    - {name: m, image: mpioperator/mpi-operator:0.8.2}\n"
 IMAGES = {
+    "quay.io/calico/node:v3",
+    "nvcr.io/nvidia/multus-cni:v4",
     "quay.io/own/job:1",
     "quay.io/op/op:1",
     "quay.io/new/proxy:2",

@@ -197,6 +197,7 @@ def test_k3s_and_rke2_are_restarted_only_when_asked(host, monkeypatch, name, ask
     result = memlock.set_memlock(first)
     assert (host / f"{name}.conf").read_text() == "[Service]\nLimitMEMLOCK=infinity\n"
     assert (result["stale"], result["restartable"], restarted) == ([name], [name] * asked, [name] * asked)
+    assert result["server"] is (asked and not name.endswith("-agent"))
     assert [f"{name} still runs with its former limit" in text for text in first.warnings] == [True] * (not asked)
     monkeypatch.setattr(memlock, "stale_units", lambda shown, readers: {name: not asked})
     assert memlock.set_memlock(Module(units=[name], restart_kubernetes=asked))["changed"] is False

@@ -27,6 +27,40 @@ def ping(a: str, b: str, good: bool = True, value: float = 0.08) -> Check:
 CHECKS = [PASSED, FAILED, SKIPPED, ping("cp1", "w1")]
 
 
+OPEN = unproven("write_bandwidth", "ib_write_bw is not in the image", "Set verify_rdma_image.")
+
+
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [
+        ([PASSED, SKIPPED], ""),
+        ([SKIPPED], ""),
+        (
+            CHECKS,
+            "1 skipped. The table above says what to do about each failure. Reports: r.html",
+        ),
+        (
+            [PASSED, OPEN],
+            "write_bandwidth: ib_write_bw is not in the image. Set verify_rdma_image. To accept",
+        ),
+    ],
+)
+def test_why_a_playbook_fails(checks: t.List[Check], said: str) -> None:
+    found = report.refusal(checks, ["r.html"])
+    assert said in found
+    assert bool(found) is bool(said)
+
+
+def test_why_a_playbook_fails_that_compares() -> None:
+    assert report.refusal_worse([], ["w1"]) == ""
+    found = report.refusal_worse([FAILED, *(ping("cp1", "w1", good=False) for _each in range(10))], ["w1", "w2"])
+    assert found.startswith(
+        "The fabric is worse than before on w1, w2. memlock_user (w1): expected unlimited, seen 8 MiB. Apply the role"
+    )
+    assert "ping (rdma-net cp1 w1): expected answers, seen 2 of 2 answered." in found
+    assert found.endswith("And 1 more.")
+
+
 # Terminal
 
 

@@ -8,7 +8,9 @@ import subprocess
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render import mpijob, workload
+from ansible_collections.ipu.fabric.plugins.module_utils._component import native_workload as workload
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render import mpijob
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 
 BASE = {"name": "mnist", "image": "poplar:1"}
 RDMA = {"network": "rdma-net", "rdma_resource": "rdma/a"}
@@ -288,3 +290,11 @@ def test_an_mpi_job_finds_v_ipu_in_the_plan_too():
     worker = mpijob.mpi_job(settings)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     assert worker["nodeSelector"] == {"rack": "b"}
     assert {"name": "IPUOF_VIPU_API_HOST", "value": "10.5.0.21"} in worker["containers"][0]["env"]
+
+
+def test_the_role_has_a_variable_for_all_of_it():
+    settings = {"vipu_host": "10.5.0.20", "vipu_port": 8091, "partition": "p", "user": 1000, "shm": "8Gi"}
+    decided = workload.decide(defaults("native_workload", **BASE, **settings), workload.Seen())
+    vipu = {"host": "10.5.0.20", "port": 8091, "partition": "p"}
+    known = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a", "check_memlock": True}
+    assert decided.objects == objects(**known, vipu=vipu, user=1000, shm="8Gi")

@@ -1,10 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods on a fabric network, and the Job or Deployment around them. Pure."""
+"""Pods on a fabric network, and the Job or Deployment around them."""
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import re
 import typing as t
@@ -13,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Controller
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Objects
 
 Object = t.Dict[str, t.Any]
 
@@ -25,7 +27,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 VIPU_PORT = 8090
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
-SCRIPTS = pathlib.Path(__file__).parent / "scripts"
+SCRIPTS = pathlib.Path(__file__).parents[2] / "plugin_utils/_render/scripts"
 
 
 def read_script(name: str) -> str:
@@ -92,10 +94,59 @@ class Workload(t.TypedDict, total=False):
     deadline: int  # seconds
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them; Workload says what they are."""
+
+    name: str
+    image: str
+    kind: str
+    namespace: str
+    replicas: int
+    command: t.Sequence[str]
+    args: t.Sequence[str]
+    working_dir: str
+    env: t.Mapping[str, t.Any]
+    pull_secrets: t.Sequence[str]
+    port: int
+    network: str
+    rdma_resource: str
+    plan: t.Mapping[str, t.Any]
+    vipu_controller: str
+    vipu_host: str
+    vipu_port: int
+    partition: str
+    user: int
+    group: int
+    check_memlock: bool
+    node_selector: t.Mapping[str, str]
+    tolerations: t.Sequence[Object]
+    resources: t.Mapping[str, t.Mapping[str, t.Any]]
+    volumes: t.Sequence[Volume]
+    shm: str
+    backoff_limit: int
+    deadline: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """Nothing: it is decided by the settings alone."""
+
+
+def decide(settings: Settings, _seen: Seen) -> Objects:
+    vipu: Vipu = {
+        "controller": settings.vipu_controller,
+        "host": settings.vipu_host,
+        "port": settings.vipu_port,
+        "partition": settings.partition,
+    }
+    return Objects(native_workload(t.cast(Workload, {**vars(settings), "vipu": vipu})))
+
+
 def checked_name(name: str, longest: int = LONGEST_NAME) -> str:
     if len(name) > longest or not NAME.fullmatch(name):
         step = f"Use at most {longest} lower case letters, digits and hyphens, with no hyphen at either end."
-        raise FabricError("A workload needs a name that Kubernetes takes.", "name", name, step)
+        raise FabricError("A workload needs a name that Kubernetes takes.", "name", name, step, code="invalid-input")
     return name
 
 
@@ -134,7 +185,8 @@ def planned_controller(settings: Workload) -> t.Optional[Controller]:
             f"{settings['name']}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
             f"{len(found)} of the controllers fit: " + "; ".join(map(describe_controller, known)),
             "Name one by its label, its address or a host that it serves (native_workload_vipu_controller, or "
-            "vipu.controller of a filter), or set its host.",
+            "vipu.controller of the filter mpi_job), or set its host.",
+            code="invalid-input",
         )
     return found[0]
 
@@ -153,7 +205,7 @@ def endpoint_of(settings: Workload) -> t.Tuple[str, int]:
         host, port = controller["address"] or controller["host"], port or controller["port"]
     if host in LOOPBACK:
         step = "Give the address of V-IPU on the fabric network: a pod has its own localhost."
-        raise FabricError("A pod has to reach V-IPU.", "vipu.host", host, step)
+        raise FabricError("A pod has to reach V-IPU.", "vipu.host", host, step, code="invalid-input")
     return host, port or VIPU_PORT
 
 
@@ -189,7 +241,13 @@ def volume_source(wanted: Volume) -> Object:
     kinds = [kind for kind, value in (("nfs", nfs), ("claim", claim), ("size", size)) if value]
     if len(kinds) != 1:
         step = "Give each volume one of nfs (server and path), claim (a name) and size (of an emptyDir)."
-        raise FabricError("A volume has one source.", f"volume {wanted['name']}", ", ".join(kinds) or "none", step)
+        raise FabricError(
+            "A volume has one source.",
+            f"volume {wanted['name']}",
+            ", ".join(kinds) or "none",
+            step,
+            code="invalid-input",
+        )
     read_only = {"readOnly": True} if wanted.get("read_only") else {}
     source: Object = {"emptyDir": {"sizeLimit": size}}
     if nfs:

@@ -1,14 +1,16 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PersistentVolumes for directories of NFS servers, and their claims. Pure."""
+"""PersistentVolumes for directories of NFS servers, and their claims."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Objects
 
 Object = t.Dict[str, t.Any]
 
@@ -37,6 +39,18 @@ class NfsVolume(_Directory, total=False):
     access_modes: t.Sequence[str]
     mount_options: t.Sequence[str]
     read_only: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    volumes: t.Sequence[NfsVolume]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """Nothing: it is decided by the settings alone."""
 
 
 def names_of(wanted: NfsVolume) -> t.Tuple[str, str, str]:
@@ -87,7 +101,9 @@ def check(volumes: t.Sequence[NfsVolume]) -> None:
     found += [f"the {kind} {name} is named {count} times" for (kind, name), count in named.items() if count > 1]
     if found:
         step = "Correct the entries that are named."
-        raise FabricError("Volumes for datasets are invalid.", "datasets_volumes", "; ".join(found), step)
+        raise FabricError(
+            "Volumes for datasets are invalid.", "datasets_volumes", "; ".join(found), step, code="invalid-input"
+        )
 
 
 def persistent_volume(wanted: NfsVolume) -> Object:
@@ -139,8 +155,8 @@ def to_be_bound(obj: Object) -> Object:
     return {**wanted, "name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
 
 
-def nfs_volumes(volumes: t.Sequence[NfsVolume], bound: bool = False) -> t.List[Object]:
-    """The objects of all directories, each volume before its claim, or with `bound` what is to be waited for."""
-    check(volumes)
-    objects = [made for wanted in volumes for made in (persistent_volume(wanted), claim(wanted))]
-    return [to_be_bound(obj) for obj in objects] if bound else objects
+def decide(settings: Settings, _seen: Seen) -> Objects:
+    """The objects of all directories, each volume before its claim. FabricError with all that is wrong."""
+    check(settings.volumes)
+    objects = [made for wanted in settings.volumes for made in (persistent_volume(wanted), claim(wanted))]
+    return Objects(objects, ready=[to_be_bound(obj) for obj in objects])

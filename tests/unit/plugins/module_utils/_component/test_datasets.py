@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render import nfs
+from ansible_collections.ipu.fabric.plugins.module_utils._component.datasets import Seen, Settings, decide
 
 BASE = {"name": "imagenet", "server": "10.1.0.5", "path": "/export/imagenet"}
 
 
+def made(volumes):
+    return decide(Settings(volumes), Seen()).objects
+
+
 def test_a_volume_and_its_claim_name_each_other():
-    volume, claim = nfs.nfs_volumes([BASE])
+    volume, claim = made([BASE])
     assert volume == {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -45,12 +49,12 @@ def test_a_volume_and_its_claim_name_each_other():
 
 def test_what_a_site_sets():
     given = {"namespace": "vision", "volume": "sets", "size": "5Gi", "read_only": True, "mount_options": ["nfsvers=3"]}
-    volume, claim = nfs.nfs_volumes([{**BASE, **given}])
+    volume, claim = made([{**BASE, **given}])
     assert (volume["metadata"]["name"], claim["metadata"]["namespace"]) == ("sets", "vision")
     assert volume["spec"]["nfs"]["readOnly"]
     assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadOnlyMany"]
     assert volume["spec"]["mountOptions"] == ["nfsvers=3", "ro"]
-    [again, _claim] = nfs.nfs_volumes([{**BASE, "read_only": True, "mount_options": ["ro", "soft"]}])
+    [again, _claim] = made([{**BASE, "read_only": True, "mount_options": ["ro", "soft"]}])
     assert again["spec"]["mountOptions"] == ["ro", "soft"]
     assert volume["spec"]["capacity"] == claim["spec"]["resources"]["requests"] == {"storage": "5Gi"}
 
@@ -73,11 +77,11 @@ def test_what_a_site_sets():
 )
 def test_what_is_refused(changed, message):
     with pytest.raises(FabricError, match=message):
-        nfs.nfs_volumes([{**BASE, **changed}])
+        made([{**BASE, **changed}])
 
 
 def test_what_is_waited_for():
-    found = nfs.nfs_volumes([BASE], bound=True)
+    found = decide(Settings([BASE]), Seen()).ready
     assert [(one["kind"], one["namespace"], one["name"]) for one in found] == [
         ("PersistentVolume", "", "default-imagenet"),
         ("PersistentVolumeClaim", "default", "imagenet"),
@@ -87,7 +91,7 @@ def test_what_is_waited_for():
 
 def test_names_are_unique():
     with pytest.raises(FabricError, match=r"the claim default/imagenet is named 2 times"):
-        nfs.nfs_volumes([BASE, {**BASE, "volume": "other"}])
+        made([BASE, {**BASE, "volume": "other"}])
     with pytest.raises(FabricError, match=r"the volume v is named 2 times"):
-        nfs.nfs_volumes([{**BASE, "volume": "v"}, {**BASE, "name": "other", "volume": "v"}])
-    assert len(nfs.nfs_volumes([BASE, {**BASE, "namespace": "vision"}])) == 4
+        made([{**BASE, "volume": "v"}, {**BASE, "name": "other", "volume": "v"}])
+    assert len(made([BASE, {**BASE, "namespace": "vision"}])) == 4

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The servers that a host takes its time from, in files beside chrony's own configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import UnitFile
+
+CONF, CONF_DIRECTORY, SOURCES_DIRECTORY = "/etc/chrony/chrony.conf", "/etc/chrony/conf.d", "/etc/chrony/sources.d"
+READS = re.compile(r"(?m)^[ \t]*(confdir|sourcedir)[ \t](?:.*[ \t])?(/etc/chrony/(?:conf|sources)\.d)/?(?:[ \t]|$)")
+HEAD = "# Written by the role chrony of ipu.fabric.\n"
+# A clock that is off by more than a second is set when chrony begins; else it would take hours.
+STEP = "makestep 1 3\nrtcsync\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    servers: t.Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What the role has read."""
+
+    host: str
+    conf: t.Optional[str]  # the text of chrony's own configuration; None: no such file
+    to_come: bool  # in check mode the package may not be there yet, which brings that file
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """What chrony is to have of this role."""
+
+    files: t.Sequence[UnitFile]
+
+
+def missing_lines(conf: str) -> t.List[str]:
+    """The lines by which chrony reads these directories, as far as its own configuration lacks them."""
+    read = {" ".join(found) for found in READS.findall(conf)}
+    return [line for line in (f"confdir {CONF_DIRECTORY}", f"sourcedir {SOURCES_DIRECTORY}") if line not in read]
+
+
+def decide(settings: Settings, seen: Seen) -> Clock:
+    """FabricError where chrony would not read the files: its own configuration is left alone."""
+    missing = [] if seen.conf is None and seen.to_come else missing_lines(seen.conf or "")
+    if missing:
+        lines = " and ".join(missing)
+        raise FabricError(
+            "chrony would not read the servers of this role, and its own configuration is left alone.",
+            f"{CONF} on {seen.host}",
+            ("no line " if seen.conf is not None else "no such file, and no line ") + ", nor ".join(missing),
+            f"Add {lines}, then run again.",
+            code="not-ours",
+        )
+    servers = "".join(f"server {server} iburst prefer\n" for server in settings.servers)
+    return Clock(
+        [
+            UnitFile(f"{CONF_DIRECTORY}/ipu-fabric.conf", HEAD + STEP, ["chrony"]),
+            UnitFile(f"{SOURCES_DIRECTORY}/ipu-fabric.sources", HEAD + servers, ["chrony"]),
+        ]
+    )

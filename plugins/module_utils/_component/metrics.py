@@ -1,0 +1,115 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Prometheus reads of the IPU operator, by whose token, and through which exporters."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    namespace: str
+    service_account: str
+    prometheus_operator: str  # auto, true or false
+    sources: t.Sequence[str]
+    json_exporter: str
+    blackbox: str
+    blackbox_module: str
+    ipu_operator_namespace: str
+    token_file: str
+    ca_secret: str
+    ca_file: str
+    server_name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What ipu.fabric.cluster_info found."""
+
+    api_groups: t.Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What Prometheus reads through an exporter."""
+
+    source: str
+    name: str
+    exporter: str  # host:port
+    module: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Monitoring:
+    """What the templates are filled with."""
+
+    prometheus_operator: bool
+    verified: bool  # whether Prometheus itself reads the controller's metrics: only where it knows who gets its token
+    reader: str  # the service account that does
+    reader_namespace: str
+    token_secret: str
+    token_file: str
+    server_name: str
+    probes: t.Sequence[Target]
+    files: t.Sequence[str]
+
+
+def decide(settings: Settings, seen: Seen) -> Monitoring:
+    """FabricError where an exporter is named that has no address."""
+    operator = settings.prometheus_operator == "true"
+    if settings.prometheus_operator == "auto":
+        operator = "monitoring.coreos.com" in seen.api_groups
+    verified = bool(settings.ca_secret if operator else settings.ca_file)
+    own = settings.ipu_operator_namespace if operator else settings.namespace
+    token = f"/etc/prometheus/secrets/{TOKEN_SECRET}/token"
+    if settings.ca_file:
+        token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    service = f"ipu-operator-controller-manager-metrics.{settings.ipu_operator_namespace}.svc"
+    files = {"json-exporter.yml": "json_exporter", "kube-state-metrics.yml": "ipujob_state"}
+    return Monitoring(
+        prometheus_operator=operator,
+        verified=verified,
+        reader=settings.service_account if verified else "ipu-operator-metrics",
+        reader_namespace=settings.namespace if verified else own,
+        token_secret=TOKEN_SECRET,
+        token_file=settings.token_file or token,
+        server_name=settings.server_name or service,
+        probes=probes(settings),
+        files=["scrape.yml", "rules.yml", *(name for name, source in files.items() if source in settings.sources)],
+    )
+
+
+def probes(settings: Settings) -> t.List[Target]:
+    home = f"{settings.ipu_operator_namespace}.svc"
+    stats = f"http://ipu-operator-vipu-proxy.{home}/stats"
+    known = (
+        Target("json_exporter", "ipu-operator-stats", settings.json_exporter, "ipu_stats", stats),
+        Target(
+            "blackbox",
+            "ipu-operator-webhook",
+            settings.blackbox,
+            settings.blackbox_module,
+            f"ipu-operator-webhook-svc.{home}:443",
+        ),
+    )
+    named = [probe for probe in known if probe.source in settings.sources]
+    lacking = [probe.source for probe in named if not probe.exporter]
+    if lacking:
+        raise FabricError(
+            "Prometheus needs the address of each exporter.",
+            "metrics_sources",
+            f"no address of {' and '.join(lacking)}",
+            f"Set {' and '.join(f'metrics_{source}' for source in lacking)} to host:port.",
+            code="invalid-input",
+        )
+    return named

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which node a host is that has to be drained before its reboot."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role rdma_host, without its name before them."""
+
+    api_host: str
+    kubeconfig: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What the host says of itself, and the API of its node."""
+
+    host: str
+    node: str  # as the host calls itself
+    machine_id: str
+    found: t.Sequence[t.Mapping[str, t.Any]]  # nodes of that name
+    error: str  # of the API; empty: it has answered
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """The node of the host."""
+
+    name: str
+    boot_id: str  # before the reboot
+
+
+def decide(settings: Settings, seen: Seen) -> Node:
+    """FabricError before the reboot, where the node is not to be had: that of the kubeconfig may be another host's."""
+    info = seen.found[0]["status"]["nodeInfo"] if seen.found else {}
+    node_id = info.get("machineID") or ""
+    another = bool(node_id and seen.machine_id and node_id != seen.machine_id)
+    if seen.found and not another:
+        return Node(seen.found[0]["metadata"]["name"], info["bootID"])
+    said = seen.error or "no such node in that cluster"
+    if another:
+        said = f"its machine-id is {node_id}, and that of the host {seen.machine_id}"
+    otherwise = "run kubeadm reset on a host that is in no cluster any more"
+    if seen.error:
+        otherwise = "start its API; if certificates have expired, run ipu.fabric.renew_certificates"
+    raise FabricError(
+        "A host with a kubelet is rebooted without its pods.",
+        f"node {seen.node}, by {settings.api_host} with {settings.kubeconfig or 'its own kubeconfig'}",
+        f"{said}. {seen.host} was not rebooted",
+        "Have rdma_host_kubeconfig lead to its cluster (ipu.fabric.site fetches it when it runs without "
+        f"rdma_host_reboot), or {otherwise}.",
+        code="api-unreachable" if seen.error else "other-cluster" if another else "not-found",
+    )
