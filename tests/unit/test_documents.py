@@ -134,7 +134,7 @@ def wrong_play(words):
         if not (ROOT / plain[0]).exists():
             return "no such example"
         known = known | set(re.findall(r"\w+", (ROOT / plain[0]).read_text("utf-8")))
-    elif plain[0].rpartition(".")[2] not in KINDS["playbook"]:
+    elif plain[0] != "site.yml" and plain[0].rpartition(".")[2] not in KINDS["playbook"]:
         return "no such playbook"
     elif "-i" not in words and "fabric_support_bundle" not in given_variables(words):  # it asks no host
         return "it needs an inventory"

@@ -23,7 +23,6 @@ BETWEEN_PLANES = "between control planes"
 ALL = "between all hosts"
 SERVERS = "all nodes to servers"
 ON_FABRIC = "between the NICs of a fabric network"
-TO_VIPU = "IPU hosts to V-IPU"
 
 IP_PROTOCOL = "IP protocol"
 ROCE: Port = ("UDP", 4791)
