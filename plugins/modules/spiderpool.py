@@ -37,8 +37,7 @@ options:
     required: true
   planned:
     description:
-      - The objects of the plan, each with C(kind) and C(metadata), as P(ipu.fabric.spiderpool_networks#filter) gives
-        them.
+      - The objects of the plan, each with C(kind) and C(metadata), as P(ipu.fabric.spiderpool#role) applies them.
     type: list
     elements: dict
   unplanned:
@@ -84,7 +83,8 @@ EXAMPLES = r"""
   ipu.fabric.spiderpool:
     kubeconfig: artifacts/admin.conf
     state: pruned
-    planned: "{{ (fabric_plan.networks | ipu.fabric.spiderpool_networks).objects }}"
+    planned:
+      - {kind: SpiderMultusConfig, metadata: {namespace: training, name: rail-0}}
   delegate_to: localhost
   run_once: true
 """

@@ -72,6 +72,11 @@ crds:
   returned: success
   type: list
   elements: str
+accepted:
+  description: Objects that the API has to take in a dry run.
+  returned: success
+  type: list
+  elements: dict
 former:
   description: Objects of an earlier installation, which are removed once this one works.
   returned: success

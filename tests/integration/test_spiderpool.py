@@ -11,7 +11,8 @@ import typing as t
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool as spiderpool_objects
+from ansible_collections.ipu.fabric.plugins.module_utils._component.spiderpool import PROBE, Seen, chart_values, decide
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 from ansible_collections.ipu.fabric.tests.integration.api_server import (
     ApiServer,
     ModuleFailedError,
@@ -19,6 +20,7 @@ from ansible_collections.ipu.fabric.tests.integration.api_server import (
     Result,
     crds,
 )
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
 
 COORDINATOR = {"mode": "auto", "tunePodRoutes": True, "podRPFilter": 0}
@@ -57,8 +59,8 @@ def rails(count: int = 8) -> t.List[Result]:
     return found
 
 
-def rendered(inject: str = "rdma-network") -> t.Dict[str, t.List[Result]]:
-    return spiderpool_objects.networks(rails(), COORDINATOR, inject, {})
+def rendered(inject: bool = True) -> Wish:
+    return decide(defaults("spiderpool", networks=rails(), coordinator=COORDINATOR, inject=inject), Seen())
 
 
 @pytest.fixture
@@ -76,11 +78,11 @@ def spiderpool(run: Modules, schemas: t.Any) -> Modules:
 
 
 def test_eight_rails_applied_strictly_and_once(spiderpool: Modules) -> None:
-    objects = rendered()["objects"]
+    objects = rendered().objects
     assert len(spiderpool("kube_apply", objects=objects)["objects"]) == 17
     assert not spiderpool("kube_apply", objects=objects)["changed"]
     assert not spiderpool("kube_apply", check=True, objects=objects)["changed"]
-    without = spiderpool("kube_apply", check=True, objects=rendered(inject="")["objects"])
+    without = spiderpool("kube_apply", check=True, objects=rendered(inject=False).objects)
     assert len(without["objects"]) == 8, "the annotation goes when injection is off"
 
 
@@ -95,7 +97,7 @@ def test_eight_rails_applied_strictly_and_once(spiderpool: Modules) -> None:
     ],
 )
 def test_a_wrong_field_is_refused(spiderpool: Modules, number: int, path: str, value: t.Any, message: str) -> None:
-    objects = copy.deepcopy(rendered()["objects"])
+    objects = copy.deepcopy(rendered().objects)
     spiderpool("kube_apply", objects=objects[:1])
     part, (*inner, last) = objects[number], path.split(".")
     for key in inner:
@@ -106,16 +108,14 @@ def test_a_wrong_field_is_refused(spiderpool: Modules, number: int, path: str, v
 
 
 def test_the_probe_of_the_role_is_taken(spiderpool: Modules) -> None:
-    text = (ROOT / "roles" / "spiderpool" / "vars" / "main.yml").read_text()
-    probe = yaml.safe_load(text)["_spiderpool_probe"]
-    assert not spiderpool("kube_wait", accepted=[probe], timeout=5)["pending"]
+    assert not spiderpool("kube_wait", accepted=[PROBE], timeout=5)["pending"]
 
 
 def test_attachments(spiderpool: Modules) -> None:
     """There is no controller here: its work is done by hand, as its source says that it does it."""
     found = rendered()
-    spiderpool("kube_apply", objects=found["objects"])
-    wanted = found["attachments"]
+    spiderpool("kube_apply", objects=found.objects)
+    wanted = found.networks
     with pytest.raises(ModuleFailedError, match="training/rail-0 is not there"):
         spiderpool("kube_wait", attachments=wanted, timeout=1, what="Spiderpool")
     nads = []
@@ -145,24 +145,20 @@ def test_attachments(spiderpool: Modules) -> None:
 def test_every_value_is_the_charts() -> None:
     """A name that the chart does not know would be taken for a wish and do nothing."""
     chart = yaml.safe_load((SCHEMAS / "spiderpool" / release() / "values.yaml").read_text())
-    values = spiderpool_objects.values(
-        {
-            "rdma_resources": [{"resourceName": "rail_0", "resourcePrefix": "rdma", "selectors": {"ifNames": ["a"]}}],
-            "multus": True,
-            "cni_plugins": True,
-            "cni_bin_directory": "/opt/cni/bin",
-            "cni_network_directory": "/etc/cni/net.d",
-            "detect_gateway": True,
-            "detect_ip_conflict": True,
-            "inject": True,
-            "inject_namespaces": ["training"],
-            "metrics": True,
-            "service_monitors": True,
-            "dashboards": True,
-            "registry": "registry.site",
-            "pull_secrets": ["site"],
-        }
+    settings = defaults(
+        "spiderpool",
+        rdma_resources=[{"resourceName": "rail_0", "resourcePrefix": "rdma", "selectors": {"ifNames": ["a"]}}],
+        cni_bin_directory="/opt/cni/bin",
+        cni_network_directory="/etc/cni/net.d",
+        detect_ip_conflict=True,
+        inject=True,
+        inject_namespaces=["training"],
+        metrics=True,
+        dashboards=True,
+        registry="registry.site",
+        image_pull_secrets=["site"],
     )
+    values = chart_values(settings, service_monitors=True)
     assert list(unknown(values, chart)) == []
 
 
@@ -202,7 +198,7 @@ def test_the_cluster_tells_of_multus_and_groups(spiderpool: Modules, api: ApiSer
 
 def test_the_removal_of_networks_leaves_what_others_made(spiderpool: Modules, api: ApiServer) -> None:
     """The garbage collector and Spiderpool's controller are not here: what they would do is not waited for."""
-    objects = rendered()["objects"]
+    objects = rendered().objects
     spiderpool("kube_apply", objects=objects)
     theirs = {
         "apiVersion": "spiderpool.spidernet.io/v2beta1",

@@ -234,7 +234,6 @@ DECIDING = (
     "kubernetes",
     "mpi_operator",
     "network_operator",
-    "spiderpool",
     "upgrade",
 )
 

@@ -40,8 +40,11 @@ class Wish:
 
     release: Release
     objects: t.Sequence[Object] = ()  # applied beside the release
+    networks: t.Sequence[Object] = ()  # whose NetworkAttachmentDefinitions come of the objects
     ready: t.Sequence[Object] = ()  # workloads and custom resources, as ipu.fabric.kube_wait takes them
     crds: t.Sequence[str] = ()  # that have to be established
+    accepted: t.Sequence[Object] = ()  # that the API has to take in a dry run
+    pods: t.Sequence[Object] = ()  # that have to start
     former: t.Sequence[Object] = ()  # of an earlier installation, which this one takes over from
     remnants: t.Sequence[Object] = ()  # what the chart leaves behind, for a removal; those of others stay
     paths: t.Sequence[str] = ()  # what is left on a host, for a removal

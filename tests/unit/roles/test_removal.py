@@ -267,14 +267,6 @@ INSTALLED = {**OURS, "namespace": "spiderpool", "name": "spiderpool-controller",
 POOLS = {**DEFINITION, "metadata": {"name": "spiderippools.spiderpool.spidernet.io"}}
 
 
-def test_a_spiderpool_of_others_stops_the_removal(tmp_path: Path) -> None:
-    found = {"installations": [INSTALLED, {**INSTALLED, "namespace": "team", "ours": False}]}
-    result = run(tmp_path, SPIDERPOOL, spiderpool=found)
-    assert result.code != 0
-    assert "team/spiderpool-controller in the cluster" in result.text
-    assert changing(result) == []
-
-
 def test_the_removal_of_spiderpool_takes_what_is_ours(tmp_path: Path) -> None:
     result = run(tmp_path, SPIDERPOOL, spiderpool={"installations": [INSTALLED], "definitions": [POOLS]})
     assert result.code == 0
@@ -295,13 +287,12 @@ def test_spiderpool_that_others_need_stays(tmp_path: Path) -> None:
     assert (result.code, changing(result)) == (0, ["spiderpool"])
 
 
-@pytest.mark.parametrize(("multus", "gone"), [([], True), (["kube-system/rke2-multus"], False)])
-def test_hosts_keep_the_multus_of_others(tmp_path: Path, multus: t.List[str], gone: bool) -> None:
-    result = run(tmp_path, RESET, variables=ASKED, spiderpool={"installations": [INSTALLED]}, multus=multus)
+def test_reset_removes_what_the_pods_of_spiderpool_left_on_hosts(tmp_path: Path) -> None:
+    result = run(tmp_path, RESET, variables=ASKED, spiderpool={"installations": [INSTALLED]})
     assert result.code == 0
     files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
     assert {"/opt/cni/bin/spiderpool", "/opt/cni/bin/coordinator", "/opt/cni/bin/ifacer"} <= files
-    assert ("/etc/cni/net.d/00-multus.conf" in files) == gone
+    assert "/etc/cni/net.d/00-multus.conf" in files
 
 
 def test_reset_leaves_the_files_of_a_spiderpool_that_others_need(tmp_path: Path) -> None:

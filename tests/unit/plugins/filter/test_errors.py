@@ -23,7 +23,6 @@ REFUSED = [
     ("network_operator_values", {"release": "0.0.1"}, "network_operator_version"),
     ("nic_cluster_policy", {"release": "0.0.1", "ipam": "nv-ipam"}, "0.0.1"),
     ("transport_comparison", {"logs": {"roce": "ssh: no route to host"}}, "ssh: no route to host"),
-    ("spiderpool_networks", [{"name": "rail", "master": "eth1", "namespace": "default"}], "network rail"),
 ]
 
 

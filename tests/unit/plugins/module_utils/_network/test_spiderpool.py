@@ -4,17 +4,10 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
-from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import plan_subnet
-from hypothesis import given
-from hypothesis import strategies as st
 
 SUBNET = {
     "cidr": "172.16.11.0/24",
@@ -34,184 +27,11 @@ NETWORK = {
     "resource": "rdma/rail_0",
     "subnet": SUBNET,
 }
-COORDINATOR = {"mode": "auto", "tunePodRoutes": True}
-CHART = {"multus": True, "cni_plugins": True}
 
 
 def network(**changes):
     subnet = {**SUBNET, **changes.pop("subnet", {})}
     return {**NETWORK, "subnet": subnet, **changes}
-
-
-@pytest.mark.parametrize(
-    ("subnet", "spec"),
-    [
-        (
-            {},
-            {
-                "ipVersion": 4,
-                "subnet": "172.16.11.0/24",
-                "ips": ["172.16.11.128-172.16.11.254"],
-                "excludeIPs": ["172.16.11.130-172.16.11.131", "172.16.11.254"],
-                "gateway": "172.16.11.254",
-            },
-        ),
-        (
-            {"gateway": "", "exclude": []},
-            {
-                "ipVersion": 4,
-                "subnet": "172.16.11.0/24",
-                "ips": ["172.16.11.128-172.16.11.254"],
-                "excludeIPs": [],
-            },
-        ),
-        (
-            {
-                "cidr": "fd00:11::/64",
-                "gateway": "fd00:11::1",
-                "range_start": "fd00:11::8000:0:0:0",
-                "range_end": "fd00:11::8fff:0:0:0",
-                "exclude": ["fd00:11::8000:0:0:10/124"],
-            },
-            {
-                "ipVersion": 6,
-                "subnet": "fd00:11::/64",
-                "ips": ["fd00:11:0:0:8000::-fd00:11::8000:0:0:ffff"],
-                "excludeIPs": ["fd00:11::8000:0:0:10-fd00:11::8000:0:0:1f"],
-                "gateway": "fd00:11::1",
-            },
-        ),
-        (
-            {"range_start": "172.16.11.7", "range_end": "172.16.11.7", "exclude": []},
-            {
-                "ipVersion": 4,
-                "subnet": "172.16.11.0/24",
-                "ips": ["172.16.11.7"],
-                "excludeIPs": [],
-                "gateway": "172.16.11.254",
-            },
-        ),
-    ],
-)
-def test_pool(subnet, spec):
-    found = spiderpool.pool_object(network(subnet=subnet))
-    assert found["metadata"] == {"name": f"rail-0-v{spec['ipVersion']}"}
-    assert found["spec"] == spec
-
-
-@given(
-    prefix=st.integers(16, 29),
-    reserved=st.lists(st.integers(0, 2**13), max_size=8),
-    share=st.sampled_from(["all", "upper_half"]),
-)
-def test_a_pool_holds_what_the_plan_counted(prefix, reserved, share):
-    block = ipaddress.ip_network(f"10.16.0.0/{prefix}")
-    taken = [str(block[offset % block.num_addresses]) for offset in reserved]
-    node = {"name": "w1", "address": str(block[1]), "prefix": prefix}
-    try:
-        planned = plan_subnet(nodes=[node], gateway=str(block[-2]), reserved=taken, share=share)
-    except FabricError:
-        return  # nothing is left for pods
-    spec = spiderpool.pool_object(network(subnet=planned))["spec"]
-    listed, excluded = parse_ranges(spec["ips"], ""), parse_ranges(spec["excludeIPs"], "")
-    assert len(spec["ips"]) == 1
-    left = listed - excluded
-    assert left.size == planned["capacity"]
-    assert not any(address in left for address in (str(block[1]), str(block[-2]), *taken))
-    fewest = [first if first == last else text for text in range_texts(excluded) for first, last in [text.split("-")]]
-    assert spec["excludeIPs"] == fewest, "Spiderpool would write it in another way"
-
-
-@pytest.mark.parametrize(
-    ("change", "inject", "macvlan", "annotations"),
-    [
-        (
-            {},
-            "",
-            {"master": ["enp11s0f0np0"], "vlanID": 0, "mtu": 9000, "rdmaResourceName": "rdma/rail_0"},
-            None,
-        ),
-        (
-            {"rdma": False, "mtu": 0, "vlan": 7},
-            "",
-            {"master": ["enp11s0f0np0"], "vlanID": 7, "mtu": 0},
-            None,
-        ),
-        (
-            {},
-            "training",
-            {"master": ["enp11s0f0np0"], "vlanID": 0, "mtu": 9000, "rdmaResourceName": "rdma/rail_0"},
-            {"cni.spidernet.io/rdma-resource-inject": "training"},
-        ),
-        (
-            {"rdma": False},
-            "training",
-            {"master": ["enp11s0f0np0"], "vlanID": 0, "mtu": 9000},
-            {"cni.spidernet.io/network-resource-inject": "training"},
-        ),
-    ],
-)
-def test_network(change, inject, macvlan, annotations):
-    found = spiderpool.network_object(network(**change), COORDINATOR, inject)
-    assert found["metadata"].get("annotations") == annotations
-    assert (found["metadata"]["name"], found["metadata"]["namespace"]) == ("rail-0", "jobs")
-    assert found["spec"] == {
-        "cniType": "macvlan",
-        "enableCoordinator": True,
-        "macvlan": {**macvlan, "ippools": {"ipv4": ["rail-0-v4"]}},
-        "coordinator": COORDINATOR,
-    }
-
-
-# As Spiderpool 1.2.2 writes it for the network above.
-CHAIN = (
-    '{"cniVersion":"0.3.1","name":"rail-0","plugins":[{"type":"macvlan","master":"enp11s0f0np0","mode":"bridge",'
-    '"mtu":9000,"ipam":{"type":"spiderpool","default_ipv4_ippool":["rail-0-v4"]}},'
-    '{"type":"coordinator","mode":"auto","tunePodRoutes":true}]}'
-)
-VLAN = CHAIN.replace('"plugins":[', '"plugins":[{"type":"ifacer","interfaces":["enp11s0f0np0"],"vlanID":7},').replace(
-    '"master":"enp11s0f0np0"', '"master":"enp11s0f0np0.7"'
-)
-
-
-@pytest.mark.parametrize(
-    ("config", "change", "fault"),
-    [
-        (CHAIN, {}, ""),
-        (VLAN, {"vlan": 7}, ""),
-        (CHAIN.replace("9000", "0"), {"mtu": 0}, ""),
-        (CHAIN.replace("rail-0-v4", "rail-1-v4"), {}, "ipam="),
-        (CHAIN, {"vlan": 7}, "planned is 'enp11s0f0np0.7'"),
-        (CHAIN.replace('"macvlan"', '"ipvlan"'), {}, "type=None"),
-        ('{"plugins":[]}', {}, "type=None"),
-    ],
-)
-def test_attachment(config, change, fault):
-    faults = nad_faults({"spec": {"config": config}}, spiderpool.attachment(network(**change)))
-    assert fault in " ".join(faults)
-    assert bool(faults) == bool(fault)
-
-
-def test_order_of_objects():
-    rails = [network(name=f"rail-{number}") for number in range(8)]
-    found = spiderpool.networks(rails, COORDINATOR, "", {"team": "a"})
-    kinds = [obj["kind"] for obj in found["objects"]]
-    assert kinds == ["Namespace"] + ["SpiderIPPool"] * 8 + ["SpiderMultusConfig"] * 8
-    assert found["objects"][0]["metadata"] == {"name": "jobs", "labels": {"team": "a"}}
-    assert [entry["name"] for entry in found["attachments"]] == [f"rail-{number}" for number in range(8)]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"mode": "private"}, "mode is private"),
-        ({"master": ""}, "no master"),
-        ({"subnet": {"exclude": ["172.16.11.0/24"]}}, "excluded"),
-    ],
-)
-def test_refused(change, message):
-    with pytest.raises(FabricError, match=message):
-        spiderpool.networks([network(**change)], COORDINATOR, "", {})
 
 
 def test_a_network_without_subnet_is_refused():
@@ -232,66 +52,3 @@ def test_judge(change, level, check):
     found = Findings([])
     spiderpool.check_networks([network(**change)], found)
     assert [(item["level"], item["check"]) for item in found.as_list()] == ([(level, check)] if level else [])
-
-
-@pytest.mark.parametrize(
-    ("settings", "path", "value"),
-    [
-        ({}, "rdma.rdmaSharedDevicePlugin.install", False),
-        ({"rdma_resources": [{"resourceName": "a"}]}, "rdma.rdmaSharedDevicePlugin.install", True),
-        (
-            {"rdma_resources": [{"resourceName": "a"}]},
-            "rdma.rdmaSharedDevicePlugin.deviceConfig",
-            {"periodicUpdateInterval": 300, "configList": [{"resourceName": "a"}]},
-        ),
-        ({}, "multus.multusCNI.install", True),
-        ({"multus": False}, "multus.multusCNI.install", False),
-        ({}, "plugins.installOvsCNI", False),
-        ({"cni_plugins": False}, "plugins.installCNI", False),
-        ({"detect_gateway": True}, "ipam.enableGatewayDetection", True),
-        ({"detect_gateway": False}, "ipam.enableGatewayDetection", False),
-        ({}, "ipam.enableIPConflictDetection", False),
-        ({"detect_ip_conflict": True}, "ipam.enableIPConflictDetection", True),
-        ({}, "ipam.enableIPv6", True),
-        ({"ipv6": False}, "ipam.enableIPv6", False),
-        ({}, "spiderpoolController.podResourceInject.enabled", False),
-        ({"inject": True}, "spiderpoolController.podResourceInject.enabled", True),
-        ({"inject_namespaces": ["a"]}, "spiderpoolController.podResourceInject.namespacesInclude", ["a"]),
-        ({"inject_namespaces_exclude": ["b"]}, "spiderpoolController.podResourceInject.namespacesExclude", ["b"]),
-        ({"metrics": True}, "spiderpoolAgent.prometheus.enabledRdmaMetric", True),
-        ({"metrics": True}, "spiderpoolAgent.prometheus.serviceMonitor.install", False),
-        ({"service_monitors": True}, "spiderpoolAgent.prometheus.serviceMonitor.install", False),
-        ({"metrics": True, "service_monitors": True}, "spiderpoolController.prometheus.serviceMonitor.install", True),
-        ({"dashboards": True}, "grafanaDashboard.install", True),
-        ({}, "global", None),
-        ({"registry": "r:5000"}, "global", {"imageRegistryOverride": "r:5000"}),
-        ({"cni_bin_directory": "/x"}, "global", {"cniBinHostPath": "/x"}),
-        ({"pull_secrets": ["s"]}, "spiderpoolAgent.image.imagePullSecrets", [{"name": "s"}]),
-        ({"values": {"multus": {"multusCNI": {"uninstall": True}}}}, "multus.multusCNI.install", True),
-        ({"values": {"multus": {"multusCNI": {"install": False}}}}, "multus.multusCNI.install", False),
-    ],
-)
-def test_values(settings, path, value):
-    found = spiderpool.values({**CHART, **settings})
-    for part in path.split("."):
-        found = found.get(part)
-    assert found == value
-
-
-@pytest.mark.parametrize(
-    ("settings", "part"),
-    [
-        ({"rdma_resources": [{"resourceName": "b"}]}, "rdma"),
-        ({"inject": True}, "spiderpoolController"),
-        ({"detect_gateway": True}, "spiderpoolAgent"),
-        ({"ipv6": False}, "spiderpoolAgent"),
-        ({"ipv6": False}, "spiderpoolController"),
-    ],
-)
-def test_new_configuration_rolls_its_readers(settings, part):
-    def annotation(of):
-        found = spiderpool.values({**CHART, **of})[part]
-        return found.get("rdmaSharedDevicePlugin", found)["podAnnotations"]
-
-    assert annotation({}) == annotation({})
-    assert annotation(settings) != annotation({})

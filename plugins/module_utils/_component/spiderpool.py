@@ -1,0 +1,334 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Spiderpool in a cluster: its chart, of each network the address pool and the SpiderMultusConfig, and its removal."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
+from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import home, pods_on
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
+from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import Installation
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
+from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import (
+    API,
+    POOL_MAX,
+    ipam,
+    network_problems,
+    pool_of,
+)
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+CRDS = (
+    "spiderippools.spiderpool.spidernet.io",
+    "spidermultusconfigs.spiderpool.spidernet.io",
+    "network-attachment-definitions.k8s.cni.cncf.io",
+)
+# The webhook of the injection refuses every pod while its controller is away: the pods of the pod network must not have
+# to wait for it.
+NEVER_INJECTED = ("kube-system", "kube-flannel", "tigera-operator", "calico-system", "calico-apiserver")
+# Neither device plugin, agent nor controller reads its ConfigMap again: this annotation rolls them when it changes.
+CONFIG = "fabric.ipu/config"
+# CNI plugins that the chart installs by default, and that no macvlan rail needs.
+OTHER_PLUGINS = ("installRdmaCNI", "installOvsCNI", "installSriovCNI", "installibSriovCNI", "installIpoibCNI",
+                 "installVlanCNI")  # fmt: skip
+# A pool of addresses for documentation (RFC 5737); it is only ever tried in a dry run.
+PROBE: Object = {
+    "apiVersion": API,
+    "kind": "SpiderIPPool",
+    "metadata": {"name": "fabric-probe"},
+    "spec": {"subnet": "192.0.2.0/24", "ips": ["192.0.2.1"]},
+}
+# What its pods leave on a host. The chart writes them there whatever its values say. The plain plugins stay: the
+# cluster's own network may use the same ones.
+PATHS = (
+    *(f"/opt/cni/bin/{name}{old}" for name in ("spiderpool", "coordinator", "ifacer") for old in ("", ".old")),
+    "/var/run/spidernet",
+    "/var/log/spidernet",
+)
+
+
+class SpiderpoolNetwork(PlannedNetwork, total=False):
+    """A planned network, and what a site may add to it for Spiderpool."""
+
+    vlan: int  # on the master; 0: none
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    state: str
+    version: str
+    chart: str
+    chart_repo_url: str
+    chart_sha256: str
+    namespace: str
+    values: t.Mapping[str, t.Any]
+    networks: t.Sequence[SpiderpoolNetwork]
+    namespace_labels: t.Mapping[str, str]
+    coordinator: t.Mapping[str, t.Any]
+    detect_gateway: bool
+    detect_ip_conflict: bool
+    rdma_resources: t.Sequence[RdmaResource]
+    rdma_nodes: t.Sequence[str]  # empty: all
+    multus: bool
+    cni_plugins: bool
+    cni_bin_directory: str
+    cni_network_directory: str
+    inject: bool
+    inject_value: str
+    inject_namespaces: t.Sequence[str]
+    inject_namespaces_exclude: t.Sequence[str]
+    metrics: bool
+    dashboards: bool
+    registry: str
+    image_pull_secrets: t.Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What ipu.fabric.cluster_info found, and for a removal ipu.fabric.spiderpool; nothing for a bundle."""
+
+    present: bool = False
+    multus: t.Sequence[str] = ()  # DaemonSets, as NAMESPACE/NAME
+    api_groups: t.Sequence[str] = ()
+    nodes: t.Sequence[t.Mapping[str, t.Any]] = ()
+    installations: t.Sequence[Installation] = ()
+    definitions: t.Sequence[Object] = ()  # that nobody else needs
+
+
+def decide(settings: Settings, seen: Seen) -> Wish:
+    """FabricError for a second multus or none, dashboards without Grafana, and the removal of others' Spiderpool."""
+    removes, namespace = settings.state == "absent", settings.namespace
+    others = [place for place in seen.multus if not place.startswith(f"{namespace}/")]
+    if removes:
+        check_ours(seen.installations)
+    elif seen.present:
+        check_multus("spiderpool", settings.multus, others)
+        check_grafana(settings, seen)
+    networks: t.Sequence[SpiderpoolNetwork] = [] if removes else settings.networks
+    check_networks(networks)
+    return Wish(
+        release=Release(
+            name="spiderpool",
+            namespace=namespace,
+            chart=settings.chart,
+            repo=settings.chart_repo_url,
+            version=settings.version,
+            sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
+            values=chart_values(settings, "monitoring.coreos.com" in seen.api_groups),
+        ),
+        objects=[
+            *namespaces(networks, (), settings.namespace_labels),
+            *map(pool_object, networks),
+            *(network_object(network, settings) for network in networks),
+        ],
+        networks=[attachment(network) for network in networks],
+        ready=workloads(settings, [node["name"] for node in seen.nodes]),
+        crds=CRDS,
+        accepted=[PROBE],
+        pods=pods_on(networks) or [{"namespace": namespace}],
+        remnants=[*seen.definitions, *home(namespace)],
+        paths=[*PATHS, *([] if others or not seen.installations else multus_paths(settings))],
+    )
+
+
+# What is refused
+
+
+def check_ours(installations: t.Sequence[Installation]) -> None:
+    """A removal would take the definitions of all of them."""
+    others = [f"{each['namespace']}/{each['name']}" for each in installations if not each["ours"]]
+    if others:
+        raise FabricError(
+            "Only a Spiderpool that this collection has installed is removed, with its definitions, and only when there"
+            " is no other.",
+            "Deployments of the cluster",
+            f"{', '.join(others)} in the cluster, installed by somebody else",
+            "Leave it, or have those who installed it remove it first.",
+            code="not-ours",
+        )
+
+
+def check_grafana(settings: Settings, seen: Seen) -> None:
+    if settings.dashboards and "grafana.integreatly.org" not in seen.api_groups:
+        raise FabricError(
+            "Dashboards need Grafana's operator.",
+            "spiderpool_dashboards",
+            "the cluster does not know GrafanaDashboards (grafana.integreatly.org)",
+            "Install Grafana's operator first, or set spiderpool_dashboards to false.",
+            code="not-found",
+        )
+
+
+def check_networks(networks: t.Sequence[PlannedNetwork]) -> None:
+    for network in networks:
+        for seen, step in network_problems(network):
+            raise FabricError(
+                "Spiderpool can't create a network.", f"network {network['name']}", seen, step, code="invalid-input"
+            )
+
+
+# What it waits for, and what it leaves on hosts
+
+
+def workloads(settings: Settings, nodes: t.Sequence[str]) -> t.List[Object]:
+    """What has to be ready. Until the coordinator knows the cluster's CIDRs, the agent refuses every pod."""
+    found: t.List[Object] = [
+        {"kind": "Deployment", "name": "spiderpool-controller", "namespace": settings.namespace},
+        {"kind": "DaemonSet", "name": "spiderpool-agent", "namespace": settings.namespace},
+    ]
+    # The device plugin runs on every node, and stays up only where the kernel has RDMA.
+    if settings.rdma_resources and (not settings.rdma_nodes or not set(nodes) - set(settings.rdma_nodes)):
+        name = "spiderpool-rdma-shared-device-plugin"
+        found.append({"kind": "DaemonSet", "name": name, "namespace": settings.namespace})
+    coordinator = (settings.values.get("coordinator") or {}).get("name") or "default"
+    synced = {"kind": "SpiderCoordinator", "name": coordinator, "field": "status.phase", "value": "Synced"}
+    return [*found, {"api_version": API, **synced}]
+
+
+def multus_paths(settings: Settings) -> t.List[str]:
+    """What the multus of the chart leaves: its configuration in the usual directory, whatever the values say."""
+    return [
+        "/etc/cni/net.d/00-multus.conf",
+        "/etc/cni/net.d/multus.d",
+        f"{settings.cni_bin_directory or '/opt/cni/bin'}/multus",
+        "/var/lib/cni/multus",
+        "/var/log/multus.log",
+    ]
+
+
+# Networks
+
+
+def ranges(runs: t.Iterable[netaddr.IPRange]) -> t.List[str]:
+    """Ranges as Spiderpool writes them: `a`, or `a-b`."""
+    return [str(run) if run.size > 1 else str(run[0]) for run in runs]
+
+
+def pool_object(network: PlannedNetwork) -> Object:
+    """The SpiderIPPool; the gateway becomes the default route of the rail's own routing table."""
+    pool, subnet = pool_of(network), network["subnet"]
+    if not subnet or not pool.capacity:
+        raise FabricError(
+            "A Spiderpool network needs addresses for pods.",
+            f"network {network['name']}",
+            f"all of the first {POOL_MAX} of its range are excluded",
+            "Plan another share of the subnet.",
+            code="invalid-input",
+        )
+    spec = {
+        "ipVersion": pool.version,
+        "subnet": subnet["cidr"],
+        "ips": ranges([pool.span]),
+        "excludeIPs": ranges(pool.excluded.iter_ipranges()),
+        **({"gateway": subnet["gateway"]} if subnet.get("gateway") else {}),
+    }
+    return {"apiVersion": API, "kind": "SpiderIPPool", "metadata": {"name": pool.name}, "spec": spec}
+
+
+def network_object(network: SpiderpoolNetwork, settings: Settings) -> Object:
+    """The SpiderMultusConfig; its controller creates a NetworkAttachmentDefinition of the same name."""
+    pool = pool_of(network)
+    macvlan: Object = {
+        "master": [network["master"]],
+        "vlanID": network.get("vlan") or 0,
+        "mtu": network.get("mtu") or 0,
+        "ippools": {f"ipv{pool.version}": [pool.name]},
+    }
+    if network.get("rdma"):
+        macvlan["rdmaResourceName"] = network["resource"]
+    metadata: Object = {"name": network["name"], "namespace": network.get("namespace") or "default"}
+    if settings.inject and settings.inject_value:
+        # A network without an RDMA resource is refused under the first of these names.
+        kind = "rdma-resource-inject" if network.get("rdma") else "network-resource-inject"
+        metadata["annotations"] = {f"cni.spidernet.io/{kind}": settings.inject_value}
+    spec = {
+        "cniType": "macvlan",
+        "enableCoordinator": True,
+        "macvlan": macvlan,
+        "coordinator": dict(settings.coordinator),
+    }
+    return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
+
+
+def attachment(network: SpiderpoolNetwork) -> Attachment:
+    """What the network's NetworkAttachmentDefinition has to say; Spiderpool creates VLAN interfaces of this name."""
+    vlan = network.get("vlan")
+    return {
+        "name": network["name"],
+        "namespace": network.get("namespace") or "default",
+        "master": f"{network['master']}.{vlan}" if vlan else network["master"],
+        "mode": "bridge",
+        "mtu": network.get("mtu") or 0,
+        "ipam": {**ipam(network)},
+    }
+
+
+# The chart
+
+
+def device_plugin(resources: t.Sequence[RdmaResource]) -> Object:
+    config = {"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}
+    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: fingerprint(config)}}
+
+
+def chart_values(settings: Settings, service_monitors: bool) -> Object:
+    """What is not set stays the chart's own."""
+    monitor = {"install": settings.metrics and service_monitors}
+    metrics: Object = {"enabled": settings.metrics, "serviceMonitor": monitor}
+    inject = {
+        "enabled": settings.inject,
+        "namespacesInclude": list(settings.inject_namespaces),
+        # Sorted: in another order the release would be upgraded.
+        "namespacesExclude": sorted({*settings.inject_namespaces_exclude, *NEVER_INJECTED, settings.namespace}),
+    }
+    subnets = [network.get("subnet") for network in settings.networks]
+    ipam_options = {
+        # Hosts then forward IPv6.
+        "enableIPv6": any(":" in subnet["cidr"] for subnet in subnets if subnet),
+        "enableGatewayDetection": settings.detect_gateway,
+        "enableIPConflictDetection": settings.detect_ip_conflict,
+    }
+    secrets = [{"name": name} for name in settings.image_pull_secrets]
+    image = {"image": {"imagePullSecrets": secrets}} if secrets else {}
+    own: Object = {
+        "rdma": {"rdmaSharedDevicePlugin": device_plugin(settings.rdma_resources)},
+        "multus": {"multusCNI": {"install": settings.multus}},
+        "plugins": {"installCNI": settings.cni_plugins, **dict.fromkeys(OTHER_PLUGINS, False)},
+        "ipam": ipam_options,
+        "spiderpoolAgent": {
+            "prometheus": {**metrics, "enabledRdmaMetric": metrics["enabled"]},
+            "podAnnotations": {CONFIG: fingerprint(ipam_options)},
+            **image,
+        },
+        "spiderpoolController": {
+            "prometheus": metrics,
+            "podResourceInject": inject,
+            "podAnnotations": {CONFIG: fingerprint([inject, ipam_options["enableIPv6"]])},
+            **image,
+        },
+        "grafanaDashboard": {"install": settings.dashboards},
+    }
+    places = {
+        "imageRegistryOverride": settings.registry,
+        "cniBinHostPath": settings.cni_bin_directory,
+        "cniConfHostPath": settings.cni_network_directory,
+    }
+    chosen = {name: place for name, place in places.items() if place}
+    return merge_values({**own, **({"global": chosen} if chosen else {})}, settings.values)
