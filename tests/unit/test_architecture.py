@@ -233,7 +233,6 @@ DECIDING = (
     "ipu_operator",
     "kubernetes",
     "mpi_operator",
-    "network_operator",
     "upgrade",
 )
 

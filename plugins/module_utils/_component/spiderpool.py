@@ -18,7 +18,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Att
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import Installation
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
 from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
@@ -108,7 +107,7 @@ class Seen:
     multus: t.Sequence[str] = ()  # DaemonSets, as NAMESPACE/NAME
     api_groups: t.Sequence[str] = ()
     nodes: t.Sequence[t.Mapping[str, t.Any]] = ()
-    installations: t.Sequence[Installation] = ()
+    installations: t.Sequence[t.Mapping[str, t.Any]] = ()
     definitions: t.Sequence[Object] = ()  # that nobody else needs
 
 
@@ -151,7 +150,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
 # What is refused
 
 
-def check_ours(installations: t.Sequence[Installation]) -> None:
+def check_ours(installations: t.Sequence[t.Mapping[str, t.Any]]) -> None:
     """A removal would take the definitions of all of them."""
     others = [f"{each['namespace']}/{each['name']}" for each in installations if not each["ours"]]
     if others:

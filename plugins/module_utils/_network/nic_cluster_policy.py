@@ -17,12 +17,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.releases impor
     components,
     features,
     parse,
-    show,
 )
 
 
 class OperatorSettings(t.TypedDict, total=False):
-    """What one release of the operator is installed with; the filters' documentation has the details."""
+    """What one release of the operator is installed with."""
 
     release: str
     ipam: str  # nv-ipam or whereabouts
@@ -112,7 +111,7 @@ def multus_resources() -> t.List[Object]:
 
 
 def policy_spec(settings: OperatorSettings) -> Object:
-    """spec of the NicClusterPolicy; the filter's documentation lists the settings."""
+    """spec of the NicClusterPolicy."""
     release, ipam = settings["release"], settings["ipam"]
     can = release_features(release)
     found = components(release, ipam)
@@ -151,7 +150,7 @@ def nic_cluster_policy(settings: OperatorSettings) -> Object:
 
 
 def network_operator_values(settings: OperatorSettings) -> Object:
-    """The chart's values; the filter's documentation lists the settings."""
+    """The chart's values."""
     can = release_features(settings["release"])
     nfd = bool(settings.get("nfd"))
     values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}
@@ -191,11 +190,3 @@ def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
         return "downgrade", []
     between = sorted(line for line in NETWORK_OPERATORS if old[:2] < line < new[:2]) if old else []
     return "skip" if between or not old else "upgrade", [*(NETWORK_OPERATORS[line].newest for line in between), wanted]
-
-
-def network_operator_release(release: str, installed: str = "") -> Object:
-    """Which Kubernetes a release supports, its features, and the steps to it; see the filter's documentation."""
-    can = release_features(release)
-    low, high = NETWORK_OPERATORS[parse(release)[:2]].kubernetes
-    change, steps = upgrade_steps(installed, release)
-    return {"oldest": show(low), "newest": show(high), "features": can, "change": change, "steps": steps}

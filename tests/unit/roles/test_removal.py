@@ -113,21 +113,6 @@ def objects(outcome: Outcome) -> t.Dict[str, t.List[str]]:
     return found
 
 
-@pytest.mark.parametrize("operator", [THEIRS, OURS])
-def test_an_operator_of_others_stops_the_removal(tmp_path: Path, operator: Data) -> None:
-    result = run(tmp_path, NETWORK_OPERATOR, network_operators=[operator])
-    assert result.code != 0
-    assert f"{operator['namespace']}/network-operator (release {operator['release']})" in result.text
-    assert changing(result) == []
-
-
-def test_a_second_operator_stops_the_removal(tmp_path: Path) -> None:
-    result = run(tmp_path, NETWORK_OPERATOR, network_operators=[OURS, THEIRS], own=[OUR_NAME])
-    assert result.code != 0
-    assert OUR_NAME not in result.text
-    assert changing(result) == []
-
-
 def test_what_others_need_stays(tmp_path: Path) -> None:
     found = {"needed_by": ["MacvlanNetwork theirs"]}
     result = run(tmp_path, NETWORK_OPERATOR, found=found, network_operators=[OURS], own=[OUR_NAME])
@@ -147,16 +132,6 @@ def test_the_removal_takes_what_is_ours(tmp_path: Path) -> None:
     assert gone["Namespace"] == ["nvidia-network-operator"]
     (labels,) = result.of("node_labels")
     assert [(each["name"], LABEL in each["labels"]) for each in labels.args["nodes"]] == [("w1", True), ("w2", False)]
-
-
-def test_a_change_of_the_ipam_waits_for_the_pods_of_others(tmp_path: Path) -> None:
-    # Others' networks would lose their IPAM.
-    content = role("network_operator")
-    content[0]["tasks"][0]["import_role"]["tasks_from"] = "ipam"
-    content[0]["tasks"].insert(0, {"ipu.fabric.cluster_info": {}, "register": "__network_operator_cluster"})
-    result = run(tmp_path, content, found={"other_pods": ["jobs/stranger"]}, policy_ipam="whereabouts")
-    assert result.code != 0
-    assert "jobs/stranger" in result.text
 
 
 @pytest.mark.parametrize(
@@ -203,13 +178,6 @@ def test_reset_uninstalls_what_nobody_else_needs(
     files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
     assert ("/opt/cni/bin/multus" in files) == ("network-operator" in releases)
     assert ("/opt/cni/bin/whereabouts" in files) == ("whereabouts" in releases)
-
-
-def test_the_namespace_of_a_whereabouts_that_stays_is_not_removed(tmp_path: Path) -> None:
-    place = WHEREABOUTS.replace("kube-system", "nvidia-network-operator")
-    result = run(tmp_path, NETWORK_OPERATOR, network_operators=[OURS], own=[OUR_NAME, place], whereabouts=[place])
-    assert result.code == 0
-    assert "Namespace" not in objects(result)
 
 
 def test_whereabouts_that_others_need_is_not_removed(tmp_path: Path) -> None:

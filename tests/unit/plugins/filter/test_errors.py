@@ -19,9 +19,6 @@ REFUSED = [
         "loopback",
     ),
     ("mpi_job", WORKLOAD, "Not A Name"),
-    ("network_operator_release", "0.0.1", "network_operator_version"),
-    ("network_operator_values", {"release": "0.0.1"}, "network_operator_version"),
-    ("nic_cluster_policy", {"release": "0.0.1", "ipam": "nv-ipam"}, "0.0.1"),
     ("transport_comparison", {"logs": {"roce": "ssh: no route to host"}}, "ssh: no route to host"),
 ]
 

@@ -148,13 +148,6 @@ def test_values(settings, values):
     assert nic_policy.network_operator_values(settings) == values
 
 
-def test_a_release():
-    release = nic_policy.network_operator_release("26.4.1", "26.1.2")
-    assert (release["oldest"], release["newest"]) == ("1.31", "1.35")
-    assert release["features"]["restarts_plugins"]
-    assert (release["change"], release["steps"]) == ("upgrade", ["26.4.1"])
-
-
 @pytest.mark.parametrize(
     ("installed", "wanted", "change", "steps"),
     [

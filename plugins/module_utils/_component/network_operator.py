@@ -1,0 +1,315 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NVIDIA Network Operator, its NicClusterPolicy, the upgrade from release to release, and its removal."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
+    OperatorSettings,
+    network_operator_values,
+    nic_cluster_policy,
+    release_features,
+    upgrade_steps,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import NETWORK_OPERATORS, parse, show
+
+NAME = "network-operator"
+# What the chart leaves behind. The definition of attachments is multus's, and others may use it and nv-ipam.
+CRDS = tuple(
+    f"{kind}.mellanox.com"
+    for kind in ("macvlannetworks", "hostdevicenetworks", "ipoibnetworks", "nicclusterpolicies", "nicnodepolicies")
+)
+NV_IPAM_CRDS = ("ippools.nv-ipam.nvidia.com", "cidrpools.nv-ipam.nvidia.com")
+ATTACHMENTS = "network-attachment-definitions.k8s.cni.cncf.io"
+# The label that Node Feature Discovery gives a node with a Mellanox NIC; the device plugin runs on nodes that have it.
+NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"
+LABELS = (
+    "network.nvidia.com/operator.mofed.wait",
+    "network.nvidia.com/operator.nic-configuration.wait",
+    "nvidia.com/ofed-driver-upgrade-state",
+)
+# DaemonSets of the operator that write a token for their CNI plugin.
+PLUGINS = {"multus": "kube-multus-ds", "whereabouts": "whereabouts"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    state: str
+    version: str
+    chart: str
+    chart_repo_url: str
+    chart_sha256: str
+    namespace: str
+    values: t.Mapping[str, t.Any]
+    allow_kubernetes: bool
+    allow_skip: bool
+    ipam: str
+    rdma_resources: t.Sequence[RdmaResource]
+    multus: bool
+    images: t.Mapping[str, t.Mapping[str, str]]
+    image_pull_secrets: t.Sequence[str]
+    node_affinity: Object
+    tolerations: t.Sequence[Object]
+    ofed_driver: Object
+    rdma_nodes: t.Sequence[str]
+    nfd: bool
+    cni_bin_directory: str
+    cni_network_directory: str
+    restart: t.Mapping[str, str]  # when the first token of a CNI plugin ends
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What ipu.fabric.cluster_info found, and ipu.fabric.network_operator; nothing for a bundle."""
+
+    present: bool = False
+    version: str = ""  # of Kubernetes
+    nodes: t.Sequence[t.Mapping[str, t.Any]] = ()
+    # DaemonSets and Deployments, as NAMESPACE/NAME
+    nfd: t.Sequence[str] = ()
+    multus: t.Sequence[str] = ()
+    nv_ipam: t.Sequence[str] = ()
+    whereabouts: t.Sequence[str] = ()
+    own: t.Sequence[str] = ()  # that this collection has installed
+    network_operators: t.Sequence[t.Mapping[str, str]] = ()
+    policy_ipam: str = ""  # of the policy that is there
+    pods: t.Sequence[str] = ()  # on the networks of the operator, for a removal and for another IPAM
+    other_pods: t.Sequence[str] = ()
+    attachments: t.Sequence[str] = ()  # NetworkAttachmentDefinitions of others, for a removal
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorWish(Wish):
+    """And what only this operator needs."""
+
+    labels: t.Sequence[Object] = ()  # as ipu.fabric.node_labels takes them
+    keeps_policy: bool = False  # the release that is there reads its policy only once
+    keeps_config: bool = False  # the device plugin of this release reads its configuration only once
+    settle: int = 0  # seconds after which a ready policy is that of this release: at first the former one still speaks
+    restarts: t.Sequence[Object] = ()  # DaemonSets with the time for which their pods start again
+    restarted: t.Sequence[Object] = ()  # the same, as ipu.fabric.kube_wait takes them
+
+
+def decide(settings: Settings, seen: Seen) -> OperatorWish:
+    """FabricError for what the vendor doesn't support, a second operator or multus, and the removal of others'."""
+    return removed(settings, seen) if settings.state == "absent" else installed(settings, seen)
+
+
+def release(settings: Settings, values: Object) -> Release:
+    return Release(
+        name=NAME,
+        namespace=settings.namespace,
+        chart=settings.chart,
+        repo=settings.chart_repo_url,
+        version=settings.version,
+        sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
+        values=values,
+    )
+
+
+def elsewhere(places: t.Sequence[str], settings: Settings) -> t.List[str]:
+    """What is not in the operator's namespace."""
+    return [place for place in places if not place.startswith(f"{settings.namespace}/")]
+
+
+# Installation and upgrade
+
+
+def installed(settings: Settings, seen: Seen) -> OperatorWish:
+    can = release_features(settings.version)
+    ours = [each for each in seen.network_operators if is_ours(each, settings)]
+    former = ours[0]["version"] if ours else ""
+    nfd = elsewhere(seen.nfd, settings)
+    check_kubernetes(settings, seen.version)
+    if seen.present:
+        check_multus("network_operator", settings.multus, elsewhere(seen.multus, settings))
+    check_only_one(settings, [each["namespace"] for each in seen.network_operators if not is_ours(each, settings)])
+    check_driver(settings, nfd)
+    check_ipam(settings, seen)
+    change = check_upgrade(settings, former)
+    own = {place.rpartition("/")[2] for place in (*seen.multus, *seen.whereabouts) if not elsewhere([place], settings)}
+    ends = {PLUGINS[plugin]: end for plugin, end in settings.restart.items() if PLUGINS.get(plugin) in own}
+    asked = operator_settings(settings, nfd=settings.nfd and not nfd)
+    return OperatorWish(
+        release=release(settings, network_operator_values(asked)),
+        objects=[nic_cluster_policy(asked)],
+        ready=[
+            {"kind": "Deployment", "name": NAME, "namespace": settings.namespace},
+            {
+                "kind": "NicClusterPolicy",
+                "api_version": "mellanox.com/v1alpha1",
+                "name": "nic-cluster-policy",
+                "value": "ready",
+            },
+        ],
+        crds=[CRDS[0], ATTACHMENTS, *(NV_IPAM_CRDS[:1] if settings.ipam == "nv-ipam" else [])],
+        labels=[{"name": node, "labels": {NIC_LABEL: "true"}} for node in settings.rdma_nodes],
+        keeps_policy=bool(former) and not can["policy_updates"],
+        keeps_config=not can["restarts_plugins"],
+        settle=15 if change in ("upgrade", "skip") else 0,
+        restarts=[restart(name, settings.namespace, end) for name, end in ends.items()],
+        restarted=[{"kind": "DaemonSet", "name": name, "namespace": settings.namespace} for name in ends],
+    )
+
+
+def is_ours(operator: t.Mapping[str, str], settings: Settings) -> bool:
+    return (operator["namespace"], operator["release"]) == (settings.namespace, NAME)
+
+
+def operator_settings(settings: Settings, nfd: bool) -> OperatorSettings:
+    return {
+        "release": settings.version,
+        "ipam": settings.ipam,
+        "rdma_resources": list(settings.rdma_resources),
+        "multus": settings.multus,
+        "ofed_driver": settings.ofed_driver,
+        "images": {name: {**image} for name, image in settings.images.items()},
+        "pull_secrets": list(settings.image_pull_secrets),
+        "tolerations": list(settings.tolerations),
+        "node_affinity": settings.node_affinity,
+        "nfd": nfd,
+        "cni_bin_directory": settings.cni_bin_directory,
+        "cni_network_directory": settings.cni_network_directory,
+        "values": {**settings.values},
+    }
+
+
+def restart(name: str, namespace: str, end: str) -> Object:
+    """The operator leaves the annotation: it compares revisions of its own."""
+    template = {"metadata": {"annotations": {"fabric.ipu/token-ends": end}}}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": {"template": template}}
+
+
+def check_kubernetes(settings: Settings, version: str) -> None:
+    minor, (low, high) = parse(version)[:2], NETWORK_OPERATORS[parse(settings.version)[:2]].kubernetes
+    if minor and not settings.allow_kubernetes and not low <= minor <= high:
+        raise FabricError(
+            f"Network operator {settings.version} is made for Kubernetes {show(low)} to {show(high)}.",
+            "the cluster",
+            f"it runs {version}",
+            "Take another release, or set network_operator_allow_kubernetes to true to install it anyway.",
+            code="wrong-state",
+        )
+
+
+def check_only_one(settings: Settings, others: t.Sequence[str]) -> None:
+    if others:
+        raise FabricError(
+            "The cluster has a network operator already, and two of them undo each other's work.",
+            "Deployments of the cluster",
+            f"one is in namespace {', '.join(others)}",
+            f"Set network_operator_namespace to its namespace if helm calls it {NAME}, or remove it first.",
+            code="not-ours",
+        )
+
+
+def check_driver(settings: Settings, nfd: t.Sequence[str]) -> None:
+    if settings.ofed_driver and not settings.nfd and not nfd:
+        raise FabricError(
+            "The driver container runs on nodes whose kernel and distribution Node Feature Discovery has found.",
+            "DaemonSets of the cluster",
+            "no Node Feature Discovery",
+            "Set network_operator_nfd to true, or install it.",
+            code="not-found",
+        )
+
+
+def check_ipam(settings: Settings, seen: Seen) -> None:
+    """The new IPAM doesn't know which addresses pods have from the former one."""
+    pods = [*seen.pods, *seen.other_pods]
+    if seen.policy_ipam not in ("", settings.ipam) and pods:
+        raise FabricError(
+            f"The IPAM is {seen.policy_ipam}, and {settings.ipam} would give addresses of running pods a second time.",
+            "pods of the cluster",
+            ", ".join(pods),
+            f"Stop these pods first, or keep {seen.policy_ipam}.",
+            code="unsafe",
+        )
+
+
+def check_upgrade(settings: Settings, former: str) -> str:
+    """How to come from the release that is there to the one that is wanted."""
+    change, steps = upgrade_steps(former, settings.version)
+    if change == "skip" and not settings.allow_skip:
+        raise FabricError(
+            f"From network operator {former or '?'} the vendor supports an upgrade to the next line only.",
+            "network_operator_version",
+            settings.version,
+            f"Install {', then '.join(steps)}, each with a run of its own and on a Kubernetes that it is made for."
+            " Or set network_operator_allow_skip to true to leave lines out.",
+            code="wrong-state",
+        )
+    if change == "downgrade":
+        raise FabricError(
+            f"Network operator {former} is installed, and the vendor has no downgrade.",
+            "network_operator_version",
+            f"{settings.version}, which is older",
+            f"Keep {former}, or uninstall with network_operator_state=absent and install again.",
+            code="wrong-state",
+        )
+    return change
+
+
+# Removal
+
+
+def removed(settings: Settings, seen: Seen) -> OperatorWish:
+    check_ours(seen)
+    multus, nv_ipam = elsewhere(seen.multus, settings), elsewhere(seen.nv_ipam, settings)
+    gone = [*CRDS, *([] if nv_ipam else NV_IPAM_CRDS), *([] if multus or seen.attachments else [ATTACHMENTS])]
+    # Whereabouts of the role whereabouts stays where its pools are.
+    needed = [place.partition("/")[0] for place in seen.whereabouts if not place.endswith("/whereabouts")]
+    return OperatorWish(
+        release=release(settings, {}),
+        labels=[{"name": node["name"], "labels": labels_left(node, settings, seen)} for node in seen.nodes],
+        remnants=[*definitions(gone), *home(settings.namespace, needed)],
+        paths=paths(settings, bool(multus), bool(nv_ipam), bool(elsewhere(seen.whereabouts, settings))),
+    )
+
+
+def check_ours(seen: Seen) -> None:
+    """A removal would take the definitions of all of them."""
+    operators = {f"{each['namespace']}/{each['name']}": each["release"] for each in seen.network_operators}
+    others = [f"{place} (release {name})" for place, name in operators.items() if place not in seen.own]
+    if others:
+        raise FabricError(
+            "Only a network operator that this collection has installed is removed, with its definitions, and only when"
+            " there is no other.",
+            "Deployments of the cluster",
+            f"{', '.join(others)} in the cluster, installed by somebody else",
+            "Leave it, and remove networks alone with the role macvlan (macvlan_prune), or have those who installed it"
+            " remove it first.",
+            code="not-ours",
+        )
+
+
+def labels_left(node: t.Mapping[str, t.Any], settings: Settings, seen: Seen) -> t.Dict[str, None]:
+    """Labels of the operator, and, where no Node Feature Discovery keeps it, that of this role."""
+    own = NIC_LABEL in node["own_labels"] and not elsewhere(seen.nfd, settings)
+    return dict.fromkeys([*LABELS, *([NIC_LABEL] if own else [])])
+
+
+def paths(settings: Settings, multus: bool, nv_ipam: bool, whereabouts: bool) -> t.List[str]:
+    """What its pods leave on a host, but what others have too. The plain plugins stay: the pod network may use them."""
+    programs, net = settings.cni_bin_directory or "/opt/cni/bin", settings.cni_network_directory or "/etc/cni/net.d"
+    of_nv_ipam = [f"{net}/nv-ipam.d", f"{programs}/nv-ipam", "/var/lib/cni/nv-ipam", "/var/log/nv-ipam-cni.log"]
+    of_multus = [f"{net}/00-multus.conf", f"{net}/multus.d", f"{programs}/multus", f"{programs}/passthru"]
+    return [
+        *([] if nv_ipam else of_nv_ipam),
+        *([] if multus else [*of_multus, "/var/lib/cni/multus"]),
+        *([] if whereabouts else [f"{net}/whereabouts.d", f"{programs}/whereabouts"]),
+    ]
