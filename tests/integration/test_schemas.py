@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component import macvlan, whereabouts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
+from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import (
     nic_cluster_policy,
     release_features,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
 from ansible_collections.ipu.fabric.tests.integration.api_server import ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
@@ -67,10 +67,10 @@ def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
     driver = {"version": "24.10-0.7.0.0-0", "env": [{"name": "UNLOAD_STORAGE_MODULES", "value": "true"}]}
     for ipam in ["whereabouts"] + ["nv-ipam"] * can["nv_ipam_exclusions"]:
         for resources in (RESOURCES, []):
-            settings = {"release": release, "ipam": ipam, "rdma_resources": resources, "tolerations": TOLERATIONS}
-            yield nic_cluster_policy(settings)
-            more = {"node_affinity": AFFINITY, "pull_secrets": ["registry"], "ofed_driver": driver}
-            yield nic_cluster_policy({**settings, **more})
+            settings = {"version": release, "ipam": ipam, "rdma_resources": resources, "tolerations": TOLERATIONS}
+            more = {"node_affinity": AFFINITY, "image_pull_secrets": ["registry"], "ofed_driver": driver}
+            for given in (settings, {**settings, **more}):
+                yield nic_cluster_policy(defaults("network_operator", **given))
 
 
 def install(run: Modules, release: str) -> t.Set[str]:

@@ -6,23 +6,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, device_plugin, home
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import (
-    OperatorSettings,
-    network_operator_values,
-    nic_cluster_policy,
-    release_features,
-    upgrade_steps,
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
+    NETWORK_OPERATORS,
+    components,
+    features,
+    parse,
+    show,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import NETWORK_OPERATORS, parse, show
 
 NAME = "network-operator"
 # What the chart leaves behind. The definition of attachments is multus's, and others may use it and nv-ipam.
@@ -41,6 +42,20 @@ LABELS = (
 )
 # DaemonSets of the operator that write a token for their CNI plugin.
 PLUGINS = {"multus": "kube-multus-ds", "whereabouts": "whereabouts"}
+# The operator's own limit of 50Mi gets multus killed on nodes with many pods.
+MULTUS_MEMORY = "256Mi"
+# The operator can't render its driver's DaemonSet without probes. They and the policy are those of the vendor's chart,
+# less what a drain may lose: pods without a controller, and their empty directories.
+OFED_DEFAULTS: Object = {
+    "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
+    "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
+    "readinessProbe": {"initialDelaySeconds": 10, "periodSeconds": 30},
+    "upgradePolicy": {
+        "autoUpgrade": True,
+        "maxParallelUpgrades": 1,
+        "drain": {"enable": True, "force": False, "deleteEmptyDir": False, "timeoutSeconds": 300},
+    },
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,10 +157,9 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     change = check_upgrade(settings, former)
     own = {place.rpartition("/")[2] for place in (*seen.multus, *seen.whereabouts) if not elsewhere([place], settings)}
     ends = {PLUGINS[plugin]: end for plugin, end in settings.restart.items() if PLUGINS.get(plugin) in own}
-    asked = operator_settings(settings, nfd=settings.nfd and not nfd)
     return OperatorWish(
-        release=release(settings, network_operator_values(asked)),
-        objects=[nic_cluster_policy(asked)],
+        release=release(settings, chart_values(settings, settings.nfd and not nfd)),
+        objects=[nic_cluster_policy(settings)],
         ready=[
             {"kind": "Deployment", "name": NAME, "namespace": settings.namespace},
             {
@@ -167,24 +181,6 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
 
 def is_ours(operator: t.Mapping[str, str], settings: Settings) -> bool:
     return (operator["namespace"], operator["release"]) == (settings.namespace, NAME)
-
-
-def operator_settings(settings: Settings, nfd: bool) -> OperatorSettings:
-    return {
-        "release": settings.version,
-        "ipam": settings.ipam,
-        "rdma_resources": list(settings.rdma_resources),
-        "multus": settings.multus,
-        "ofed_driver": settings.ofed_driver,
-        "images": {name: {**image} for name, image in settings.images.items()},
-        "pull_secrets": list(settings.image_pull_secrets),
-        "tolerations": list(settings.tolerations),
-        "node_affinity": settings.node_affinity,
-        "nfd": nfd,
-        "cni_bin_directory": settings.cni_bin_directory,
-        "cni_network_directory": settings.cni_network_directory,
-        "values": {**settings.values},
-    }
 
 
 def restart(name: str, namespace: str, end: str) -> Object:
@@ -262,6 +258,146 @@ def check_upgrade(settings: Settings, former: str) -> str:
             code="wrong-state",
         )
     return change
+
+
+def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
+    """The kind of change from one release to another, and the releases to install one after the other.
+
+    The vendor supports upgrades within a line and to the next line, so each line between the two is a step of its own.
+    """
+    old, new = parse(installed), parse(wanted)
+    if not installed:
+        return "install", [wanted]
+    if old == new:
+        return "keep", []
+    if old > new:
+        return "downgrade", []
+    between = sorted(line for line in NETWORK_OPERATORS if old[:2] < line < new[:2]) if old else []
+    return "skip" if between or not old else "upgrade", [*(NETWORK_OPERATORS[line].newest for line in between), wanted]
+
+
+def release_features(release: str) -> t.Dict[str, bool]:
+    """What a release can do."""
+    version = parse(release)
+    if version[:2] not in NETWORK_OPERATORS:
+        raise FabricError(
+            "A network operator release was named.",
+            "network_operator_version",
+            release,
+            "Write all of it, as in 26.7.1.",
+            code="invalid-input",
+        )
+    return features(version[:2])
+
+
+# The policy
+
+
+def policy_spec(settings: Settings) -> Object:
+    """spec of the NicClusterPolicy."""
+    release, ipam = settings.version, settings.ipam
+    can = release_features(release)
+    found = components(release, ipam)
+    images: t.Dict[str, Object] = {name: {**image, **settings.images.get(name, {})} for name, image in found.items()}
+    secrets = settings.image_pull_secrets
+    multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
+    secondary = {"cniPlugins": component(images["cniPlugins"], secrets)}
+    if settings.multus:
+        secondary["multus"] = component(images["multus"], secrets, **multus)
+    spec: Object = {"secondaryNetwork": secondary}
+    if ipam == "nv-ipam":
+        spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
+    elif can["whereabouts"]:  # else whereabouts is installed on its own
+        secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
+    if settings.rdma_resources:
+        config = device_plugin_config(settings.rdma_resources)
+        spec["rdmaSharedDevicePlugin"] = component(images["rdmaSharedDevicePlugin"], secrets, config=config)
+    if settings.ofed_driver:
+        spec["ofedDriver"] = ofed_driver(release, settings.ofed_driver, secrets)
+    if settings.tolerations and can["tolerations"]:
+        spec["tolerations"] = list(settings.tolerations)
+    if settings.node_affinity:
+        spec["nodeAffinity"] = dict(settings.node_affinity)
+    return spec
+
+
+def nic_cluster_policy(settings: Settings) -> Object:
+    """The NicClusterPolicy. The operator acts on this one name only."""
+    return {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "nic-cluster-policy"},
+        "spec": policy_spec(settings),
+    }
+
+
+def component(image: t.Mapping[str, str], pull_secrets: t.Sequence[str], **more: t.Any) -> Object:
+    """One component of the policy; an image pull secret is a plain name there."""
+    secrets = {"imagePullSecrets": list(pull_secrets)} if pull_secrets else {}
+    return {**image, **secrets, **more}
+
+
+def ofed_driver(release: str, wanted: t.Mapping[str, t.Any], pull_secrets: t.Sequence[str]) -> Object:
+    """The driver container, in the policy's own field names. Its version is the site's choice and has no default."""
+    if not wanted.get("version"):
+        raise FabricError(
+            "The driver container needs a version.",
+            "network_operator_ofed_driver",
+            f"only {', '.join(sorted(wanted))}",
+            "Add the version that the vendor names for this release, or leave all of it empty for the host's driver.",
+            code="invalid-input",
+        )
+    image = "doca-driver" if parse(release)[:2] >= (24, 1) else "mofed"
+    base = component({"repository": "nvcr.io/nvidia/mellanox", "image": image}, pull_secrets, **OFED_DEFAULTS)
+    return merge_values(base, wanted)
+
+
+def multus_resources() -> t.List[Object]:
+    memory = {"memory": MULTUS_MEMORY}
+    return [{"name": "kube-multus", "requests": {"cpu": "100m", **memory}, "limits": dict(memory)}]
+
+
+def device_plugin_config(resources: t.Sequence[RdmaResource]) -> str:
+    """The shared device plugin's configuration: JSON that the operator pastes between two single quotes."""
+    text = json.dumps(device_plugin(resources), sort_keys=True)
+    if "'" in text:
+        raise FabricError(
+            "The RDMA resources can't hold a single quote.",
+            "rdma resources",
+            text,
+            "Name interfaces without quotes.",
+            code="invalid-input",
+        )
+    return text
+
+
+# The chart
+
+
+def chart_values(settings: Settings, nfd: bool) -> Object:
+    """What is not set stays the chart's own; a policy is never left to it."""
+    can = release_features(settings.version)
+    values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}
+    if can["deploy_cr"]:
+        values["deployCR"] = False
+    if can["nfd_rules"]:
+        values["nfd"]["deployNodeFeatureRules"] = nfd
+    if can["upgrade_crds"]:
+        # The CRDs are applied by us: no hook has to run for them.
+        values["upgradeCRDs"] = False
+    if can["keep_policy_hook"]:
+        # Nor for a policy that helm owns: the role sees to that.
+        values["keepNCP"] = False
+    operator = {}
+    if settings.cni_bin_directory and can["cni_bin_directory"]:
+        operator["cniBinDirectory"] = settings.cni_bin_directory
+    if settings.cni_network_directory and can["cni_network_directory"]:
+        operator["cniNetworkDirectory"] = settings.cni_network_directory
+    if operator:
+        values["operator"] = operator
+    if settings.image_pull_secrets:
+        values["imagePullSecrets"] = list(settings.image_pull_secrets)
+    return merge_values(values, settings.values)
 
 
 # Removal

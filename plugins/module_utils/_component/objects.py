@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
 
 
 def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
@@ -29,3 +29,8 @@ def home(namespace: str, needed: t.Sequence[str] = ()) -> t.List[Object]:
 def pods_on(networks: t.Sequence[PlannedNetwork]) -> t.List[Object]:
     """A pod on each network, as ipu.fabric.kube_wait starts it."""
     return [{key: value for key, value in each.items() if key in ("name", "namespace", "hosts")} for each in networks]
+
+
+def device_plugin(resources: t.Sequence[RdmaResource]) -> Object:
+    """The configuration of the RDMA shared device plugin. Every so many seconds it looks for new devices."""
+    return {"periodicUpdateInterval": 300, "configList": list(resources)}

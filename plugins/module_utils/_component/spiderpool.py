@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import home, pods_on
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import device_plugin, home, pods_on
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
@@ -20,7 +20,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import UPDATE_INTERVAL
 from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import (
     API,
     POOL_MAX,
@@ -282,11 +281,6 @@ def attachment(network: SpiderpoolNetwork) -> Attachment:
 # The chart
 
 
-def device_plugin(resources: t.Sequence[RdmaResource]) -> Object:
-    config = {"periodicUpdateInterval": UPDATE_INTERVAL, "configList": list(resources)}
-    return {"install": bool(resources), "deviceConfig": config, "podAnnotations": {CONFIG: fingerprint(config)}}
-
-
 def chart_values(settings: Settings, service_monitors: bool) -> Object:
     """What is not set stays the chart's own."""
     monitor = {"install": settings.metrics and service_monitors}
@@ -306,8 +300,15 @@ def chart_values(settings: Settings, service_monitors: bool) -> Object:
     }
     secrets = [{"name": name} for name in settings.image_pull_secrets]
     image = {"image": {"imagePullSecrets": secrets}} if secrets else {}
+    rdma = device_plugin(settings.rdma_resources)
     own: Object = {
-        "rdma": {"rdmaSharedDevicePlugin": device_plugin(settings.rdma_resources)},
+        "rdma": {
+            "rdmaSharedDevicePlugin": {
+                "install": bool(settings.rdma_resources),
+                "deviceConfig": rdma,
+                "podAnnotations": {CONFIG: fingerprint(rdma)},
+            }
+        },
         "multus": {"multusCNI": {"install": settings.multus}},
         "plugins": {"installCNI": settings.cni_plugins, **dict.fromkeys(OTHER_PLUGINS, False)},
         "ipam": ipam_options,

@@ -10,9 +10,10 @@ import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import nic_cluster_policy
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network import rendered
-from ansible_collections.ipu.fabric.plugins.module_utils._network.nic_cluster_policy import nic_cluster_policy
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 
 NAMESPACE = "nvidia-network-operator"
 APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
@@ -26,7 +27,7 @@ class Operator:
     """A cluster with the operator of a release."""
 
     def __init__(self, managers=("ipu.fabric",), works=True):
-        policy = nic_cluster_policy({"release": "26.7.1", "ipam": "nv-ipam", "rdma_resources": RESOURCES})
+        policy = nic_cluster_policy(defaults("network_operator", rdma_resources=RESOURCES))
         managed = [{"manager": name, "operation": "Apply"} for name in managers]
         policy["metadata"].update(uid="p1", managedFields=managed)
         self.works, self.patched, self.wanted = True, [], {}

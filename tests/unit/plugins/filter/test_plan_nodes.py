@@ -1,0 +1,26 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import plan_nodes
+
+
+def test_plan_nodes():
+    plan = {
+        "hosts": {
+            "w1.site": {"node": "w1", "links": {"rdma-net": {"rdma_netdevs": ["ens1f0"]}}},
+            "w2.site": {"node": "w2", "links": {"rdma-net": {"rdma_netdevs": []}}},
+            "cp": {"node": "cp", "links": {}},
+        },
+        "vipu": {
+            "controllers": [
+                {"host": "v", "address": "10.5.0.20", "port": 8090, "label": "k=a", "serves": ["w1.site", "cp"]}
+            ]
+        },
+    }
+    assert plan_nodes(plan) == {
+        "rdma": ["w1"],
+        "vipu_controllers": [{"host": "10.5.0.20", "port": 8090, "label": "k=a", "nodes": ["w1", "cp"]}],
+    }
