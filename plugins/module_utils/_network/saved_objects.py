@@ -14,14 +14,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource, comparable, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS
 
 # API groups whose objects are kept whole: networks, pools, and who has which address.
 FABRIC = (
     "k8s.cni.cncf.io",
-    "mellanox.com",
     "nv-ipam.nvidia.com",
-    "spiderpool.spidernet.io",
     "whereabouts.cni.cncf.io",
+    *(stack.group.partition("/")[0] for stack in STACKS.values()),
 )
 # What changes while nobody does anything. Objects that others own come back with their owners.
 VOLATILE = {

@@ -23,21 +23,20 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
     connect,
     message_of,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._model.support import ClusterPart, Gap
+from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._support.fields import harmless, is_component
 
 OF_CLUSTER = (
     ("v1", "Node"),
-    ("mellanox.com/v1alpha1", "NicClusterPolicy"),
-    ("mellanox.com/v1alpha1", "MacvlanNetwork"),
-    ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
+    *((stack.group, kind) for stack in STACKS.values() for kind in sorted(stack.kinds - {NAD[1]})),
+    NAD,
     ("whereabouts.cni.cncf.io/v1alpha1", "IPPool"),
     ("nv-ipam.nvidia.com/v1alpha1", "IPPool"),
     ("nv-ipam.nvidia.com/v1alpha1", "CIDRPool"),
-    ("spiderpool.spidernet.io/v2beta1", "SpiderIPPool"),
-    ("spiderpool.spidernet.io/v2beta1", "SpiderMultusConfig"),
     ("graphcore.ai/v1alpha1", "IPUJob"),
 )
 OF_NAMESPACES = (("v1", "Pod"), ("v1", "Event"), ("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"))

@@ -141,7 +141,8 @@ def pinned_containers(cluster: Cluster, digests: t.Mapping[str, str]) -> t.List[
 def newest_releases(cluster: Cluster) -> t.List[ChartRelease]:
     """The newest revision of each operator's Helm release."""
     found: t.Dict[str, ChartRelease] = {}
-    selector = "owner=helm,name in (network-operator,spiderpool,ipu-operator)"
+    names = ",".join([*(stack.release for stack in STACKS.values()), "ipu-operator"])
+    selector = f"owner=helm,name in ({names})"
     for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
         release, name = decode_release(secret), secret["metadata"]["labels"]["name"]
         if name not in found or release.revision >= found[name]["revision"]:
