@@ -10,14 +10,14 @@ import contextlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, Pool, networks_of, read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import MALFORMED, pool_names
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import MULTUS_IMAGES, image_names
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, divide, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import SHOWN, Removal, divide, name_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import (
     attachment_of,
     belongs_to,
@@ -30,7 +30,6 @@ NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
 POOLS = ("IPPool", "CIDRPool")
 POLICY = "NicClusterPolicy"
 POLICIES = (POLICY, "NicNodePolicy")
-SHOWN = 20
 
 
 def owned_by(obj: Object, kinds: t.Sequence[str]) -> bool:
@@ -116,14 +115,9 @@ class NetworkRemoval(Removal):
     def remove_all(self, found: Served) -> None:
         """Pods, networks, pools, policy: each is gone before the next is deleted."""
         workloads = self.workloads() if found.policies else []
-        users = {pod["metadata"]["uid"] for pod in found.users}
         finalizers = "Check the finalizers of what is left with kubectl get -o yaml."
         collector = f"Check that the cluster's garbage collector works. {finalizers}"
-        self.remove(
-            found.users,
-            lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
-            "Check these pods: their nodes may be down.",
-        )
+        self.remove_users(found.users)
         self.remove(
             found.networks,
             lambda: self.left_of(found.networks, MELLANOX, *NETWORKS) + self.attachments(found.networks),
@@ -145,15 +139,8 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster = connect(module)
     removal = NetworkRemoval(cluster, module.params["timeout"])
     found = removal.find()
-    users = ["/".join(name_of(pod)) for pod in found.users]
-    if users and not module.params["force"]:
-        raise FabricError(
-            "The networks are in use.",
-            "pods of the cluster",
-            f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
-            "Stop what creates these pods (a Deployment, an IPUJob), or set force to true to delete them.",
-            code="unsafe",
-        )
+    if not module.params["force"]:
+        removal.refuse_users(found.users)
     objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
     names = [describe(obj) for obj in objects]
     if objects and not module.check_mode:
@@ -167,7 +154,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         names,
         [],
         objects=names,
-        pods=users,
+        pods=["/".join(name_of(pod)) for pod in found.users],
         other_pods=found.other_users,
         attachments=found.attachments,
         needed_by=found.needed_by,

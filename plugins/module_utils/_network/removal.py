@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, describe, wait_until
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Name
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 
+SHOWN = 20
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -56,3 +59,23 @@ class Removal:
             "Deleted objects are still there.",
             next_step,
         )
+
+    def remove_users(self, pods: t.Sequence[Object]) -> None:
+        users = {pod["metadata"]["uid"] for pod in pods}
+        self.remove(
+            pods,
+            lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
+            "Check these pods: their nodes may be down.",
+        )
+
+    @staticmethod
+    def refuse_users(pods: t.Sequence[Object], otherwise: str = "or set force to true to delete them.") -> None:
+        users = ["/".join(name_of(pod)) for pod in pods]
+        if users:
+            raise FabricError(
+                "The networks are in use.",
+                "pods of the cluster",
+                f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
+                f"Stop what creates these pods (a Deployment, an IPUJob), {otherwise}",
+                code="unsafe",
+            )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of, read_ipams
@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info i
     image_names,
     installations,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, divide, name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import SHOWN, Removal, divide, name_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import API
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
@@ -38,7 +38,6 @@ CRDS = f"/apis/{CRD_API}/customresourcedefinitions"
 GROUP = API.partition("/")[0]
 # The chart brings these too. Another SR-IOV operator needs them.
 SRIOV = "sriovnetwork.openshift.io"
-SHOWN = 20
 
 
 class Served(t.NamedTuple):
@@ -112,17 +111,9 @@ class SpiderpoolRemoval(Removal):
         holders = {name_of(each) for each in self.listed(API, ENDPOINT) if pools_in_use(each) & own_pools}
         return [pod for pod in self.pods() if networks_of(pod) & names or name_of(pod) in holders]
 
-    def remove_users(self, found: Served) -> None:
-        users = {pod["metadata"]["uid"] for pod in found.users}
-        self.remove(
-            found.users,
-            lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
-            "Check these pods: their nodes may be down.",
-        )
-
     def remove_all(self, found: Served) -> None:
         """Pods, networks, pools: each is gone before the next is deleted."""
-        self.remove_users(found)
+        self.remove_users(found.users)
         names = {name_of(network) for network in found.networks}
         self.remove(
             found.networks,
@@ -169,18 +160,6 @@ class SpiderpoolRemoval(Removal):
         return [{"apiVersion": CRD_API, "kind": "CustomResourceDefinition", "metadata": each} for each in metadata]
 
 
-def refuse_users(found: Served, otherwise: str = "or set force to true to delete them.") -> None:
-    users = ["/".join(name_of(pod)) for pod in found.users]
-    if users:
-        raise FabricError(
-            "The networks are in use.",
-            "pods of the cluster",
-            f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
-            f"Stop what creates these pods (a Deployment, an IPUJob), {otherwise}",
-            code="unsafe",
-        )
-
-
 def prune_networks(module: AnsibleModule, removal: SpiderpoolRemoval) -> t.Dict[str, t.Any]:
     """With state=pruned. Pods on a network that is to go are never deleted for it."""
     found = removal.find_unplanned(module.params["planned"])
@@ -192,7 +171,7 @@ def prune_networks(module: AnsibleModule, removal: SpiderpoolRemoval) -> t.Dict[
                 "network to pods; fabric_prune_networks: true (in the role spiderpool: spiderpool_prune) removes them."
             )
         return outcome([], [], objects=names)
-    refuse_users(found, "or plan the network again. Nothing was removed.")
+    removal.refuse_users(found.users, "or plan the network again. Nothing was removed.")
     if names and not module.check_mode:
         removal.remove_all(found)
     return outcome(names, [], objects=names)
@@ -206,7 +185,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         return prune_networks(module, removal)
     found = removal.find()
     if not module.params["force"]:
-        refuse_users(found)
+        removal.refuse_users(found.users)
     definitions = removal.definitions(found)
     installed = removal.installations()
     if found.needed_by:
@@ -219,7 +198,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if not module.check_mode and installed:
         removal.remove_all(found)
     elif not module.check_mode:
-        removal.remove_users(found)
+        removal.remove_users(found.users)
         removal.remove_leftovers(left)
     names = list(dict.fromkeys(describe(obj) for obj in (*objects, *left)))
     return outcome(

@@ -9,12 +9,14 @@ import ipaddress
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component import spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._component.spiderpool import Seen, decide
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
+from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import check_networks, ipam
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import plan_subnet
 from hypothesis import given
@@ -220,6 +222,26 @@ def test_order_of_objects():
 def test_refused(change, message):
     with pytest.raises(FabricError, match=message):
         wish(networks=[network(**change)])
+
+
+def test_a_network_without_subnet_is_refused():
+    with pytest.raises(FabricError, match="no subnet"):
+        ipam({**NETWORK, "subnet": {}})
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "check"),
+    [
+        ({}, None, None),
+        ({"mode": "vepa"}, "error", "networks"),
+        ({"subnet": {"gateway": ""}}, "warning", "policy-routes"),
+        ({"subnet": {"needed": 500}}, "error", "subnet"),
+    ],
+)
+def test_judge(change, level, check):
+    found = Findings([])
+    check_networks([network(**change)], found)
+    assert [(item["level"], item["check"]) for item in found.as_list()] == ([(level, check)] if level else [])
 
 
 V4, V6 = {"subnet": {"cidr": "172.16.11.0/24"}}, {"subnet": {"cidr": "fd00:11::/64"}}
