@@ -34,12 +34,11 @@ def role_options(role: str) -> t.Dict[str, Result]:
     return {name[len(role) + 1 :]: options[name] for name in options if name.startswith(f"{role}_")}
 
 
-def validated(role: str, variables: t.Mapping[str, t.Any]) -> Result:
-    """Of these variables those of the role, without its name before them, of the types that it documents."""
-    options = role_options(role)
+def validated(role: str, names: t.Collection[str], given: Result) -> Result:
+    """These variables of the role, without its name before them, of the types that it documents."""
+    options = {name: option for name, option in role_options(role).items() if name in names}
     spec = {name: {key: option[key] for key in OPTION_KEYS if key in option} for name, option in options.items()}
-    given = {name: plain(variables[f"{role}_{name}"]) for name in options if f"{role}_{name}" in variables}
-    valid = ArgumentSpecValidator(spec).validate(given)
+    valid = ArgumentSpecValidator(spec).validate(plain(given))
     if valid.error_messages:
         raise AnsibleActionFail("; ".join(valid.error_messages))
     return dict(valid.validated_parameters)
@@ -56,9 +55,12 @@ class ActionModule(ControllerAction):
 
     def act(self, options: Result) -> Result:
         role = options["role"] or options["component"]
-        own = {name: value for name, value in self.variables.items() if name.startswith(f"{role}_")}
         component = importlib.import_module(COMPONENTS + options["component"])
-        settings = pick(component.Settings, validated(role, self._templar.template(own)))
+        names = [field.name for field in dataclasses.fields(component.Settings)]
+        own = {name: self.variables[f"{role}_{name}"] for name in names if f"{role}_{name}" in self.variables}
+        # What only a playbook asks for is all seen: it has no settings.
+        settings = pick(component.Settings, validated(role, names, self._templar.template(own)) if names else {})
         decided = component.decide(settings, pick(component.Seen, options["seen"]))
+        wanted = decided if isinstance(decided, dict) else dataclasses.asdict(decided)
         # Values of charts may have passwords in them; what is refused is said.
-        return {"changed": False, **dataclasses.asdict(decided), "_ansible_no_log": True}
+        return {"changed": False, **plain(wanted), "_ansible_no_log": True}

@@ -38,10 +38,14 @@ options:
         finds them.
       - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
         With O(state=absent) it deletes the token of O(discovery).
+      - V(rejoin), on a control plane, prepares the nodes of reinstalled hosts for V(join), which refuses while such a
+        node is Ready, as it is for about a minute after its kubelet has gone. It waits for O(timeout) until none of
+        O(names) is. One that stays Ready, or has another address than the host, is the node of another host. Then it
+        takes the label of control planes off, which says that one has joined. All else of a node stays.
       - V(client) signs a client certificate for the kubelet of O(node_name), with the CA's key of a control plane and
         without the API. The result is secret, so use C(no_log).
     type: str
-    choices: [init, join, upgrade, images, token, client]
+    choices: [init, join, upgrade, images, token, rejoin, client]
     required: true
   node_name:
     description: Name of the node. Empty is the host name in lower case.
@@ -115,6 +119,17 @@ options:
         (C(kubeadm upgrade apply)). The others, and workers, follow (C(kubeadm upgrade node)).
     type: bool
     default: false
+  names:
+    description: With O(command=rejoin) names of nodes whose hosts have nothing of Kubernetes. The cluster need not have
+      them.
+    type: list
+    elements: str
+    default: []
+  addresses:
+    description: With O(command=rejoin) the addresses of the hosts that join, by the name of the node. Where none is
+      given, none is compared.
+    type: dict
+    default: {}
   lock_timeout:
     description: Seconds to wait for another kubeadm.
     type: int
@@ -197,6 +212,11 @@ discovery:
     certificate_key:
       description: Key of the uploaded certificates; empty without O(certificates).
       type: str
+nodes:
+  description: Those of O(names) that the cluster has.
+  type: list
+  elements: str
+  returned: for O(command=rejoin)
 client:
   description:
     - A kubeconfig with the certificate and its key, as M(ipu.fabric.node_certificates) takes it. Empty in check mode.
@@ -209,6 +229,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import 
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_client import manage_client
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.rejoin import prepare_nodes
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import manage_token
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import upgrade_host
 
@@ -218,6 +239,7 @@ COMMANDS = {
     "upgrade": upgrade_host,
     "images": pull_images,
     "token": manage_token,
+    "rejoin": prepare_nodes,
     "client": manage_client,
 }
 DISCOVERY_OPTIONS = {
@@ -233,7 +255,7 @@ def main() -> None:
         {
             "command": {
                 "type": "str",
-                "choices": ["init", "join", "upgrade", "images", "token", "client"],
+                "choices": ["init", "join", "upgrade", "images", "token", "rejoin", "client"],
                 "required": True,
             },
             "node_name": {"type": "str", "default": ""},
@@ -247,6 +269,8 @@ def main() -> None:
             "certificates": {"type": "bool", "default": False},
             "version": {"type": "str"},
             "first": {"type": "bool", "default": False},
+            "names": {"type": "list", "elements": "str", "default": []},
+            "addresses": {"type": "dict", "default": {}},
             "lock_timeout": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 1800},
         },

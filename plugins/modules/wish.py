@@ -24,7 +24,9 @@ options:
     type: str
     required: true
   role:
-    description: Whose variables it is decided by. Empty for the role of the name of O(component).
+    description:
+      - Whose variables it is decided by. Empty for the role of the name of O(component). Without such a role O(seen) is
+        all.
     type: str
     default: ""
   seen:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.calico import calico_installation
+from ansible_collections.ipu.fabric.plugins.module_utils._component.calico import calico_installation
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, Result, run_playbook
 
 STRING, FLAG = {"type": "string"}, {"type": "boolean"}
@@ -336,7 +336,7 @@ def network(run: Modules, api: ApiServer) -> t.Iterator[None]:
 def test_the_run_waits_for_the_pod_network_and_says_why(site: Site, api: ApiServer) -> None:
     """Nodes are Ready as soon as a plugin is configured: that is not the end of the wait."""
     site.bring_kubeconfig()
-    succeeded, said = site.run("wait")
+    succeeded, said = site.run("manifests", "wait")
     assert succeeded, said
     set_status(api, "daemonset", "calico-node", "calico-system", numberAvailable=0, numberReady=0)
     container = {"name": "calico-node", "ready": False, "restartCount": 0, "image": "", "imageID": ""}
@@ -345,7 +345,7 @@ def test_the_run_waits_for_the_pod_network_and_says_why(site: Site, api: ApiServ
     api.kubectl("delete", "deployment", "calico-typha", "--namespace=calico-system")
     refusal = {"type": "Degraded", "status": "True", "reason": "ResourceValidationError", "message": "IPIP needs BGP"}
     set_status(api, "tigerastatus", "calico", conditions=[refusal])
-    succeeded, said = site.run("wait", kubernetes_timeout=2)
+    succeeded, said = site.run("manifests", "wait", kubernetes_timeout=2)
     assert not succeeded
     for part in (
         "Waiting for the pod network (calico) and the nodes took too long.",

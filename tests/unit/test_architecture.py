@@ -30,7 +30,6 @@ HOST_MODULES = (
     "docker_daemon_info",
     "download",
     "etcd_member",
-    "etcd_snapshot",
     "host_info",
     "host_proxy",
     "host_reset",
@@ -43,7 +42,6 @@ HOST_MODULES = (
     "port_probe",
     "rdma_info",
     "registry_images_info",
-    "rejoining_nodes",
     "secrets_encryption",
     "systemd_units",
     "unowned_files",
@@ -233,7 +231,6 @@ DECIDING = (
     "ipu_operator",
     "kubernetes",
     "mpi_operator",
-    "upgrade",
 )
 
 

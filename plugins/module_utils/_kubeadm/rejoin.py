@@ -96,7 +96,7 @@ def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, 
 
 
 def prepare_nodes(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.rejoining_nodes)."""
+    """The body of M(ipu.fabric.kubeadm) with O(command=rejoin)."""
     names: t.List[str] = module.params["names"]
     nodes = read_nodes(names)
     check_addresses(nodes, module.params["addresses"])

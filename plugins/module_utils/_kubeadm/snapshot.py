@@ -154,8 +154,8 @@ def save(path: str, timeout: int) -> Snapshot:
 
 
 def take_snapshot(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.etcd_snapshot)."""
-    path: str = module.params["path"]
+    """The body of M(ipu.fabric.control_plane_backup) with O(snapshot)."""
+    path: str = module.params["snapshot"]
     facts = read_etcd()
     check_destination(path, facts["database_bytes"])
     snapshot: Snapshot = {"path": path, "bytes": facts["database_bytes"] + DIGEST, "sha256": ""}

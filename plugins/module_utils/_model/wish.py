@@ -65,3 +65,125 @@ class UnitFile:
     path: str
     content: str
     units: t.Sequence[str]  # that read it
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeSeen:
+    """Of what ipu.fabric.kubernetes_node_info says of a host, what its cluster is decided by."""
+
+    name: str = ""
+    address: str = ""
+    membership: str = "no answer"  # or as the module says it
+    seen: str = ""
+    next_step: str = ""
+    kubelet: str = ""  # version
+    kubeconfig_sha256: str = ""  # of the administrator's kubeconfig
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterWish:
+    """Which cluster a host belongs to. It stays so for the rest of the run."""
+
+    first: str  # the control plane that begins the cluster, or through which the others join
+    first_node: NodeSeen
+    is_first: bool
+    running: bool  # whether the cluster is there already
+    planes: t.Mapping[str, NodeSeen]  # the group kube_control_plane, as it was when the run began
+    members: t.Sequence[str]  # of them
+    schedulable: bool  # whether pods run on this host, should it be a control plane
+    fetches: bool  # whether the kubeconfig on the controller is another than that of every control plane
+    renews: bool  # whether it will be, once this check has come true
+
+
+@dataclasses.dataclass(frozen=True)
+class JoinWish:
+    """How the control planes of a run join its cluster, or the workers."""
+
+    throttle: int  # hosts that join at a time
+    ttl: str  # how long their token is good for
+    rejoining: t.Sequence[str]  # names of nodes that hosts may have left behind
+    addresses: t.Sequence[str]  # of control planes that may have left a member of etcd behind
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """A file of objects that somebody publishes."""
+
+    url: str
+    checksum: str  # sha256:DIGEST; empty: whatever the source sends
+    path: str  # where it is kept on the controller
+
+
+@dataclasses.dataclass(frozen=True)
+class PodNetworkWish:
+    """What pods reach each other by."""
+
+    manifests: t.Sequence[Manifest] = ()  # applied first, in this order
+    bundled: t.Mapping[str, t.Mapping[str, str]] = dataclasses.field(default_factory=dict)  # the same, by name
+    objects: t.Sequence[Object] = ()  # applied after them
+    images: t.Sequence[str] = ()  # that run on every host
+    flannel_network: Object = dataclasses.field(default_factory=dict)
+    flannel_arguments: t.Sequence[str] = ()
+    ready: t.Sequence[Object] = ()  # as ipu.fabric.kube_wait takes them
+
+
+@dataclasses.dataclass(frozen=True)
+class KubeletWish:
+    """How a kubelet is configured."""
+
+    settings: Object  # for nodes to come
+    content: str  # of its file; empty where there is none yet
+
+
+@dataclasses.dataclass(frozen=True)
+class KeysWish:
+    """How control planes come to the new key of Secrets: no one takes a step before all have taken the one before."""
+
+    before: t.Sequence[t.Sequence[str]]  # names of keys: the first one writes, all read
+    after: t.Sequence[t.Sequence[str]]  # once all Secrets are written again
+    steps: t.Sequence[t.Sequence[str]]  # both
+    new: str  # name of the key that writes at the end
+    source: str  # control plane that has every key
+    generate: bool  # whether none has the new one
+
+
+@dataclasses.dataclass(frozen=True)
+class HardeningWish:
+    """How the control planes of a cluster are hardened."""
+
+    text: str  # kubeadm's configuration of the cluster
+    uploads: bool  # whether it is another than the one that is there
+    files: t.Sequence[Object]  # that its arguments name
+    super_admin: bool  # whether super-admin.conf stays
+    present: t.Sequence[str]  # names of settings that the cluster has
+    present_files: t.Sequence[Object]
+    live: t.Sequence[str]  # control planes, in their order
+    documents: t.Mapping[str, t.Sequence[Object]]  # of kubeadm, for each of them
+    rollout: t.Optional[KeysWish]  # of the key of Secrets. None: it stays as it is
+
+
+@dataclasses.dataclass(frozen=True)
+class DocumentsWish:
+    """How kubeadm makes a host a node."""
+
+    documents: t.Sequence[Object]  # for init on the first control plane, for join on the others
+    images: t.Sequence[str] = ()  # that a host pulls while the first control plane is initialised
+    files: t.Sequence[Object] = ()  # of the first API server
+    key_steps: t.Sequence[t.Sequence[str]] = ()  # of its key of Secrets; none: they are not encrypted
+
+
+@dataclasses.dataclass(frozen=True)
+class KubeletsWish:
+    """Whose kubelets get another configuration, and which certificates are approved."""
+
+    planes: t.Sequence[str]  # control planes that are due, in their order
+    workers: t.Sequence[str]  # that are
+    awaited: t.Sequence[str]  # names of nodes whose kubelets have no serving certificate yet
+    addresses: t.Mapping[str, t.Sequence[str]]  # that nodes may have in it, by name
+
+
+@dataclasses.dataclass(frozen=True)
+class KubeconfigWish:
+    """What becomes of the kubeconfig on the controller."""
+
+    of_others: bool  # it leads to other clusters, and is kept beside the new one

@@ -42,8 +42,13 @@ def plan_runtime(settings: Settings, hosts: Hosts, kubernetes: str, findings: Fi
     return {
         "name": DOCKER,
         "cri_dockerd": text_of(settings.sources, "cri_dockerd", "version"),
-        "kubelet_feature_gates": {WEBSOCKETS_GATE: False} if parse(kubernetes)[:2] >= WEBSOCKETS else {},
+        "kubelet_feature_gates": feature_gates(DOCKER, kubernetes),
     }
+
+
+def feature_gates(runtime: str, kubernetes: str) -> t.Dict[str, bool]:
+    """Those of kubelets that the runtime needs."""
+    return {WEBSOCKETS_GATE: False} if runtime == DOCKER and parse(kubernetes)[:2] >= WEBSOCKETS else {}
 
 
 def _check_nodes(settings: Settings, hosts: Hosts, findings: Findings) -> None:

@@ -18,10 +18,10 @@ KEYS = {"key1": "c2VjcmV0LW9mLWtleTE="}
 ENCRYPTED = {"order": ["key1", "identity"], "digests": {"key1": "ab"}, "used": True, "keys": KEYS}
 
 
-def run(folder, *arguments, states=None, playbook=None, answers=None, **variables):
+def run(folder, *arguments, states=None, playbook=None, answers=None, fetched=False, **variables):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "admin.conf").write_text("kind: Config\n")
-    sha = hashlib.sha256(b"kind: Config\n").hexdigest()
+    sha = "another" if fetched else hashlib.sha256(b"kind: Config\n").hexdigest()
     names = [name for members in GROUPS.values() for name in members]
     found = {name: {**node(name, (states or {}).get(name, "member")), "kubeconfig_sha256": sha} for name in names}
     table = {

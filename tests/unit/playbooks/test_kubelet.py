@@ -8,7 +8,6 @@ from __future__ import annotations
 from ansible_collections.ipu.fabric.tests.unit.fixtures import play as hosts
 from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
-from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_kubernetes import BARE, GROUPS, PLAY, node
 
 MEMBERS = dict.fromkeys(BARE, "member")
@@ -44,6 +43,8 @@ def test_nothing_to_change(tmp_path):
     assert changes(run) == []
     assert run.where("kubelet_config_map") == []
     assert run.where("kubelet_certificates") == ["localhost"]
+    (call,) = [call for call in run.calls if call.module == "kubelet_certificates"]
+    assert call.options["nodes"]["cp1"] == ["10.88.0.3"]
 
 
 def test_control_planes_one_after_another_and_then_the_workers(tmp_path):
@@ -60,7 +61,14 @@ class SecondFails(Answers):
     def kubernetes_node_info(self, args):
         found = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm"}
         found.update(kubelet="1.35.4", containerd="2.2.1", images=["registry.k8s.io/pause:3.10.1"], seen="", taints=[])
-        return {"node": {**found, "membership": "member", "kubeconfig_sha256": "", "is_control_plane": True}}
+        return {
+            "node": {
+                **found,
+                "membership": "member",
+                "kubeconfig_sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                "is_control_plane": True,
+            }
+        }
 
     def delegated_module(self, args):
         return {"hosts": {}}
@@ -80,25 +88,11 @@ class SecondFails(Answers):
 
 
 def test_where_a_kubelet_fails_no_other_is_changed(tmp_path):
-    settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf"), "_kubernetes_kubeconfig_differs": False}
+    settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf")}
     run = hosts.play(tmp_path, PLAY, SecondFails, GROUPS, kubernetes_hardening="cis", **settings)
     assert run.code != 0
     assert [call.host for call in run.of("kubelet_config") if not call.check] == ["cp1", "cp2"], run.text
     assert run.of("kubelet_config_map", "kubelet_certificates") == []
-
-
-def test_whose_certificates_are_approved(tmp_path):
-    kubelets = {"cp1": kubelet(False, awaits=True), "w9": kubelet(True, awaits=True)}
-    run = run_role(tmp_path, kubelets, kubernetes_node_addresses={"cp1": ["192.0.2.1"]})
-    call = next(call for call in run.calls if call.module == "kubelet_certificates")
-    assert sorted(call.options["awaited"]) == ["cp1", "w9"], run.text
-    assert call.options["nodes"] == {"cp1": ["192.0.2.1"]}
-
-
-def test_without_a_plan_those_of_the_hosts_in_the_run(tmp_path):
-    run = run_role(tmp_path, {}, "--limit", "cp1,w1")
-    call = next(call for call in run.calls if call.module == "kubelet_certificates")
-    assert call.options["nodes"] == {"cp1": ["10.88.0.3"], "w1": ["10.88.0.2"]}, run.text
 
 
 def test_bare_hosts_get_it_from_kubeadm(tmp_path):
@@ -116,21 +110,3 @@ def test_the_kernel_is_as_the_kubelet_demands_before_it_does(tmp_path):
     assert calls[0].module == "kernel_settings"
     assert calls[0].options["sysctl"]["kernel.panic_on_oops"] == 1
     assert calls[0].options["sysctl"]["kernel.panic"] == 20
-
-
-def settings(hardening, **config):
-    name = "_kubernetes_kubelet_settings"
-    return evaluate("kubernetes", name, kubernetes_hardening=hardening, kubernetes_kubelet_config=config)
-
-
-def test_the_default_changes_nothing():
-    assert settings("baseline") == {}
-
-
-def test_a_site_wins_over_the_benchmark():
-    found = settings("cis", podPidsLimit=100, authentication={"webhook": {"cacheTTL": "1m0s"}})
-    assert found["podPidsLimit"] == 100
-    assert found["authentication"] == {
-        "anonymous": {"enabled": False},
-        "webhook": {"enabled": True, "cacheTTL": "1m0s"},
-    }

@@ -198,7 +198,7 @@ def test_what_hosts_join_with_is_not_shown(tmp_path, joins):
     done = harden(
         tmp_path, "-vvv", "--diff", states={"cp3": "none"}, answers=found, shown=True,
         environment={"ANSIBLE_LOG_PATH": str(tmp_path / "log/ansible.log")},
-        _kubernetes_admin_kubeconfig=str(tmp_path / "admin"), _kubernetes_kubeconfig_differs=True,
+        _kubernetes_admin_kubeconfig=str(tmp_path / "admin"), fetched=True,
         kubernetes_join_retries=0,
     )  # fmt: skip
     assert (done.code == 0) == joins, done.text

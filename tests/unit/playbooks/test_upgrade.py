@@ -94,8 +94,8 @@ class Cluster(Answers):
         found = {"checks": checks, "regressions": worse, "refusal": why}
         return {**found, "table": "", "summary": "proved", "outcome": "proved"}
 
-    def etcd_snapshot(self, args: Data) -> Data:
-        return {"changed": True, "path": args["path"]}
+    def control_plane_backup(self, args: Data) -> Data:
+        return {"changed": True, "path": args["snapshot"]}
 
 
 def upgrade(folder: Path, *options: str, state: t.Optional[Data] = None, **given: t.Any) -> Outcome:
@@ -116,7 +116,7 @@ def upgrade(folder: Path, *options: str, state: t.Optional[Data] = None, **given
 
 def steps(outcome: Outcome) -> t.List[str]:
     found = []
-    for call in outcome.of("node_drain", "kubeadm", "fabric_probe", "etcd_snapshot"):
+    for call in outcome.of("node_drain", "kubeadm", "fabric_probe", "control_plane_backup"):
         if call.module == "node_drain":
             found.append(f"{call.args.get('state', 'drained')} {call.args['name']}")
         elif call.module == "fabric_probe":

@@ -16,6 +16,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_documents import Seen, decide
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Call, Data, Outcome, play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 
@@ -305,12 +307,15 @@ def test_the_unit_has_flags_that_cri_dockerd_knows(cidr: str) -> None:
     assert ("ipv6-dual-stack" in flags) == (":" in cidr)
 
 
-def test_the_kubelet_speaks_to_cri_dockerd() -> None:
-    address = {"_kubernetes_is_control_plane": False, **RENDERED}
-    assert evaluate("kubernetes", "_kubernetes_registration", **address)["criSocket"] == "unix:///run/cri-dockerd.sock"
-    plain = {**address, "kubernetes_runtime": "containerd"}
-    socket = evaluate("kubernetes", "_kubernetes_registration", **plain)["criSocket"]
-    assert socket == "unix:///run/containerd/containerd.sock"
+@pytest.mark.parametrize(
+    ("runtime", "socket"),
+    [("docker", "unix:///run/cri-dockerd.sock"), ("containerd", "unix:///run/containerd/containerd.sock")],
+)
+def test_the_kubelet_speaks_to_cri_dockerd(runtime: str, socket: str) -> None:
+    settings = defaults("kubernetes", "kubernetes_documents", runtime=runtime)
+    (document,) = decide(settings, Seen("w1", {**NODE["node"], "name": "w1"}, {"is_first": False}, False)).documents
+    assert document["nodeRegistration"]["criSocket"] == socket
+    assert evaluate("kubernetes", "_kubernetes_cri_socket", kubernetes_runtime=runtime) == socket
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_who_has_it_keeps_it():
 def test_a_control_plane_without_an_answer_is_no_peer_until_it_has_one():
     silent = {name: {"address": address} for name, address in PLANES.items()}
     silent["cp3"] = {"address": ""}
-    text = keepalived("cp1", kubernetes_control_plane_addresses={}, __kubernetes_planes=silent)
+    text = keepalived("cp1", kubernetes_control_plane_addresses={}, __kubernetes_cluster={"planes": silent})
     assert section(text, "unicast_peer") == ["10.88.0.12 min_ttl 255"]
 
 
@@ -75,16 +75,6 @@ def test_only_its_peers_are_heard():
     text = keepalived("cp1")
     assert "vrrp_check_unicast_src" in section(text, "global_defs")
     assert "authentication" not in text
-
-
-@pytest.mark.parametrize(
-    ("vip", "endpoint"),
-    [("10.88.0.50", "10.88.0.50:6443"), ("fd00:88::50", "[fd00:88::50]:6443"), ("", "10.88.0.11:6443")],
-)
-def test_the_endpoint(vip, endpoint):
-    planes = {"cp1": {"address": "10.88.0.11"}}
-    given = scope("cp1", kubernetes_control_plane_vip=vip, _kubernetes_first="cp1", __kubernetes_planes=planes)
-    assert evaluate("kubernetes", "_kubernetes_endpoint", **given) == endpoint
 
 
 def test_ipv6_has_its_prefix():

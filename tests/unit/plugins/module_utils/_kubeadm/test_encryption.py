@@ -11,8 +11,8 @@ import types
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.filter.encryption_steps import encryption_steps
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_encryption import KeysSeen, plan_keys
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import encryption
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import (
     IDENTITY,
@@ -196,7 +196,7 @@ def test_what_somebody_added_is_named_without_its_keys(text, lines):
 
 
 def seen(order, *others, **digests):
-    return {"order": order, "digests": digests, "foreign": list(others), "used": True}
+    return KeysSeen(order, digests, list(others), True)
 
 
 STEADY = seen(["key1", IDENTITY], key1="aa")
@@ -205,8 +205,8 @@ STEADY = seen(["key1", IDENTITY], key1="aa")
 def test_a_rotation_refuses_a_file_that_was_edited_before_it_changes_any():
     planes = {"cp1": STEADY, "cp2": seen(["key1", IDENTITY], "- configmaps", key1="aa")}
     with pytest.raises(Exception, match="cp2: - configmaps"):
-        encryption_steps(planes, True, True)
-    assert encryption_steps(planes, True)["before"] == []  # nothing is written
+        plan_keys(planes, True)
+    assert plan_keys(planes).before == []  # nothing is written
 
 
 @pytest.mark.parametrize("planes", [PLANES, PLANES[::-1], ("cp2", "cp1", "cp3")])
@@ -214,22 +214,22 @@ def test_a_key_that_is_somewhere_is_never_made_again(planes):
     """After a kill and with another order of the inventory, the first one made a second key2."""
     begun = seen(["key1", "key2", IDENTITY], key1="aa", key2="bb")
     found = {"cp1": begun, "cp2": STEADY, "cp3": STEADY}
-    steps = encryption_steps({name: found[name] for name in planes}, True)
-    assert (steps["source"], steps["generate"], steps["new"]) == ("cp1", False, "key2")
+    steps = plan_keys({name: found[name] for name in planes})
+    assert (steps.source, steps.generate, steps.new) == ("cp1", False, "key2")
     ending = {"cp1": seen(["key2", IDENTITY], key2="bb"), "cp2": begun, "cp3": begun}
-    assert encryption_steps({name: ending[name] for name in planes}, True)["source"] in ("cp2", "cp3")
+    assert plan_keys({name: ending[name] for name in planes}).source in ("cp2", "cp3")
 
 
 def test_a_new_key_is_made_once():
-    steps = encryption_steps(dict.fromkeys(PLANES, STEADY), True, True)
-    assert (steps["source"], steps["generate"]) == ("cp1", True)
-    assert encryption_steps(dict.fromkeys(PLANES, seen([])), True)["generate"]
+    steps = plan_keys(dict.fromkeys(PLANES, STEADY), True)
+    assert (steps.source, steps.generate) == ("cp1", True)
+    assert plan_keys(dict.fromkeys(PLANES, seen([]))).generate
 
 
 def test_keys_that_no_control_plane_has_together_are_named():
     planes = {"cp1": seen(["key1", IDENTITY], key1="aa"), "cp2": seen(["key2", IDENTITY], key2="bb")}
     with pytest.raises(Exception, match="cp1: key1; cp2: key2"):
-        encryption_steps(planes, True)
+        plan_keys(planes)
 
 
 def test_another_key_of_the_same_name_is_not_taken_for_the_own():

@@ -50,7 +50,7 @@ def etcd(monkeypatch):
 
 
 def take(path, **options):
-    return snapshot.take_snapshot(Module(path=str(path), timeout=60, **options))
+    return snapshot.take_snapshot(Module(snapshot=str(path), timeout=60, **options))
 
 
 def test_taken(etcd, tmp_path):
@@ -101,7 +101,7 @@ def test_a_part_of_one_is_not_kept(etcd, tmp_path, parts, seen):
 
 def test_it_has_to_end(etcd, tmp_path):
     with pytest.raises(FabricError, match="within -1 s"):
-        snapshot.take_snapshot(Module(path=str(tmp_path / "etcd.db"), timeout=-1))
+        snapshot.take_snapshot(Module(snapshot=str(tmp_path / "etcd.db"), timeout=-1))
     assert not os.listdir(tmp_path)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import SeenBundle
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, known_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
@@ -50,10 +51,8 @@ def test_the_feature_gate_is_that_of_the_role(version, gates):
     """An unknown gate stops a kubelet: it came with 1.36 as one that is on."""
     planned = plan(kubernetes_version=version)["cluster"]["runtime"]["kubelet_feature_gates"]
     assert len(planned) == gates
-    settings = {"kubernetes_runtime": "docker", "kubernetes_version": version}
-    kubelet = evaluate("kubernetes", "_kubernetes_kubelet_settings", **settings)
-    assert kubelet == ({"featureGates": planned} if gates else {})
-    assert evaluate("kubernetes", "_kubernetes_kubelet_settings", kubernetes_version=version) == {}
+    docker, plain = (kubelet_settings(runtime, version, "baseline", {}) for runtime in ("docker", "containerd"))
+    assert (docker, plain) == ({"featureGates": planned} if gates else {}, {})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.calico import calico_installation
+from ansible_collections.ipu.fabric.plugins.module_utils._component.calico import calico_installation
 
 FROM_KUBELET = {"kubernetes": "NodeInternalIP", "firstFound": False}
 IPV4_POOL = {

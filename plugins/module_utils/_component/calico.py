@@ -30,6 +30,7 @@ def network_of(pool: Object) -> t.Union[ipaddress.IPv4Network, ipaddress.IPv6Net
             "kubernetes_calico_installation.calicoNetwork.ipPools, or kubernetes_pod_cidr",
             str(pool),
             "Give each pool a cidr, such as 10.244.0.0/16.",
+            code="invalid-input",
         ) from error
 
 

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which cluster a host belongs to: through which control plane hosts join, or which one begins it, if one may."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import ClusterWish, NodeSeen
+
+Answer = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    version: str
+    allow_new_cluster: bool
+    schedulable: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The inventory, and what ipu.fabric.kubernetes_node_info found, before anything is changed."""
+
+    host: str
+    groups: t.Mapping[str, t.Sequence[str]]
+    run: t.Sequence[str]  # hosts of this run, those that have failed in it too
+    answered: t.Sequence[str]  # control planes of it that have not
+    nodes: t.Sequence[Answer]  # theirs, in this order
+    left_out: t.Mapping[str, Answer]  # results of control planes outside this run
+    node: Answer  # the host's own
+    joins: bool  # whether the host is to become a node. Without it nothing is refused
+    check_mode: bool
+    kubeconfig_sha256: str  # of the kubeconfig on the controller; of nothing without one
+    renewed: t.Sequence[str] = ()  # control planes whose kubeconfig this check would renew
+
+
+def decide(settings: Settings, seen: Seen) -> ClusterWish:
+    """FabricError for a host that must not join, and for a cluster that must not begin."""
+    group = seen.groups["kube_control_plane"]
+    planes = read_planes(group, seen)
+    members = [name for name in group if planes[name].membership == "member"]
+    # A member comes before the first of the group: a reinstalled control plane joins its cluster, and starts no other.
+    first = [*members, *group][0]
+    # A new cluster, beside one that nobody saw, would take over its endpoint: those that may be in one forbid it.
+    doubtful = [name for name in group if planes[name].membership != "none"]
+    if planes[first].membership == "unfinished":
+        doubtful.remove(first)
+    may_begin = first in seen.run and (settings.allow_new_cluster or not doubtful)
+    if seen.joins:
+        check_host(settings.version, seen.host, pick(NodeSeen, seen.node))
+        if not members and not may_begin:
+            refuse_cluster(settings, first, planes, doubtful)
+    hosts = {*group, *seen.groups.get("kube_node", ())}
+    workers = {*seen.groups.get("kube_node", ()), *seen.groups.get("ipu_node", ())}
+    runs_pods = seen.host in workers or len(hosts) == 1
+    digests = {name: planes[name].kubeconfig_sha256 for name in group}
+    differs = bool(members) or not seen.check_mode
+    return ClusterWish(
+        first=first,
+        first_node=planes[first],
+        is_first=seen.host == first,
+        running=bool(members),
+        planes=planes,
+        members=members,
+        schedulable=runs_pods if settings.schedulable == "auto" else boolean(settings.schedulable, strict=False),
+        fetches=differs and seen.kubeconfig_sha256 not in digests.values(),
+        renews=seen.kubeconfig_sha256 not in [digests[name] for name in group if name not in seen.renewed],
+    )
+
+
+def read_planes(group: t.Sequence[str], seen: Seen) -> t.Dict[str, NodeSeen]:
+    """All control planes of the inventory; what has not answered may be anything."""
+    planes = dict.fromkeys(group, NodeSeen())
+    for name, answer in seen.left_out.items():
+        node = answer.get("node")
+        planes[name] = pick(NodeSeen, node) if node else NodeSeen(seen=str(answer.get("msg", "")))
+    return {**planes, **{name: pick(NodeSeen, node) for name, node in zip(seen.answered, seen.nodes)}}
+
+
+def check_host(version: str, host: str, node: NodeSeen) -> None:
+    """Stop at a host that is something else than a node to be, or a node of this release."""
+    step = f"{node.next_step} Then run again."
+    if node.membership == "expired":
+        raise FabricError(
+            f"Certificates of the cluster that {host} is in have expired.", host, node.seen, step, code="expired"
+        )
+    if node.membership == "broken":
+        raise FabricError(
+            f"{host} has parts of a Kubernetes node, and its cluster does not confirm that it is one.",
+            host,
+            node.seen,
+            step,
+            code="wrong-state",
+        )
+    if node.membership == "member" and node.kubelet != version:
+        raise FabricError(
+            f"{host} is a node of another release than kubernetes_version, which is {version}.",
+            host,
+            f"Kubernetes {node.kubelet}",
+            f"A node is upgraded by ipu.fabric.upgrade: run that, or set kubernetes_version to {node.kubelet}.",
+            code="wrong-state",
+        )
+
+
+def refuse_cluster(
+    settings: Settings, first: str, planes: t.Mapping[str, NodeSeen], doubtful: t.Sequence[str]
+) -> t.NoReturn:
+    if doubtful and not settings.allow_new_cluster:
+        why = {name: f" ({planes[name].seen})" * bool(planes[name].seen) for name in doubtful}
+        raise FabricError(
+            "A new cluster would begin, but control planes of this inventory may be in one already.",
+            first,
+            "; ".join(f"{name}: {planes[name].membership}{why[name]}" for name in doubtful),
+            "Bring them back, or remove those that are gone for good from kube_control_plane, and run again. If there"
+            " is no cluster to keep, run once with -e kubernetes_allow_new_cluster=true. Nothing of Kubernetes was"
+            " changed.",
+            code="unsafe",
+        )
+    raise FabricError(
+        f"{first} becomes the first control plane, but it is in no cluster yet.",
+        first,
+        planes[first].membership,
+        f"Run without --limit, or with {first} in it.",
+        code="wrong-state",
+    )

@@ -1,0 +1,148 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What kubeadm is told on a host that becomes a node, and which images the host pulls meanwhile."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pinned_image
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_encryption import KeysSeen, plan_keys
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_hardening import (
+    ENCRYPTION,
+    Level,
+    harden,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import SOCKETS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import hardening
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import DocumentsWish, NodeSeen
+
+KUBEADM = "kubeadm.k8s.io/v1beta4"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(Level):
+    """Variables of the role, without its name before them."""
+
+    runtime: str
+    node_ip: str
+    image_repository: str
+    image_digests: t.Mapping[str, str]
+    control_plane_endpoint: str
+    control_plane_vip: str
+    pod_cidr: str
+    service_cidr: str
+    dns_domain: str
+    kubelet_config: Object
+    kubelet_extra_args: t.Mapping[str, t.Any]
+    kube_proxy_config: Object
+    kubeadm_timeouts: Object
+    ignore_preflight_errors: t.Sequence[str]
+    token_ttl: str
+    backup: Object
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The host, and what was decided about its cluster."""
+
+    host: str
+    node: t.Mapping[str, t.Any]  # as ipu.fabric.kubernetes_node_info returns it
+    cluster: t.Mapping[str, t.Any]  # ClusterWish
+    control_plane: bool
+    network_images: t.Sequence[str] = ()  # of the pod network
+    keys: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # of Secrets that the host has
+
+
+def decide(settings: Settings, seen: Seen) -> DocumentsWish:
+    node = pick(NodeSeen, seen.node)
+    registered = registration(settings, seen, node)
+    if seen.cluster["is_first"]:
+        return begin(settings, seen, node, registered)
+    own, network = list(seen.node["images"]), list(seen.network_images)
+    images = own if seen.control_plane else [name for name in own if re.search("/(kube-proxy|pause):", name)]
+    # Those of kubeadm run under their tags: it writes no digests into its manifests.
+    pinned = {name: digest for name, digest in settings.image_digests.items() if name not in own}
+    return DocumentsWish(
+        documents=join_documents(settings, seen, node, registered),
+        images=[pinned_image(image, pinned) for image in [*images, *network]],
+    )
+
+
+def begin(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) -> DocumentsWish:
+    """The first control plane, which does not start without the files that its arguments name."""
+    keys = pick(KeysSeen, seen.keys)
+    encrypted = ["encrypted"] if settings.backup and keys.order else []
+    configuration = harden(settings, cluster_configuration(settings, seen), [ENCRYPTION, *encrypted])
+    release = hardening.parse_release(settings.version)
+    key_steps: t.Sequence[t.Sequence[str]] = []
+    if ENCRYPTION in [setting.name for setting in configuration.applied]:
+        key_steps = plan_keys({seen.host: keys}).before or [keys.order]  # a backup that was put back has its own
+    site = kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config)
+    return DocumentsWish(
+        documents=[
+            {
+                "apiVersion": KUBEADM,
+                "kind": "InitConfiguration",
+                # A short-lived token that nobody gets. Hosts that join get one of their own.
+                "bootstrapTokens": [{"ttl": settings.token_ttl}],
+                "localAPIEndpoint": {"advertiseAddress": node.address},
+                "nodeRegistration": registered,
+                "timeouts": settings.kubeadm_timeouts,
+            },
+            t.cast(Object, configuration.configuration),
+            component("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration", {"cgroupDriver": "systemd"}, site),
+            component("kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration", {}, settings.kube_proxy_config),
+        ],
+        files=hardening.files(configuration.applied, release, settings.pod_security_exempt),
+        key_steps=key_steps,
+    )
+
+
+def component(api_version: str, kind: str, own: Object, site: Object) -> Object:
+    return merge_values({"apiVersion": api_version, "kind": kind, **own}, site)
+
+
+def registration(settings: Settings, seen: Seen, node: NodeSeen) -> Object:
+    restored = ["DirAvailable--var-lib-etcd"] if settings.backup else []
+    arguments = {**({"node-ip": settings.node_ip} if settings.node_ip else {}), **settings.kubelet_extra_args}
+    return {
+        "name": node.name,
+        "criSocket": f"unix://{SOCKETS[settings.runtime]}",
+        "imagePullSerial": False,
+        "ignorePreflightErrors": [*settings.ignore_preflight_errors, *restored],
+        "kubeletExtraArgs": [{"name": name, "value": value} for name, value in arguments.items()],
+        **({"taints": []} if seen.control_plane and seen.cluster["schedulable"] else {}),
+    }
+
+
+def join_documents(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) -> t.List[Object]:
+    endpoint = {"controlPlane": {"localAPIEndpoint": {"advertiseAddress": node.address}}} if seen.control_plane else {}
+    about = {"apiVersion": KUBEADM, "kind": "JoinConfiguration", "nodeRegistration": registered}
+    return [{**about, "timeouts": settings.kubeadm_timeouts, **endpoint}]
+
+
+def cluster_configuration(settings: Settings, seen: Seen) -> hardening.ClusterConfiguration:
+    first = settings.control_plane_vip or seen.cluster["first_node"]["address"]
+    host = f"[{first}]" if ":" in first else first
+    networking = {
+        "podSubnet": settings.pod_cidr,
+        "serviceSubnet": settings.service_cidr,
+        "dnsDomain": settings.dns_domain,
+    }
+    own = {
+        "apiVersion": KUBEADM,
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": f"v{settings.version}",
+        "controlPlaneEndpoint": settings.control_plane_endpoint or f"{host}:6443",
+        "networking": networking,
+        **({"imageRepository": settings.image_repository} if settings.image_repository else {}),
+    }
+    return t.cast(hardening.ClusterConfiguration, merge_values(own, settings.cluster_config))

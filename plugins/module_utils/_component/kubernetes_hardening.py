@@ -1,0 +1,101 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How control planes are hardened: kubeadm's configuration of the cluster at a level, and the files that it names."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_encryption import KeysSeen, plan_keys
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import SOCKETS
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import hardening
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import HardeningWish, NodeSeen
+
+ENCRYPTION, KUBELET_CA = "encryption", "kubelet-ca"
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """Variables of the role, without its name before them, that say how a cluster is hardened."""
+
+    version: str
+    hardening: str
+    hardening_left_out: t.Sequence[str]
+    pod_security_exempt: t.Sequence[str]
+    cluster_config: Object
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(Level):
+    """The same, and more of them."""
+
+    runtime: str
+    kubeadm_timeouts: Object
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What was read of a cluster that is there."""
+
+    configuration: str  # kubeadm's
+    control_planes: t.Sequence[str]  # of the inventory
+    planes: t.Mapping[str, t.Mapping[str, t.Any]]  # they, as the run found them
+    live: t.Sequence[str] = ()  # those of them that are in the cluster by now, and in this run
+    keys: t.Sequence[t.Mapping[str, t.Any]] = ()  # what ipu.fabric.secrets_encryption read on these, in their order
+    signed: t.Sequence[bool] = (False,)  # of each node, whether its kubelet has a certificate of the cluster
+
+
+def decide(settings: Settings, seen: Seen) -> HardeningWish:
+    """FabricError where control planes have keys that do not go together."""
+    # With --limit, keys come and go when all control planes are there.
+    whole = len(seen.live) == len(seen.control_planes)
+    met = [ENCRYPTION] * whole + [KUBELET_CA] * all(seen.signed)
+    before: hardening.ClusterConfiguration = yaml.safe_load(seen.configuration) or {}
+    release = hardening.parse_release(settings.version)
+    hardened = harden(settings, before, met)
+    changed = hardened.configuration != before
+    there = hardening.present(before)
+    encrypts = whole and ENCRYPTION in (setting.name for setting in hardened.applied)
+    nodes = {name: pick(NodeSeen, seen.planes[name]) for name in seen.live}
+    return HardeningWish(
+        text=yaml.safe_dump(hardened.configuration, width=1 << 20) if changed else seen.configuration,
+        uploads=changed,
+        files=hardening.files(hardened.applied, release, settings.pod_security_exempt),
+        super_admin=settings.hardening != hardening.CIS,
+        present=[setting.name for setting in there],
+        present_files=hardening.files(there, release, settings.pod_security_exempt),
+        live=seen.live,
+        documents={name: documents(settings, node, hardened.configuration) for name, node in nodes.items()},
+        rollout=plan_keys({name: pick(KeysSeen, keys) for name, keys in zip(seen.live, seen.keys)})
+        if encrypts
+        else None,
+    )
+
+
+def harden(level: Level, configuration: hardening.ClusterConfiguration, met: t.Collection[str]) -> hardening.Hardened:
+    wanted = hardening.Wanted(
+        level.hardening,
+        hardening.parse_release(level.version),
+        frozenset(met),
+        frozenset(level.hardening_left_out),
+    )
+    return hardening.harden(configuration, wanted, t.cast(hardening.ClusterConfiguration, level.cluster_config))
+
+
+def documents(
+    settings: Settings, node: NodeSeen, configuration: hardening.ClusterConfiguration
+) -> t.List[t.Mapping[str, t.Any]]:
+    """What kubeadm writes a running control plane's files from."""
+    about = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": node.address},
+        "nodeRegistration": {"name": node.name, "criSocket": f"unix://{SOCKETS[settings.runtime]}"},
+        "timeouts": settings.kubeadm_timeouts,
+    }
+    return [about, configuration]

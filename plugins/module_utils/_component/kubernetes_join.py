@@ -1,0 +1,50 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How hosts join a cluster: control planes one after another, then workers by turns, with a token that outlasts it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import JoinWish, NodeSeen
+
+TURN = 10  # minutes that one host may take
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    token_ttl: str  # as Go writes durations
+    join_throttle: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The hosts of the run that have not failed, and what they were when it began."""
+
+    control_plane: bool  # whether control planes join now, or workers
+    control_planes: t.Sequence[str]  # of the inventory
+    hosts: t.Sequence[str]
+    nodes: t.Sequence[t.Mapping[str, t.Any]]  # theirs, in this order
+    forks: int  # hosts that Ansible takes at a time
+
+
+def decide(settings: Settings, seen: Seen) -> JoinWish:
+    nodes = {name: pick(NodeSeen, node) for name, node in zip(seen.hosts, seen.nodes)}
+    joining = [name for name in seen.hosts if (name in seen.control_planes) is seen.control_plane]
+    throttle = 1 if seen.control_plane else settings.join_throttle
+    turns = -(-len(joining) // min(throttle, seen.forks))
+    # Hosts that have nothing of Kubernetes. The cluster may still have their nodes, and etcd their members.
+    bare = [nodes[name] for name in joining if nodes[name].membership == "none"]
+    # Go adds up the parts of a duration; 0 alone is one without an end.
+    ttl = settings.token_ttl
+    return JoinWish(
+        throttle=throttle,
+        ttl=ttl if ttl == "0" else f"{ttl}{TURN * turns}m",
+        rejoining=[node.name for node in bare],
+        addresses=[node.address for node in bare if seen.control_plane],
+    )

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether kubeconfigs lead to the same cluster, by their CAs: that of the controller, and that of another API host."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeconfigWish
+
+CA = re.compile(r"certificate-authority-data: *(\S+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    api_host: str
+    api_kubeconfig: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """Kubeconfigs. Those of hosts are as ansible.builtin.slurp returns them."""
+
+    first: str  # control plane
+    here: str  # on the controller; empty without one
+    admin: t.Optional[str] = None  # of the first control plane; none: the one on the controller is the same
+    there: t.Optional[str] = None  # of the host that speaks to the API
+
+
+def authorities(text: str) -> t.List[str]:
+    """Each once. A file may have several clusters in it."""
+    return list(dict.fromkeys(CA.findall(text)))
+
+
+def decode(content: str) -> str:
+    return base64.b64decode(content).decode("utf-8", errors="replace")
+
+
+def decide(settings: Settings, seen: Seen) -> KubeconfigWish:
+    """FabricError where the API host speaks to another cluster."""
+    own = authorities(seen.here if seen.admin is None else decode(seen.admin))
+    if seen.there is not None and authorities(decode(seen.there)) != own:
+        raise FabricError(
+            f"The kubeconfig on {settings.api_host} leads to another cluster than the one of {seen.first}.",
+            settings.api_kubeconfig,
+            f"another CA than in admin.conf of {seen.first}",
+            "Name a control plane of this cluster, or localhost.",
+            code="other-cluster",
+        )
+    return KubeconfigWish(of_others=bool(seen.here) and authorities(seen.here) != own)

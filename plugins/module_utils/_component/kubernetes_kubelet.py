@@ -1,0 +1,68 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubelet's configuration: what is set on nodes that are there already, too. All other keys of it stay."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import CIS
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeletWish
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.runtime import feature_gates
+
+HARDENED: Object = {
+    "serverTLSBootstrap": True,
+    "rotateCertificates": True,
+    "protectKernelDefaults": True,
+    "seccompDefault": True,
+    "podPidsLimit": 16384,  # MPI and data loaders on hosts of 128 and more cores
+    "eventRecordQPS": 50,
+    "streamingConnectionIdleTimeout": "30m0s",
+    "readOnlyPort": 0,
+    "makeIPTablesUtilChains": True,
+    "tlsMinVersion": "VersionTLS12",
+    "tlsCipherSuites": [
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    ],
+    "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}},
+    "authorization": {"mode": "Webhook"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    version: str
+    runtime: str
+    hardening: str
+    kubelet_config: Object
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The kubelet's file on a host, as ansible.builtin.slurp returns it; nothing without one."""
+
+    content: str = ""
+
+
+def decide(settings: Settings, seen: Seen) -> KubeletWish:
+    """FabricError for a file that is no configuration."""
+    wanted = kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config)
+    text = base64.b64decode(seen.content).decode("utf-8")
+    return KubeletWish(settings=wanted, content=kubelet_config(text, wanted))
+
+
+def kubelet_settings(runtime: str, version: str, hardening: str, site: Object) -> Object:
+    """A site's own settings win over those of the level."""
+    gates = feature_gates(runtime, version)
+    level = HARDENED if hardening == CIS else {}
+    return merge_values(merge_values(level, {"featureGates": gates} if gates else {}), site)

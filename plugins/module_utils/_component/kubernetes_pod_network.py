@@ -1,0 +1,146 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pod network: where its manifests come from, which images hosts pull for it, and when it is ready."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import posixpath
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.calico import calico_installation
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Manifest, PodNetworkWish
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
+
+# Of Calico's manifests: the setting, the file that upstream publishes.
+CALICO_FILES = {"crds": "operator-crds.yaml", "operator": "tigera-operator.yaml"}
+# What its operator runs on every host.
+CALICO_IMAGES = ("node", "cni", "pod2daemon-flexvol", "csi", "node-driver-registrar")
+# What has to be ready before pods have a network. Nodes turn Ready as soon as a plugin is configured, whatever becomes
+# of it.
+CALICO_READY: t.Sequence[Object] = (
+    {"kind": "Deployment", "name": "tigera-operator", "namespace": "tigera-operator"},
+    {"kind": "DaemonSet", "name": "calico-node", "namespace": "calico-system"},
+    {"kind": "Deployment", "name": "calico-typha", "namespace": "calico-system"},
+    {"kind": "Deployment", "name": "calico-kube-controllers", "namespace": "calico-system"},
+    # It says what the operator refuses in the Installation.
+    {
+        "api_version": "operator.tigera.io/v1",
+        "kind": "TigeraStatus",
+        "name": "calico",
+        "field": "status.conditions[?type=='Degraded'].status | [0]",
+        "value": "False",
+    },
+)
+FLANNEL_READY: t.Sequence[Object] = ({"kind": "DaemonSet", "name": "kube-flannel-ds", "namespace": "kube-flannel"},)
+TIGERA = "operator.tigera.io/v1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    cni: str
+    cni_workloads: t.Sequence[Object]
+    pod_cidr: str  # IPv4, IPv6, or both with a comma between
+    kube_proxy_config: Object
+    image_digests: t.Mapping[str, str]
+    kubeconfig: str  # manifests are kept beside it
+    calico_version: str
+    calico: t.Mapping[str, str]
+    calico_installation: Object
+    flannel_image: str
+    flannel_cni_image: str
+    flannel_backend: Object
+    flannel_interface: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The task that could not fetch the manifests, if that was so."""
+
+    failed: t.Optional[t.Mapping[str, t.Any]] = None
+
+
+def decide(settings: Settings, seen: Seen) -> PodNetworkWish:
+    """FabricError where the manifests could not be fetched."""
+    if settings.cni == "calico":
+        if seen.failed:
+            refuse_manifests(seen.failed, posixpath.dirname(settings.kubeconfig))
+        return calico(settings)
+    if settings.cni == "flannel":
+        return flannel(settings)
+    return PodNetworkWish(ready=settings.cni_workloads)
+
+
+def calico(settings: Settings) -> PodNetworkWish:
+    release = settings.calico_version.lstrip("v")
+    sources, files = {}, []
+    for name, file in CALICO_FILES.items():
+        url = settings.calico[f"{name}_url"].replace("{version}", release)
+        known = known_digest(f"calico-{release}/{file}")
+        checksum = settings.calico[f"{name}_checksum"] or (f"sha256:{known}" if known else "")
+        key = hashlib.sha1(url.encode()).hexdigest()[:8]  # part of a name, no proof
+        sources[f"calico_{name}"] = {"url": url, "checksum": checksum}
+        path = posixpath.join(posixpath.dirname(settings.kubeconfig), f"calico-{name}-{key}.yaml")
+        files.append(Manifest(url=url, checksum=checksum, path=path))
+    chosen = settings.calico_installation
+    place = f"{chosen.get('registry', 'quay.io').rstrip('/')}/{chosen.get('imagePath', 'calico')}"
+    prefix = chosen.get("imagePrefix", "")
+    spec = calico_installation(settings.pod_cidr.split(","), chosen)
+    installation = {"apiVersion": TIGERA, "kind": "Installation", "metadata": {"name": "default"}, "spec": spec}
+    return PodNetworkWish(
+        manifests=files,
+        bundled=sources,
+        images=[f"{place}/{prefix}{name}:v{release}" for name in CALICO_IMAGES],
+        objects=[*image_set(settings.image_digests, release), installation],
+        ready=CALICO_READY,
+    )
+
+
+def image_set(digests: t.Mapping[str, str], release: str) -> t.List[Object]:
+    """The operator takes digests from an object of this name, and there those of all images that it starts."""
+    found = {re.fullmatch(rf"quay[.]io/(calico/.+):v{re.escape(release)}", image): image for image in digests}
+    images = [{"image": match[1], "digest": digests[image]} for match, image in found.items() if match]
+    name = f"calico-v{release}"
+    pinned = {"apiVersion": TIGERA, "kind": "ImageSet", "metadata": {"name": name}, "spec": {"images": images}}
+    return [pinned] if images else []
+
+
+def flannel(settings: Settings) -> PodNetworkWish:
+    cidrs = settings.pod_cidr.split(",")
+    ipv4 = next((cidr for cidr in cidrs if ":" not in cidr), "")
+    ipv6 = next((cidr for cidr in cidrs if ":" in cidr), "")
+    # Where the node's own address is, which the container has as NODE_IP. With both families it takes only IPv4.
+    own = "$(NODE_IP)" if len(cidrs) == 1 or cidrs[0] == ipv4 else ""
+    interface = settings.flannel_interface or own
+    return PodNetworkWish(
+        images=[settings.flannel_image, settings.flannel_cni_image],
+        flannel_network={
+            "Backend": settings.flannel_backend,
+            "EnableNFTables": settings.kube_proxy_config.get("mode", "iptables") == "nftables",
+            **({"Network": ipv4} if ipv4 else {"EnableIPv4": False}),
+            **({"EnableIPv6": True, "IPv6Network": ipv6} if ipv6 else {}),
+        },
+        flannel_arguments=["--ip-masq", "--kube-subnet-mgr", *([f"--iface={interface}"] if interface else [])],
+        ready=FLANNEL_READY,
+    )
+
+
+def refuse_manifests(failed: t.Mapping[str, t.Any], directory: str) -> t.NoReturn:
+    results = [each for each in failed.get("results", ()) if each.get("failed")]
+    reasons = [str(each.get("seen") or each.get("msg", "")) for each in results] or [str(failed.get("msg", ""))]
+    raise FabricError(
+        "Calico's manifests could not be fetched by the machine that runs Ansible.",
+        ", ".join(each["item"]["url"] for each in results) or directory,
+        "; ".join(dict.fromkeys(reasons)),
+        "If that is out of reach for this machine, put the manifests on a server of the site, and their URLs into"
+        " fabric_mirror.calico (for the role alone, kubernetes_calico); docs/mirror.md names all that Calico needs."
+        " Then run again.",
+        code="download-failed",
+    )

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How nodes leave a cluster, for the playbook remove_node."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import (
+    ClusterNode,
+    RemovalPlan,
+    asked_names,
+    plan_removal,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """None: what is asked for is read, too."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The cluster, its hosts, and which of its nodes are to leave it."""
+
+    asked: t.Union[str, t.Sequence[str], None]
+    observations: Observations
+    ca: str  # digest
+    nodes: t.Sequence[ClusterNode]
+    members: t.Optional[t.Sequence[MemberFacts]] = None  # of etcd; none: it was not asked yet
+
+
+def decide(settings: Settings, seen: Seen) -> RemovalPlan:
+    return plan_removal(asked_names(seen.asked), seen.observations, seen.ca, seen.nodes, seen.members)

@@ -1,0 +1,52 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a backup may be restored on these hosts, and what is to be done for it, for the playbook restore."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import Backup, RestorePlan, plan_restore
+
+Answer = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """None: what is asked for is read, too."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The backup, the plan, and the hosts."""
+
+    path: str
+    about: Backup
+    plan: Plan
+    hosts: t.Sequence[str]
+    facts: t.Sequence[Answer]  # what ipu.fabric.host_info returned, in this order
+    control_planes: t.Sequence[str]
+    states: t.Sequence[Answer]  # what ipu.fabric.control_plane_restore read, in this order
+    named: str  # the cluster that may be replaced
+    now: str  # becomes part of the name of a restore that begins
+
+
+def decide(settings: Settings, seen: Seen) -> RestorePlan:
+    """FabricError with every reason not to restore."""
+    hosts = {name: answer["host"] for name, answer in zip(seen.hosts, seen.facts) if "host" in answer}
+    read = zip(seen.control_planes, seen.states)
+    states: t.Dict[str, t.Any] = {name: state if "restoring" in state else None for name, state in read}
+    plan = plan_restore(seen.about, seen.plan, hosts, states, (seen.named, seen.now))
+    if plan["problems"]:
+        raise FabricError(
+            f"The backup {seen.path} can't be restored on these hosts.",
+            ", ".join(seen.control_planes),
+            " ".join(plan["problems"]).rstrip("."),
+            "Do what is said there, then run again.",
+            code="unsafe",
+        )
+    return plan
