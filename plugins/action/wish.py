@@ -25,6 +25,10 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action impo
 
 COMPONENTS = "ansible_collections.ipu.fabric.plugins.module_utils._component."
 ROLES = Path(__file__).parents[2] / "roles"
+# Ansible loads an action in its main process. Otherwise each task would compile its component again.
+for path in sorted((Path(__file__).parents[1] / "module_utils/_component").glob("*.py")):
+    if "\ndef decide(" in path.read_text(encoding="utf-8"):
+        importlib.import_module(COMPONENTS + path.stem)
 
 
 def role_options(role: str) -> t.Dict[str, Result]:
