@@ -23,10 +23,12 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   parts:
-    description: What else to read, V(gpu) for the GPU operator and what uses it, V(ipu) for the IPU operator.
+    description:
+      - What else to read, V(gpu) for the GPU operator and what uses it, V(ipu) for the IPU operator, V(mpi) for
+        MPIJobs.
     type: list
     elements: str
-    choices: [gpu, ipu]
+    choices: [gpu, ipu, mpi]
     default: []
   namespace:
     description: Namespace of the IPU operator.
@@ -246,6 +248,22 @@ ipu:
       sample: true
     jobs:
       description: Namespace and name of each IPUJob.
+      returned: success
+      type: list
+      elements: str
+      sample: [training/resnet]
+mpi:
+  description: With V(mpi) in O(parts).
+  returned: success
+  type: dict
+  contains:
+    ours:
+      description: Whether this collection applied the definition of MPIJobs.
+      returned: success
+      type: bool
+      sample: true
+    jobs:
+      description: Namespace and name of each MPIJob.
       returned: success
       type: list
       elements: str

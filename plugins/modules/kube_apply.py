@@ -44,7 +44,7 @@ options:
   adopt:
     description:
       - With V(present), whether an object that is there already and that this collection has not applied is taken over.
-      - With V(false) such objects are an error that names them, and nothing is changed.
+      - With V(false) such objects are an error that names them, and nothing is changed. A namespace may be there.
     type: bool
     default: true
   validation:

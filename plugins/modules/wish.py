@@ -79,13 +79,36 @@ accepted:
   returned: success
   type: list
   elements: dict
+jobs:
+  description: Jobs of others that a removal takes before the operator.
+  returned: for mpi_operator
+  type: list
+  elements: dict
 former:
   description: Objects of an earlier installation, which are removed once this one works.
   returned: success
   type: list
   elements: dict
+leftovers:
+  description: Objects that an operator itself has made, which a removal takes after the release.
+  returned: success
+  type: list
+  elements: dict
+namespace_labels:
+  description: Labels of the release's namespace.
+  returned: success
+  type: dict
+renew:
+  description: The certificate that is renewed in time, as O(ipu.fabric.helm_release#module:renew) takes it.
+  returned: success
+  type: dict
 remnants:
   description: Objects that a removal takes after the release, if they are this collection's.
+  returned: success
+  type: list
+  elements: dict
+nodes:
+  description: Labels that nodes get or lose, as O(ipu.fabric.node_labels#module:nodes) takes them.
   returned: success
   type: list
   elements: dict

@@ -52,7 +52,8 @@ def test_what_somebody_else_has_made_is_not_taken_over(run: Modules, api: ApiSer
             run("kube_apply", check=check, objects=objects, adopt=False)
         assert failure.value.result["error"]["where"] == "ConfigMap default/theirs"
     assert api.kubectl("get", "configmap", "ours", check=False).returncode
-    assert run("kube_apply", objects=objects[:1], adopt=False)["changed"]
+    api.kubectl("create", "namespace", "shared")
+    assert run("kube_apply", objects=[namespace("shared"), objects[0]], adopt=False)["changed"]
     assert run("kube_apply", objects=[settings("ours", a="d")], adopt=False)["updated"]
 
 

@@ -10,10 +10,11 @@ import typing as t
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.mpi_operator import PROBE
 from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import native_workload
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
-from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
 
 RDMA = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a"}
 EVERYTHING: t.Dict[str, t.Any] = {
@@ -72,8 +73,7 @@ def test_what_the_definition_refuses(run: Modules) -> None:
 
 @pytest.mark.usefixtures("mpi")
 def test_the_probe_of_the_role(run: Modules) -> None:
-    variables = yaml.safe_load((ROOT / "roles" / "mpi_operator" / "vars" / "main.yml").read_text())
-    assert not run("kube_wait", accepted=[variables["_mpi_operator_probe"]], timeout=5)["pending"]
+    assert not run("kube_wait", accepted=[PROBE], timeout=5)["pending"]
 
 
 @pytest.mark.parametrize("user", [0, 1000])

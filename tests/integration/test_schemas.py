@@ -9,11 +9,10 @@ from __future__ import annotations
 import copy
 import itertools
 import typing as t
-from pathlib import Path
 
 import pytest
-import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component import macvlan, whereabouts
+from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import PROBE
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import (
     nic_cluster_policy,
     release_features,
@@ -21,7 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component.network_oper
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
 from ansible_collections.ipu.fabric.tests.integration.api_server import ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
-from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
 
 FOLDER = SCHEMAS / "network-operator"
 RELEASES = sorted((p.name for p in FOLDER.glob("*")), key=lambda v: tuple(map(int, v.split(".")))) or ["none"]
@@ -127,11 +126,9 @@ def test_whereabouts(run: Modules, release: str) -> None:
 def test_ipu_job(run: Modules) -> None:
     definition = SCHEMAS / "ipu-operator" / "1.2.0" / "graphcore.ai_ipujobs.yaml"
     run("kube_apply", objects=crds(definition), validation="Warn")
-    variables = yaml.safe_load((Path(ROOT) / "roles" / "ipu_operator" / "vars" / "main.yml").read_text())
-    probe = variables["_ipu_operator_probe"]
-    assert not run("kube_wait", accepted=[probe], timeout=5)["pending"]
-    run("kube_apply", objects=[probe])
-    run("kube_apply", objects=[probe], state="absent")
-    typo = {**probe, "spec": {**probe["spec"], "workerPerJobInstance": "1"}}
+    assert not run("kube_wait", accepted=[PROBE], timeout=5)["pending"]
+    run("kube_apply", objects=[PROBE])
+    run("kube_apply", objects=[PROBE], state="absent")
+    typo = {**PROBE, "spec": {**PROBE["spec"], "workerPerJobInstance": "1"}}
     with pytest.raises(ModuleFailedError, match=r'unknown field "spec.workerPerJobInstance"'):
         run("kube_wait", accepted=[typo], timeout=1)

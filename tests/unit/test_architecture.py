@@ -226,11 +226,8 @@ def test_errors_of_modules_name_their_kind() -> None:
 DECIDES = re.compile(r"\b(selectattr|rejectattr|is version|regex_\w+|combine\(|product\(|dict2items|items2dict|zip\()")
 DECIDING = (
     "fabric",
-    "gpu_operator",
     "helm",
-    "ipu_operator",
     "kubernetes",
-    "mpi_operator",
 )
 
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._component.mpi_operator import JOBS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import read_ipu_operator
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import MpiFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network.gpu_operator import read_gpu_operator
+from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
 
-PARTS = ("gpu", "ipu")
+PARTS = ("gpu", "ipu", "mpi")
+MPIJOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
+
+
+def read_mpi_operator(cluster: Cluster) -> MpiFacts:
+    jobs = cluster.resource(*JOBS)
+    names = [name_of(job) for job in cluster.items(jobs.path())] if jobs else []
+    return {"ours": is_ours(cluster.get(MPIJOBS)), "jobs": ["/".join(name) for name in names]}
 
 
 def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
@@ -24,4 +35,6 @@ def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
         found["gpu"] = read_gpu_operator(cluster)
     if "ipu" in params["parts"]:
         found["ipu"] = read_ipu_operator(cluster, params["namespace"], params["labels"])
+    if "mpi" in params["parts"]:
+        found["mpi"] = read_mpi_operator(cluster)
     return found

@@ -10,21 +10,13 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import LabelledNode, VipuController
 
 PORT = 8090
+# What the charts call their objects, and the operator its own.
+MANAGER, CONTROLLERS = "ipu-operator-controller-manager", "ipu-operator-vipu-controllers"
+SECRET, TRACKER = "ipu-operator-admission", "ipu-partitions-tracker"
 ENTRY = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
-
-
-class _Named(t.TypedDict):
-    label: str  # key=value
-
-
-class VipuController(_Named, total=False):
-    """A controller. Without `nodes`, the labels of its nodes are not managed."""
-
-    host: str
-    port: t.Union[int, str]  # PORT if missing
-    nodes: t.Optional[t.Sequence[str]]
 
 
 class NodeLabels(t.TypedDict):
@@ -32,13 +24,6 @@ class NodeLabels(t.TypedDict):
 
     name: str
     labels: t.Dict[str, t.Optional[str]]
-
-
-class LabelledNode(t.TypedDict):
-    """A node, and those of its labels that are a controller's."""
-
-    name: str
-    labels: t.Dict[str, str]
 
 
 def controllers_value(controllers: t.Sequence[VipuController]) -> str:

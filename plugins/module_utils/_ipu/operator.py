@@ -10,8 +10,9 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
-    LabelledNode,
-    VipuController,
+    CONTROLLERS,
+    MANAGER,
+    TRACKER,
     label_pair,
     parse_controllers,
 )
@@ -22,24 +23,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Clu
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import (
+    InstalledOperator,
+    IpuFacts,
+    LabelledNode,
+    VipuController,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import operator_view
 
-CONTROLLERS = "ipu-operator-vipu-controllers"
-TRACKER = "ipu-partitions-tracker"
-# Releases before 1.1.0 had another chart, and their names begin with that of the release.
-MANAGER = "ipu-operator-controller-manager"
 MANAGER_LABELS = "app.kubernetes.io/name=ipu-operator,app.kubernetes.io/component=controller-manager"
 CHART = f"metadata.labels.{quoted('helm.sh/chart')}"
-
-
-class InstalledOperator(t.TypedDict):
-    """An IPU operator of the cluster."""
-
-    namespace: str
-    name: str
-    version: str
-    release: str  # its name in helm
-    available: bool  # a controller runs
 
 
 def chart_version(deployment: Object) -> str:
@@ -49,7 +42,7 @@ def chart_version(deployment: Object) -> str:
 
 
 def managers(cluster: Cluster) -> t.List[Object]:
-    """The Deployments of IPU operators, in all namespaces."""
+    """The Deployments of IPU operators, in all namespaces. Before 1.1.0 their names began with that of the release."""
     return [d for d in cluster.items("/apis/apps/v1/deployments") if query("metadata.name", d).endswith(MANAGER)]
 
 
@@ -94,7 +87,7 @@ def labelled_nodes(cluster: Cluster, pairs: t.Set[t.Tuple[str, str]]) -> t.List[
     return found
 
 
-def read_ipu_operator(cluster: Cluster, namespace: str, more_labels: t.Sequence[str]) -> Object:
+def read_ipu_operator(cluster: Cluster, namespace: str, more_labels: t.Sequence[str]) -> IpuFacts:
     """The operator of a namespace, and the nodes with labels of its controllers or these."""
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     texts = query("data.*", cluster.get(f"{config_maps}/{CONTROLLERS}")) or []

@@ -126,9 +126,9 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
         before, kept = delete_objects(cluster, module)
         after = dict.fromkeys(before)
     refuse = not absent and not module.params["adopt"]
-    others = others_of(cluster, objects) if refuse or (module.check_mode and not absent) else []
     if refuse:
-        refuse_others(others)
+        refuse_others(others_of(cluster, [obj for obj in objects if obj["kind"] != "Namespace"]))
+    others = others_of(cluster, objects) if module.check_mode and not absent else []
     for obj in [] if absent else objects:
         if not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)

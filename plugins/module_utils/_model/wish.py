@@ -35,6 +35,17 @@ class Networks:
 
 
 @dataclasses.dataclass(frozen=True)
+class PlainOperator:
+    """An operator that is applied from a file."""
+
+    objects: t.Sequence[Object]
+    ready: t.Sequence[Object]  # as in a Wish, likewise the next two
+    crds: t.Sequence[str]
+    accepted: t.Sequence[Object]
+    jobs: t.Sequence[Object]  # that have to go before the operator, for a removal
+
+
+@dataclasses.dataclass(frozen=True)
 class Wish:
     """What an operator or another add-on of the cluster is to be. Each role uses the fields that it needs."""
 
@@ -46,7 +57,11 @@ class Wish:
     accepted: t.Sequence[Object] = ()  # that the API has to take in a dry run
     pods: t.Sequence[Object] = ()  # that have to start
     former: t.Sequence[Object] = ()  # of an earlier installation, which this one takes over from
+    leftovers: t.Sequence[Object] = ()  # what the operator itself has made, for a removal
     remnants: t.Sequence[Object] = ()  # what the chart leaves behind, for a removal; those of others stay
+    namespace_labels: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    renew: t.Mapping[str, object] = dataclasses.field(default_factory=dict)  # as ipu.fabric.helm_release takes it
+    nodes: t.Sequence[Object] = ()  # labels that nodes get or lose, as ipu.fabric.node_labels takes them
     paths: t.Sequence[str] = ()  # what is left on a host, for a removal
 
 

@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Obje
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import CONTROL_PLANE_LABEL
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import tag_release
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import Installation
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
 
@@ -29,16 +30,6 @@ NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 MIRROR = "kubernetes.io/config.mirror"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
-
-
-class Installation(t.TypedDict):
-    """An operator of the cluster, by its Deployment."""
-
-    namespace: str
-    name: str
-    version: str
-    release: str  # its name in helm
-    ours: bool
 
 
 def image_names(workload: Object) -> t.List[str]:

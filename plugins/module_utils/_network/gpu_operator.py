@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import GpuFacts, GpuLabels
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import installations
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import RUNNING, name_of
 
@@ -19,21 +20,14 @@ DRIVERS = ("nvidia.com/v1alpha1", "NVIDIADriver")
 LABELS = ("nvidia.com/gpu.deploy.", "nvidia.com/gpu.present")
 
 
-class NodeLabels(t.TypedDict):
-    """A node, and its labels as node_labels takes them to remove them."""
-
-    name: str
-    labels: t.Dict[str, None]
-
-
 def uses_gpus(pod: Object) -> bool:
     """Whether a container of a pod asks for a GPU, or for a part of one."""
     limits = query("spec.[initContainers, containers][][].resources.limits", pod) or []
     return any(name.startswith(RESOURCES) for each in limits for name in each)
 
 
-def labelled_nodes(cluster: Cluster) -> t.List[NodeLabels]:
-    found: t.List[NodeLabels] = []
+def labelled_nodes(cluster: Cluster) -> t.List[GpuLabels]:
+    found: t.List[GpuLabels] = []
     for node in cluster.items("/api/v1/nodes"):
         labels = [name for name in query("metadata.labels", node) or {} if name.startswith(LABELS)]
         if labels:
@@ -41,7 +35,7 @@ def labelled_nodes(cluster: Cluster) -> t.List[NodeLabels]:
     return found
 
 
-def read_gpu_operator(cluster: Cluster) -> Object:
+def read_gpu_operator(cluster: Cluster) -> GpuFacts:
     operators = installations(cluster, IMAGE)
     homes = {operator["namespace"] for operator in operators}
     running = cluster.items("/api/v1/pods", fieldSelector=RUNNING)

@@ -16,9 +16,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import con
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of, read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import Installation
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import (
     MULTUS_IMAGES,
-    Installation,
     image_names,
     installations,
 )

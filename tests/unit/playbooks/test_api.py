@@ -37,6 +37,7 @@ def answers(ca=OURS):
         "policy_ipam": "",
         "policy_in_chart": False,
         "gpu": no("operators", "pods", "drivers", "labelled"),
+        "mpi": {"ours": False, "jobs": []},
         "ipu": {"tracker": False, **no("operators", "own", "vipu_controllers", "labelled", "jobs")},
     }
     return {

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
-from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 
 LABELS = {"pod-security.kubernetes.io/enforce": "privileged"}
 
@@ -20,20 +19,6 @@ def test_operators_that_run_privileged_pods(tasks):
     found = yaml.safe_load((ROOT / "roles" / tasks).read_text(encoding="utf-8"))
     releases = [task["ipu.fabric.helm_release"] for task in found if "ipu.fabric.helm_release" in task]
     assert [release.get("namespace_labels") for release in releases] == [LABELS]
-
-
-@pytest.mark.parametrize(
-    ("version", "controller", "labels"),
-    [
-        ("1.1.0", {}, LABELS),  # its controller is on the host's network
-        ("1.2.0", {}, {}),
-        ("1.2.0", {"host_network": True}, LABELS),
-        ("1.1.0", {"host_network": False}, {}),
-    ],
-)
-def test_the_ipu_operator_only_where_its_controller_is_on_the_hosts_network(version, controller, labels):
-    settings = {"ipu_operator_version": version, "ipu_operator_controller": controller}
-    assert evaluate("ipu_operator", "_ipu_operator_namespace_labels", **settings) == labels
 
 
 def test_flannel():

@@ -54,10 +54,7 @@ class Cluster(Answers):
     def kube_apply(self, args: Data) -> Data:
         # After the first removal everything is gone.
         self.state["cluster"]["network_operators"] = []
-        return {"objects": self.state["applied"], "kept": self.state["kept"]}
-
-    def k8s_info(self, args: Data) -> Data:
-        return {"resources": self.state["resources"]}
+        return {"objects": [], "kept": []}
 
     def unowned_files(self, args: Data) -> Data:
         return {"removed": []}
@@ -70,15 +67,11 @@ def run(
     found: Data | None = None,
     ipu: Data | None = None,
     variables: Data | None = None,
-    applied: t.Sequence[str] = (),
-    resources: t.Sequence[Data] = (),
     spiderpool: Data | None = None,
     gpu: Data | None = None,
-    kept: t.Sequence[str] = (),
     **cluster: t.Any,
 ) -> Outcome:
     state: Data = {"found": found or {}, "ipu": {**IPU, **(ipu or {})}, "cluster": {**CLUSTER, **cluster}}
-    state |= {"applied": list(applied), "resources": list(resources), "kept": list(kept)}
     state |= {"spiderpool": spiderpool or {}, "gpu": gpu or {}}
     return play(folder, what, Cluster, GROUPS, *options, state=state, **(variables or {}))
 
@@ -194,40 +187,21 @@ def test_definitions_of_whereabouts_go_only_if_they_are_ours(tmp_path: Path) -> 
     assert "ippools.whereabouts.cni.cncf.io" in objects(result)["CustomResourceDefinition"]
 
 
-MPIJOBS = "CustomResourceDefinition mpijobs.kubeflow.org"
 DEFINITION = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-JOB = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"namespace": "jobs", "name": "train"}}
 
 
-@pytest.mark.parametrize(
-    ("options", "applied", "asked", "code", "removed"),
-    [
-        ((), [MPIJOBS], False, 2, []),
-        (("--check",), [MPIJOBS], False, 2, []),
-        ((), [MPIJOBS], True, 0, [["MPIJob"], ["CustomResourceDefinition"]]),
-        # Not ours: neither are its jobs.
-        ((), [], True, 0, [["CustomResourceDefinition"]]),
-    ],
-)
-def test_mpijobs_are_deleted_only_when_told(
-    tmp_path: Path, options: t.Sequence[str], applied: t.List[str], asked: bool, code: int, removed: t.List[t.List[str]]
-) -> None:
+@pytest.mark.parametrize(("options", "asked"), [((), True), ((), False), (("--check",), False)])
+def test_mpijobs_are_deleted_only_when_told(tmp_path: Path, options: t.Sequence[str], asked: bool) -> None:
     manifest = tmp_path / "mpi-operator.yaml"
     manifest.write_text(yaml.safe_dump({**DEFINITION, "metadata": {"name": "mpijobs.kubeflow.org"}}))
-    variables = {
-        "mpi_operator_state": "absent",
-        "mpi_operator_manifest_url": str(manifest),
-        "mpi_operator_manifest_sha256": "",
-    }
-    if asked:
-        variables["mpi_operator_delete_jobs"] = True
-    content = role("mpi_operator", **variables)
-    result = run(tmp_path, content, *options, applied=applied, resources=[JOB])
-    assert result.code == code
-    assert ("jobs/train" in result.text) == (code != 0)
-    calls = [call for call in result.of("kube_apply") if not call.check]
-    assert [sorted({each["kind"] for each in call.args["objects"]}) for call in calls] == removed
-    assert all(call.args["only_ours"] for call in calls if call.args["objects"] != [JOB])
+    variables = {"mpi_operator_manifest_url": str(manifest), "mpi_operator_manifest_sha256": ""}
+    content = role("mpi_operator", mpi_operator_state="absent", mpi_operator_delete_jobs=asked, **variables)
+    result = run(tmp_path, content, *options, mpi={"ours": True, "jobs": ["jobs/train"]})
+    assert (result.code == 0) == asked
+    assert ("jobs/train" in result.text) != asked
+    kinds = [[each["kind"] for each in call.args["objects"]] for call in result.of("kube_apply")]
+    assert kinds == ([["MPIJob"], ["CustomResourceDefinition"]] if asked else [])
+    assert [call.args.get("only_ours", False) for call in result.of("kube_apply")] == ([False, True] if asked else [])
 
 
 SPIDERPOOL = role("spiderpool", spiderpool_state="absent")
@@ -281,20 +255,11 @@ OURS_GPU = {
 GPU = role("gpu_operator", gpu_operator_state="absent")
 
 
-def test_a_gpu_operator_of_others_stops_the_removal(tmp_path: Path) -> None:
-    result = run(tmp_path, GPU, gpu={"operators": [{**OURS_GPU, "namespace": "team", "ours": False}]})
+def test_pods_with_gpus_stop_the_removal(tmp_path: Path) -> None:
+    result = run(tmp_path, GPU, gpu={"operators": [OURS_GPU], "pods": ["jobs/train"]})
     assert result.code != 0
-    assert "team/gpu-operator in the cluster" in result.text
+    assert "jobs/train" in result.text
     assert changing(result) == []
-
-
-@pytest.mark.parametrize(("force", "code"), [(False, 2), (True, 0)])
-def test_pods_with_gpus_stop_the_removal_unless_forced(tmp_path: Path, force: bool, code: int) -> None:
-    content = role("gpu_operator", gpu_operator_state="absent", gpu_operator_force=force)
-    result = run(tmp_path, content, gpu={"operators": [OURS_GPU], "pods": ["jobs/train"]})
-    assert result.code == code
-    assert ("jobs/train" in result.text) == (not force)
-    assert bool(changing(result)) == force
 
 
 def test_the_removal_of_the_gpu_operator_takes_what_is_ours(tmp_path: Path) -> None:
@@ -341,51 +306,17 @@ def test_reset_waits_for_pods_on_rails_and_with_gpus(tmp_path: Path, spiderpool:
 # ---- the licence of vGPU
 
 
-def license_play(**variables: t.Any) -> t.List[Data]:
-    content = role("gpu_operator", **variables)
-    content[0]["tasks"][0]["import_role"]["tasks_from"] = "license"
-    return content
-
-
 def test_the_licence_is_a_secret_and_nothing_shows_it(tmp_path: Path) -> None:
     file = tmp_path / "token.tok"
     file.write_text("VERY-SECRET-TOKEN")
-    content = license_play(gpu_operator_license_token_file=str(file), gpu_operator_license_gridd_conf="FeatureType=1")
+    content = role(
+        "gpu_operator", gpu_operator_license_token_file=str(file), gpu_operator_driver_repository="registry.site/vgpu"
+    )
     result = run(tmp_path, content, "-vvv", "--diff")
-    assert result.code == 0
-    (applied,) = [call for call in result.of("kube_apply") if not call.check]
-    namespace, secret = applied.args["objects"]
-    assert namespace["metadata"]["name"] == secret["metadata"]["namespace"] == "gpu-operator"
-    assert secret["metadata"]["name"] == "licensing-config"
-    data = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
-    assert data == {"gridd.conf": "FeatureType=1", "client_configuration_token.tok": "VERY-SECRET-TOKEN"}
-
-
-def test_a_legacy_licence_server_needs_no_token(tmp_path: Path) -> None:
-    conf = "ServerAddress=10.0.0.9\nServerPort=7070\nFeatureType=1"
-    content = license_play(gpu_operator_license_nls=False, gpu_operator_license_gridd_conf=conf)
-    result = run(tmp_path, content)
-    assert result.code == 0
-    (applied,) = [call for call in result.of("kube_apply") if not call.check]
-    assert set(applied.args["objects"][1]["data"]) == {"gridd.conf"}
-
-
-@pytest.mark.parametrize(
-    ("variables", "kept", "said"),
-    [
-        ({"gpu_operator_license_gridd_conf": "FeatureType=1"}, [], "Set one of them"),
-        (
-            {"gpu_operator_license_token": "VERY-SECRET-TOKEN"},
-            ["Secret gpu-operator/licensing-config: this collection did not apply it"],
-            "this collection did not apply it",
-        ),
-    ],
-)
-def test_a_licence_that_can_not_be_made_is_refused(
-    tmp_path: Path, variables: Data, kept: t.List[str], said: str
-) -> None:
-    result = run(tmp_path, license_play(**variables), kept=kept)
-    assert result.code != 0
-    assert said in result.text
+    assert result.code == 0, result.text
+    (applied,) = result.of("kube_apply")
+    _namespace, secret = applied.args["objects"]
+    assert base64.b64decode(secret["data"]["client_configuration_token.tok"]) == b"VERY-SECRET-TOKEN"
+    assert applied.args["adopt"] is False, "a Secret of others is left as it is"
+    assert changing(result) == ["kube_apply", "helm_release"]
     assert "VERY-SECRET-TOKEN" not in result.text
-    assert changing(result) == []

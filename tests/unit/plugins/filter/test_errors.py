@@ -11,13 +11,6 @@ from ansible.errors import AnsibleFilterError
 
 WORKLOAD = {"name": "Not A Name", "image": "i", "command": ["c"], "transport": "tcp"}
 REFUSED = [
-    ("gpu_operator_values", {"driver": True, "host_mofed": True}, "gpu_operator_host_mofed"),
-    ("ipu_node_labels", [{"label": f"k={value}", "nodes": ["w1"]} for value in (1, 2)], "node w1"),
-    (
-        "ipu_operator_values",
-        {"release": "1.2.0", "vipu_controllers": [{"host": "localhost", "label": "k=1"}]},
-        "loopback",
-    ),
     ("mpi_job", WORKLOAD, "Not A Name"),
     ("transport_comparison", {"logs": {"roce": "ssh: no route to host"}}, "ssh: no route to host"),
 ]

@@ -8,7 +8,8 @@ import re
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu import chart_values
+from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import chart_values
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 RELEASES = ("1.1.0", "1.2.0")
@@ -40,11 +41,17 @@ IGNORED = {"1.1.0": set(), "1.2.0": {"admissionWebhooks.failurePolicy", "global.
 DICTIONARIES = {"controller.resources", "vipuProxy.resources"}
 FULL = {
     "vipu_controllers": [{"host": "10.5.0.20", "label": "vipu-ctrl=v1"}],
-    "pull_secrets": ["registry"],
-    "images": {
-        name: f"registry.site:5000/graphcore/{name}:1" for name in ("controller", "proxy", "launcher", "certgen")
+    "image_pull_secrets": ["registry"],
+    **{
+        f"{name}_image": f"registry.site:5000/graphcore/{name}:1"
+        for name in ("controller", "proxy", "launcher", "certgen")
     },
 }
+
+
+def values(release, **settings):
+    given = {"version": release, "certgen_image": "", **settings}
+    return chart_values(defaults("ipu_operator", **given), bundle=False)
 
 
 def example(option):
@@ -57,13 +64,13 @@ def everything(release):
         name: {key: example(option) for key, option in SPEC[f"ipu_operator_{name}"]["options"].items()}
         for name in GROUPS
     }
-    return chart_values.ipu_operator_values({"release": release, **FULL, **groups})
+    return values(release, **FULL, **groups)
 
 
-def flat(values, start=""):
+def flat(tree, start=""):
     """The paths of all values; below a chart's empty dictionary everything is allowed."""
     found = {}
-    for key, value in values.items():
+    for key, value in tree.items():
         if isinstance(value, dict) and value:
             found.update(flat(value, f"{start}{key}."))
         else:
@@ -93,7 +100,7 @@ def test_every_value_of_the_chart_can_be_set(name):
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_nothing_set_is_nothing_rendered(release):
-    assert chart_values.ipu_operator_values({"release": release}) == {
+    assert values(release) == {
         "global": {"vipuControllers": "", "imagePullSecrets": []},
         "worker": {"hostNetwork": False},
     }
@@ -102,13 +109,13 @@ def test_nothing_set_is_nothing_rendered(release):
 @pytest.mark.parametrize(
     ("release", "settings", "path", "value"),
     [
-        ("1.2.0", {"images": {"proxy": "r:5000/a/proxy:2"}}, "vipuProxy.image.repository", "r:5000/a/proxy"),
-        ("1.2.0", {"images": {"proxy": "r:5000/a/proxy:2"}}, "vipuProxy.image.tag", "2"),
-        ("1.2.0", {"images": {"proxy": "r:5000/a/proxy"}}, "vipuProxy.image.tag", None),
-        ("1.2.0", {"images": {"launcher": "a/b@sha256:12"}}, "global.launcherImage", "a/b@sha256"),
-        ("1.2.0", {"images": {"launcher": "a/b:1@sha256:12"}}, "global.launcherImageTag", "12"),
-        ("1.2.0", {"images": {"certgen": "a/b"}}, "admissionWebhooks.patch.image.repository", None),
-        ("1.1.0", {"images": {"certgen": "a/b"}}, "admissionWebhooks.patch.image.repository", "a/b"),
+        ("1.2.0", {"proxy_image": "r:5000/a/proxy:2"}, "vipuProxy.image.repository", "r:5000/a/proxy"),
+        ("1.2.0", {"proxy_image": "r:5000/a/proxy:2"}, "vipuProxy.image.tag", "2"),
+        ("1.2.0", {"proxy_image": "r:5000/a/proxy"}, "vipuProxy.image.tag", None),
+        ("1.2.0", {"launcher_image": "a/b@sha256:12"}, "global.launcherImage", "a/b@sha256"),
+        ("1.2.0", {"launcher_image": "a/b:1@sha256:12"}, "global.launcherImageTag", "12"),
+        ("1.2.0", {"certgen_image": "a/b"}, "admissionWebhooks.patch.image.repository", None),
+        ("1.1.0", {"certgen_image": "a/b"}, "admissionWebhooks.patch.image.repository", "a/b"),
         ("1.2.0", {"image_pull_policy": "Never"}, "controller.image.pullPolicy", "Never"),
         ("1.2.0", {"image_pull_policy": "Never"}, "global.launcherImagePullPolicy", "Never"),
         ("1.1.0", {"image_pull_policy": "Never"}, "global.laucherImagePullPolicy", "Never"),
@@ -125,9 +132,9 @@ def test_nothing_set_is_nothing_rendered(release):
         ("1.2.0", {"controller": {"host_network": True}}, "controller.hostNetwork", None),
         ("1.1.0", {"controller": {"host_network": False}}, "controller.hostNetwork", False),
         ("1.2.0", {"webhook": {"timeout": 10, "failure_policy": "Ignore"}}, "admissionWebhooks.failurePolicy", None),
-        ("1.2.0", {"pull_secrets": ["a"]}, "global.imagePullSecrets", [{"name": "a"}]),
-        ("1.2.0", {"worker_host_network": "yes"}, "worker.hostNetwork", True),
+        ("1.2.0", {"image_pull_secrets": ["a"]}, "global.imagePullSecrets", [{"name": "a"}]),
+        ("1.2.0", {"worker_host_network": True}, "worker.hostNetwork", True),
     ],
 )
 def test_values(release, settings, path, value):
-    assert flat(chart_values.ipu_operator_values({"release": release, **settings})).get(path) == value
+    assert flat(values(release, **settings)).get(path) == value

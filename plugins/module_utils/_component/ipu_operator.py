@@ -1,0 +1,337 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Graphcore IPU operator, with the labels by which V-IPU controllers find their nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.manifests import check_manifest, parse_manifest
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home, named
+from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
+    MANAGER,
+    SECRET,
+    TRACKER,
+    controllers_value,
+    ipu_node_labels,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import (
+    InstalledOperator,
+    IpuFacts,
+    VipuController,
+)
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+
+Values = t.Dict[str, t.Any]  # of a chart: any YAML
+NAME, CRD = "ipu-operator", "ipujobs.graphcore.ai"
+# The charts name it, and it is no longer served.
+RETIRED_IMAGE = "gcr.io/kubebuilder/kube-rbac-proxy:v0.8.0"
+# The smallest possible job, for a dry run only.
+PROBE = {
+    **named("graphcore.ai/v1alpha1", "IPUJob", "fabric-probe", "default"),
+    "spec": {
+        "jobInstances": 1,
+        "ipusPerJobInstance": "1",
+        "workersPerJobInstance": "1",
+        "workers": {"template": {"spec": {"containers": [{"name": "probe", "image": "registry.k8s.io/pause"}]}}},
+    },
+}
+# Chart values by setting. The charts ignore proxyPartitionTrackerConfigMap, and podAnnotations and podSecurityContext
+# of the controller; with nameOverride or fullnameOverride the webhook's certificate would not match its Service.
+POD = {
+    "affinity": "affinity",
+    "image_pull_policy": "image.pullPolicy",
+    "node_selector": "nodeSelector",
+    "rbac_create": "rbac.create",
+    "resources": "resources",
+    "security_context": "securityContext",
+    "service_account_annotations": "serviceAccount.annotations",
+    "service_account_create": "serviceAccount.create",
+    "service_account_name": "serviceAccount.name",
+    "service_port": "service.port",
+    "service_type": "service.type",
+    "tolerations": "tolerations",
+}
+GROUPS: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
+    "controller": ("controller", {**POD, "devel_logs": "develLogs"}),
+    "proxy": (
+        "vipuProxy",
+        {
+            **POD,
+            "idle_timeout": "proxyIdleTimeoutSeconds",
+            "log_level": "logLevel",
+            "pod_annotations": "podAnnotations",
+            "pod_security_context": "podSecurityContext",
+            "port": "proxyPort",
+            "read_timeout": "proxyReadTimeoutSeconds",
+            "write_timeout": "proxyWriteTimeoutSeconds",
+        },
+    ),
+    "webhook": (
+        "admissionWebhooks",
+        {
+            "port": "port",
+            "service_annotations": "service.annotations",
+            "service_port": "service.servicePort",
+            "service_type": "service.type",
+            "timeout": "timeoutSeconds",
+        },
+    ),
+    "launcher": (
+        "global",
+        {"image_pull_policy": "launcherImagePullPolicy"},
+    ),
+}
+# What 1.2.0 does not have any more, or ignores.
+GROUPS_BEFORE_1_2: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
+    "controller": ("controller", {"dns_policy": "dnsPolicy", "host_network": "hostNetwork"}),
+    "webhook": ("admissionWebhooks", {"failure_policy": "failurePolicy"}),
+    # The chart's own values spell the policy so; what its templates read is the table's spelling.
+    "launcher": ("global", {"image_pull_policy": "laucherImagePullPolicy", "kubectl_version": "kubectlVersion"}),
+    "certgen": (
+        "admissionWebhooks.patch",
+        {
+            "image_pull_policy": "image.pullPolicy",
+            "node_selector": "nodeSelector",
+            "pod_annotations": "podAnnotations",
+            "priority_class": "priorityClassName",
+            "run_as_user": "runAsUser",
+            "tolerations": "tolerations",
+        },
+    ),
+}
+# Paths of an image's repository and tag.
+IMAGES = {
+    "controller_image": ("controller.image.repository", "controller.image.tag"),
+    "proxy_image": ("vipuProxy.image.repository", "vipuProxy.image.tag"),
+    "launcher_image": ("global.launcherImage", "global.launcherImageTag"),
+}
+CERTGEN = {"certgen_image": ("admissionWebhooks.patch.image.repository", "admissionWebhooks.patch.image.tag")}
+FLAGS = ("devel_logs", "host_network", "rbac_create", "service_account_create")
+NUMBERS = (
+    "idle_timeout", "log_level", "port", "read_timeout", "run_as_user", "service_port", "timeout", "write_timeout",
+)  # fmt: skip
+NOTHING: IpuFacts = {
+    "operators": [],
+    "own": [],
+    "vipu_controllers": [],
+    "labelled": [],
+    "certificate_end": "",
+    "certificate_days": None,
+    "tracker": False,
+    "jobs": [],
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    state: str
+    version: str
+    chart: str
+    chart_repo_url: str
+    chart_sha256: str
+    crd_url: str
+    crd_sha256: str
+    namespace: str
+    values: t.Mapping[str, t.Any]
+    vipu_controllers: t.Sequence[VipuController]
+    worker_host_network: bool
+    controller_image: str
+    proxy_image: str
+    launcher_image: str
+    certgen_image: str
+    rbac_proxy_image: str
+    image_pull_policy: str
+    image_pull_secrets: t.Sequence[str]
+    controller: t.Mapping[str, t.Any]  # options of the chart's parts, likewise the next four
+    proxy: t.Mapping[str, t.Any]
+    launcher: t.Mapping[str, t.Any]
+    webhook: t.Mapping[str, t.Any]
+    certgen: t.Mapping[str, t.Any]
+    renew_days: int
+    keep_tracker: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What ipu.fabric.cluster_info found, and the IPUJob definition that the chart of 1.1.0 does not have."""
+
+    ipu: IpuFacts = dataclasses.field(default_factory=lambda: NOTHING)
+    crd: str = ""
+    bundle: bool = False  # of no cluster yet
+    removed: bool = False  # this is how it is after the removal
+
+
+def decide(settings: Settings, seen: Seen) -> Wish:
+    """FabricError for a second operator, somebody else's, an older release, and a definition that is missing."""
+    absent, before_1_2 = settings.state == "absent", is_before_1_2(settings.version)
+    if seen.removed:
+        check_gone(settings, seen.ipu)
+    else:
+        check_operators(settings, seen.ipu)
+    needs_crd = before_1_2 and not absent and not seen.bundle
+    if needs_crd:
+        check_definition(settings, seen.crd)
+    host_network = settings.controller.get("host_network")
+    keep = settings.keep_tracker and seen.ipu["tracker"]
+    # The Secret is that of 1.1.0, which a hook created.
+    secret = named("v1", "Secret", SECRET, settings.namespace)
+    tracker = named("v1", "ConfigMap", TRACKER, settings.namespace)
+    return Wish(
+        release=Release(
+            name=NAME,
+            namespace=settings.namespace,
+            chart=settings.chart,
+            repo=settings.chart_repo_url,
+            version=settings.version,
+            sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
+            values=merge_values(chart_values(settings, seen.bundle), settings.values),
+            images={RETIRED_IMAGE: settings.rbac_proxy_image},
+        ),
+        objects=parse_manifest(seen.crd) if needs_crd else [],
+        # Before 1.2.0 the controller is on the host's network, which only privileged namespaces allow.
+        namespace_labels={"pod-security.kubernetes.io/enforce": "privileged"}
+        if boolean(before_1_2 if host_network is None else host_network)
+        else {},
+        # Since 1.2.0 the chart creates the webhook's certificate itself, for a year.
+        renew={} if before_1_2 else {"secret": SECRET, "days": settings.renew_days},
+        ready=[
+            {"kind": "Deployment", "name": name, "namespace": settings.namespace}
+            for name in (MANAGER, "ipu-operator-vipu-proxy")
+        ],
+        crds=[CRD],
+        accepted=[PROBE],
+        nodes=ipu_node_labels(
+            settings.vipu_controllers, seen.ipu["vipu_controllers"], seen.ipu["labelled"], absent=absent
+        ),
+        leftovers=[secret] if keep else [secret, tracker],
+        remnants=[*definitions([CRD]), *([] if keep else home(settings.namespace))],
+    )
+
+
+def place(operator: InstalledOperator) -> str:
+    return f"{operator['namespace']}/{operator['name']}"
+
+
+def check_operators(settings: Settings, ipu: IpuFacts) -> None:
+    """Before a removal too: IPUJobs and their definition would be another operator's."""
+    ours = [each for each in ipu["operators"] if (each["namespace"], each["release"]) == (settings.namespace, NAME)]
+    others = [each for each in ipu["operators"] if each not in ours]
+    if others:
+        raise FabricError(
+            "The cluster has an IPU operator already, and two of them would serve the same IPUJobs.",
+            "Deployments of the cluster",
+            ", ".join(place(each) for each in others),
+            f"Set ipu_operator_namespace to its namespace if helm calls it {NAME}, or remove it first.",
+            code="not-ours",
+        )
+    strangers = [place(each) for each in ours if place(each) not in ipu["own"]]
+    if settings.state == "absent":
+        if strangers:
+            raise FabricError(
+                "Only an IPU operator that this collection has installed is removed, with its IPUJobs and their "
+                "definition.",
+                "Deployments of the cluster",
+                f"{', '.join(strangers)} was installed by somebody else",
+                "Leave it, or have those who installed it remove it.",
+                code="not-ours",
+            )
+        return
+    installed = next((each["version"] for each in ours), "")
+    if release_key(installed) > release_key(settings.version):
+        raise FabricError(
+            "Downgrades of the IPU operator are not supported.",
+            "ipu_operator_version",
+            f"IPU operator {installed} is installed, and {settings.version} is older",
+            f"Keep {installed}, or uninstall with ipu_operator_state=absent and install again.",
+            code="invalid-input",
+        )
+
+
+def release_key(version: str) -> t.List[int]:
+    return [int(part) if part.isdigit() else 0 for part in version.split(".")] if version else []
+
+
+def check_gone(settings: Settings, ipu: IpuFacts) -> None:
+    left = [place(each) for each in ipu["operators"] if each["namespace"] == settings.namespace]
+    if left:
+        raise FabricError(
+            "The IPU operator was removed, and the cluster still has it.",
+            "Deployments of the cluster",
+            ", ".join(left),
+            "Something else installs it: check its owner with kubectl get -o yaml.",
+            code="not-ours",
+        )
+
+
+def check_definition(settings: Settings, text: str) -> None:
+    if not settings.crd_url:
+        raise FabricError(
+            f"The chart of IPU operator {settings.version} does not include the IPUJob definition.",
+            "ipu_operator_crd_url",
+            "it is empty",
+            "Set it to the graphcore_ai_ipujobs_*.yaml asset of that release, or to a copy of it.",
+            code="invalid-input",
+        )
+    check_manifest(text, settings.crd_url, settings.crd_sha256, "ipu_operator_crd_sha256")
+
+
+def is_before_1_2(release: str) -> bool:
+    """Whether jobs of the chart make the certificate, and the chart does not hold the definition."""
+    return tuple(int(part) for part in release.lstrip("v").split(".")[:2]) < (1, 2)
+
+
+def set_value(values: Values, path: str, value: t.Any) -> None:
+    """Set the value at a path such as a.b."""
+    *parents, last = path.split(".")
+    for part in parents:
+        values = values.setdefault(part, {})
+    values[last] = value
+
+
+def typed_value(name: str, value: t.Any) -> t.Any:
+    """A setting of the type that helm needs: to its templates the text "false" would be true."""
+    return boolean(value) if name in FLAGS else int(value) if name in NUMBERS else value
+
+
+def split_image(image: str) -> t.Tuple[str, str]:
+    """Repository and tag. The charts join the two with a colon: a digest becomes repo@sha256 and its hash."""
+    path, slash, name = image.rpartition("/")
+    if "@" in name:
+        name, _at, digest = name.partition("@")
+        algorithm, _colon, checksum = digest.partition(":")
+        return f"{path}{slash}{name.partition(':')[0]}@{algorithm}", checksum
+    name, _colon, tag = name.partition(":")
+    return f"{path}{slash}{name}", tag
+
+
+def chart_values(settings: Settings, bundle: bool) -> Values:
+    """What is set, and nothing else."""
+    before_1_2, given = is_before_1_2(settings.version), dataclasses.asdict(settings)
+    # A chart that lies in a directory is of a site without registries: its images are on the hosts, and it would ask
+    # for them again.
+    offline = bundle or settings.chart_repo_url.startswith("/")
+    policy = settings.image_pull_policy or ("IfNotPresent" if offline else None)
+    values: Values = {}
+    set_value(values, "global.vipuControllers", controllers_value(settings.vipu_controllers))
+    set_value(values, "global.imagePullSecrets", [{"name": name} for name in settings.image_pull_secrets])
+    set_value(values, "worker.hostNetwork", settings.worker_host_network)
+    for image, paths in {**IMAGES, **(CERTGEN if before_1_2 else {})}.items():
+        for path, part in zip(paths, split_image(given[image])):
+            if part:
+                set_value(values, path, part)
+    for table in [GROUPS, *([GROUPS_BEFORE_1_2] if before_1_2 else [])]:
+        for group, (start, names) in table.items():
+            options = {"image_pull_policy": policy, **given[group]}
+            for name, path in names.items():
+                if options.get(name) is not None:
+                    set_value(values, f"{start}.{path}", typed_value(name, options[name]))
+    return values

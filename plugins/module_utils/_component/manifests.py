@@ -1,0 +1,33 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files of Kubernetes objects that come from elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+
+with contextlib.suppress(ImportError):  # Ansible needs it as well
+    import yaml
+
+
+def check_manifest(text: str, url: str, sha256: str, variable: str) -> None:
+    """FabricError unless it is the file that was expected; with TLS, or from a path, it may be any."""
+    digest, wanted = hashlib.sha256(text.encode()).hexdigest(), sha256.lower().replace("sha256:", "")
+    if digest != wanted and (wanted or url.startswith("http://")):
+        raise FabricError(
+            f"{url} is not the file that was expected.",
+            variable,
+            f"its SHA-256 is {digest}, that of {variable} is {wanted or 'empty, which a URL without TLS may not have'}",
+            f"Check the file, then set {variable}.",
+            code="wrong-content",
+        )
+
+
+def parse_manifest(text: str) -> t.List[Object]:
+    return [document for document in yaml.safe_load_all(text) if document]

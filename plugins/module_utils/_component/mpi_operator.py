@@ -1,0 +1,70 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The MPI operator, from the manifest of a release."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.manifests import check_manifest, parse_manifest
+from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import named
+from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import MpiFacts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import PlainOperator
+
+JOBS = ("kubeflow.org/v2beta1", "MPIJob")
+IMAGE = re.compile(r"image: mpioperator/mpi-operator:\S+")
+# The smallest job that there is; it is only ever tried in a dry run.
+PROBE = {
+    **named(*JOBS, "fabric-probe", "default"),
+    "spec": {
+        "mpiReplicaSpecs": {
+            "Launcher": {"template": {"spec": {"containers": [{"name": "probe", "image": "registry.k8s.io/pause"}]}}}
+        }
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role, without its name before them."""
+
+    state: str
+    manifest_url: str
+    manifest_sha256: str
+    image: str
+    delete_jobs: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The manifest, and what ipu.fabric.cluster_info found."""
+
+    manifest: str
+    mpi: MpiFacts
+
+
+def decide(settings: Settings, seen: Seen) -> PlainOperator:
+    """FabricError for another file, and for a removal that would take MPIJobs which nobody asked to delete."""
+    check_manifest(seen.manifest, settings.manifest_url, settings.manifest_sha256, "mpi_operator_manifest_sha256")
+    text = IMAGE.sub(lambda _: f"image: {settings.image}", seen.manifest) if settings.image else seen.manifest
+    # MPIJobs go with their definition, which may be somebody else's: then they stay.
+    jobs = seen.mpi["jobs"] if seen.mpi["ours"] and settings.state == "absent" else []
+    if jobs and not settings.delete_jobs:
+        raise FabricError(
+            "MPIJobs are deleted together with their definition.",
+            "MPIJobs of the cluster",
+            f"{len(jobs)} of them, {', '.join(jobs[:20])}",
+            "Wait until they have ended and delete them, or have all of them deleted with "
+            "mpi_operator_delete_jobs: true.",
+            code="unsafe",
+        )
+    return PlainOperator(
+        objects=parse_manifest(text),
+        ready=[{"kind": "Deployment", "name": "mpi-operator", "namespace": "mpi-operator"}],
+        crds=["mpijobs.kubeflow.org"],
+        accepted=[PROBE],
+        jobs=[named(*JOBS, name, namespace) for namespace, _slash, name in (job.partition("/") for job in jobs)],
+    )

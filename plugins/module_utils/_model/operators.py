@@ -1,0 +1,77 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operators of a cluster and what would miss them, as ipu.fabric.cluster_info returns them."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class Installation(t.TypedDict):
+    """An operator of the cluster, by its Deployment."""
+
+    namespace: str
+    name: str
+    version: str
+    release: str  # its name in helm
+    ours: bool
+
+
+class GpuLabels(t.TypedDict):
+    """A node, and its labels as node_labels takes them to remove them."""
+
+    name: str
+    labels: t.Dict[str, None]
+
+
+class GpuFacts(t.TypedDict):
+    operators: t.List[Installation]
+    pods: t.List[str]  # NAMESPACE/NAME
+    drivers: t.List[str]
+    labelled: t.List[GpuLabels]
+
+
+class InstalledOperator(t.TypedDict):
+    """An IPU operator of the cluster."""
+
+    namespace: str
+    name: str
+    version: str
+    release: str  # its name in helm
+    available: bool  # a controller runs
+
+
+class _Named(t.TypedDict):
+    label: str  # key=value
+
+
+class VipuController(_Named, total=False):
+    """A controller. Without `nodes`, the labels of its nodes are not managed."""
+
+    host: str
+    port: t.Union[int, str]  # 8090 if missing
+    nodes: t.Optional[t.Sequence[str]]
+
+
+class LabelledNode(t.TypedDict):
+    """A node, and those of its labels that are a controller's."""
+
+    name: str
+    labels: t.Dict[str, str]
+
+
+class IpuFacts(t.TypedDict):
+    operators: t.List[InstalledOperator]
+    own: t.List[str]  # NAMESPACE/NAME
+    vipu_controllers: t.List[VipuController]
+    labelled: t.List[LabelledNode]
+    certificate_end: str
+    certificate_days: t.Optional[int]
+    tracker: bool
+    jobs: t.List[str]  # NAMESPACE/NAME
+
+
+class MpiFacts(t.TypedDict):
+    ours: bool  # the definition of MPIJobs is
+    jobs: t.List[str]  # NAMESPACE/NAME
