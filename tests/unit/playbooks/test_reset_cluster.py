@@ -51,7 +51,6 @@ def test_workers_first(tmp_path):
     ("hosts", "arguments", "variables", "said"),
     [
         ({}, [], {}, f"again with -e fabric_reset=cluster -e fabric_reset_name={NAME}."),
-        ({}, [], {"fabric_reset_name": "kubernetes"}, "fabric_reset_name is kubernetes"),
         ({}, ["--limit", "w1"], {"fabric_reset_name": NAME}, "Seen: --limit w1"),
         (
             {"w1": UNREACHABLE},

@@ -81,11 +81,6 @@ def states(done):
     ("found", "arguments", "seen"),
     [
         (answers(answered=True), {}, f"name it with -e fabric_restore={ENDPOINT}"),
-        (
-            answers(),
-            {"fabric_pod_cidr": "10.9.0.0/16"},
-            "fabric_pod_cidr: the backup is of a cluster with 10.244.0.0/16",
-        ),
         (answers(), {"fabric_runtime": "docker"}, "Seen: fabric_runtime is docker"),
         ({**answers(), "backup_files": {"*": {"failed": True, "msg": "backup.json has changed"}}}, {}, "has changed"),
     ],
