@@ -108,7 +108,7 @@ def build(wanted: Wanted = Wanted()) -> Parts:
         digest(
             Path(packages.__file__),
             Path(__file__),
-            *(part.name for part in (bin_dir, debian, distribution, calico_files)),
+            *(part.name for part in (bin_dir, groups["cri-tools"], debian, distribution, calico_files)),
             *served,
             *more,
         ),

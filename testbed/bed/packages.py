@@ -68,11 +68,6 @@ if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
   systemctl start containerd.service
 fi
 """
-CRICTL = """#!/bin/sh
-# Stand-in: the testbed has no crictl. The package exists so that a role can install what the real repository has.
-echo "crictl: not in the testbed, use ctr --namespace k8s.io" >&2
-exit 1
-"""
 
 # Path in the package: a program to copy, or text.
 Contents = Mapping[str, Path | str]
@@ -122,8 +117,8 @@ def _kubernetes(target: Path, bin_dir: Path, version: str) -> None:
     }
     _package(target, "kubeadm", release, kubeadm, depends="cri-tools (>= 1.30.0)")
     _package(target, "kubectl", release, {"usr/bin/kubectl": bin_dir / "kubectl"})
-    minor = version.rpartition(".")[0]
-    _package(target, "cri-tools", f"{minor}.0-1.1", {"usr/bin/crictl": CRICTL})
+    crictl = programs.group("cri-tools") / "crictl"
+    _package(target, "cri-tools", f"{programs.CRI_TOOLS}-1.1", {"usr/bin/crictl": crictl})
 
 
 def _cni(target: Path) -> None:

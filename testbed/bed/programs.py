@@ -19,7 +19,7 @@ from .common import SOURCE, ProblemError, digest, output, run, stored
 PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
 CLUSTER = "cluster"
-SHORT = ("containerd", "rdma-shared-dp", "cni", "flannel-cni")
+SHORT = ("containerd", "rdma-shared-dp", "cni", "cri-tools", "flannel-cni")
 # Built on demand: the pod network that sites have by default, and this testbed has not.
 CALICO_GROUP = "calico"
 
@@ -42,6 +42,7 @@ DOCKER = "docker"
 DOCKER_VERSION = version(DOCKER, "github.com/docker/docker").partition("+")[0]
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
 CNI = version("cni", "github.com/containernetworking/plugins")
+CRI_TOOLS = version("cri-tools", "sigs.k8s.io/cri-tools")
 ETCD = version(CLUSTER, "go.etcd.io/etcd/server/v3")
 COREDNS = version(CLUSTER, "github.com/coredns/coredns")
 FLANNEL = version(CLUSTER, "github.com/flannel-io/flannel")
@@ -87,6 +88,7 @@ def _link_flags(group: str) -> str:
         },
         CALICO_GROUP: {"github.com/projectcalico/calico/pkg/buildinfo.Version": f"v{CALICO}"},
         "cni": {"github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion": f"v{CNI}"},
+        "cri-tools": {"sigs.k8s.io/cri-tools/pkg/version.Version": f"v{CRI_TOOLS}"},
     }.get(group, {})
     flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())]
     return " ".join([*flags, *STATIC] if group == CLUSTER else flags)
