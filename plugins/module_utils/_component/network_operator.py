@@ -12,11 +12,11 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
 from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, device_plugin, home
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
     NETWORK_OPERATORS,
     components,
@@ -59,16 +59,9 @@ OFED_DEFAULTS: Object = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(ChartSettings):
     """Variables of the role, without its name before them."""
 
-    state: str
-    version: str
-    chart: str
-    chart_repo_url: str
-    chart_sha256: str
-    namespace: str
-    values: t.Mapping[str, t.Any]
     allow_kubernetes: bool
     allow_skip: bool
     ipam: str
@@ -123,18 +116,6 @@ def decide(settings: Settings, seen: Seen) -> OperatorWish:
     return removed(settings, seen) if settings.state == "absent" else installed(settings, seen)
 
 
-def release(settings: Settings, values: Object) -> Release:
-    return Release(
-        name=NAME,
-        namespace=settings.namespace,
-        chart=settings.chart,
-        repo=settings.chart_repo_url,
-        version=settings.version,
-        sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
-        values=values,
-    )
-
-
 def elsewhere(places: t.Sequence[str], settings: Settings) -> t.List[str]:
     """What is not in the operator's namespace."""
     return [place for place in places if not place.startswith(f"{settings.namespace}/")]
@@ -158,7 +139,7 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     own = {place.rpartition("/")[2] for place in (*seen.multus, *seen.whereabouts) if not elsewhere([place], settings)}
     ends = {PLUGINS[plugin]: end for plugin, end in settings.restart.items() if PLUGINS.get(plugin) in own}
     return OperatorWish(
-        release=release(settings, chart_values(settings, settings.nfd and not nfd)),
+        release=settings.release(NAME, settings.namespace, chart_values(settings, settings.nfd and not nfd)),
         objects=[nic_cluster_policy(settings)],
         ready=[
             {"kind": "Deployment", "name": NAME, "namespace": settings.namespace},
@@ -410,7 +391,7 @@ def removed(settings: Settings, seen: Seen) -> OperatorWish:
     # Whereabouts of the role whereabouts stays where its pools are.
     needed = [place.partition("/")[0] for place in seen.whereabouts if not place.endswith("/whereabouts")]
     return OperatorWish(
-        release=release(settings, {}),
+        release=settings.release(NAME, settings.namespace, {}),
         labels=[{"name": node["name"], "labels": labels_left(node, settings, seen)} for node in seen.nodes],
         remnants=[*definitions(gone), *home(settings.namespace, needed)],
         paths=paths(settings, bool(multus), bool(nv_ipam), bool(elsewhere(seen.whereabouts, settings))),

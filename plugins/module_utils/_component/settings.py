@@ -8,6 +8,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Object, Release
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+
 Settings = t.TypeVar("Settings")
 
 
@@ -15,3 +18,20 @@ def pick(kind: t.Type[Settings], options: t.Mapping[str, t.Any]) -> Settings:
     """The dataclass, of the options that have the names of its fields. The role's argument spec has checked them."""
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # no bound says "dataclass"
     return kind(**{name: options[name] for name in names if name in options})
+
+
+@dataclasses.dataclass(frozen=True)
+class ChartSettings:
+    """Variables that every role with a chart has."""
+
+    state: str
+    version: str
+    chart: str
+    chart_repo_url: str
+    chart_sha256: str
+    namespace: str
+    values: t.Mapping[str, t.Any]
+
+    def release(self, name: str, namespace: str, values: Object) -> Release:
+        sha256 = self.chart_sha256 or chart_digest(self.chart, self.version)
+        return Release(name, namespace, self.chart, self.chart_repo_url, self.version, sha256, values)

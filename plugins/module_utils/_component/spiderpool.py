@@ -13,12 +13,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
 from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import device_plugin, home, pods_on
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
 from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import (
     API,
@@ -67,16 +67,9 @@ class SpiderpoolNetwork(PlannedNetwork, total=False):
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(ChartSettings):
     """Variables of the role, without its name before them."""
 
-    state: str
-    version: str
-    chart: str
-    chart_repo_url: str
-    chart_sha256: str
-    namespace: str
-    values: t.Mapping[str, t.Any]
     networks: t.Sequence[SpiderpoolNetwork]
     namespace_labels: t.Mapping[str, str]
     coordinator: t.Mapping[str, t.Any]
@@ -122,14 +115,8 @@ def decide(settings: Settings, seen: Seen) -> Wish:
     networks: t.Sequence[SpiderpoolNetwork] = [] if removes else settings.networks
     check_networks(networks)
     return Wish(
-        release=Release(
-            name="spiderpool",
-            namespace=namespace,
-            chart=settings.chart,
-            repo=settings.chart_repo_url,
-            version=settings.version,
-            sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
-            values=chart_values(settings, "monitoring.coreos.com" in seen.api_groups),
+        release=settings.release(
+            "spiderpool", namespace, chart_values(settings, "monitoring.coreos.com" in seen.api_groups)
         ),
         objects=[
             *namespaces(networks, (), settings.namespace_labels),

@@ -10,10 +10,10 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home, named
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 
 # What the chart calls its objects under the release name.
 RELEASE, NAME = "whereabouts", "whereabouts-whereabouts-chart"
@@ -25,16 +25,9 @@ RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": N
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(ChartSettings):
     """Variables of the role, without its name before them."""
 
-    state: str
-    version: str
-    chart: str
-    chart_repo_url: str
-    chart_sha256: str
-    namespace: str
-    values: t.Mapping[str, t.Any]
     reconcile: str  # cron expression
     image_pull_secrets: t.Sequence[Object]
     node_selector: t.Mapping[str, str]
@@ -67,15 +60,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         check_only_one([place for place in seen.whereabouts if place not in {*former, f"{namespace}/{NAME}"}])
     strangers = set(seen.whereabouts) - set(seen.own)
     return Wish(
-        release=Release(
-            name=RELEASE,
-            namespace=namespace,
-            chart=settings.chart,
-            repo=settings.chart_repo_url,
-            version=settings.version,
-            sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
-            values=merge_values(chart_values(settings, namespace), settings.values),
-        ),
+        release=settings.release(RELEASE, namespace, merge_values(chart_values(settings, namespace), settings.values)),
         objects=[schedule(namespace, settings.reconcile)],
         ready=[
             {"kind": "DaemonSet", "name": NAME, "namespace": namespace},
