@@ -44,6 +44,8 @@ class ActionModule(ActionBase):
         """What the module returns on this host, as if a task were delegated to it."""
         task = self._task.copy()
         task.action, task.args = self._task.args["module"], dict(self._task.args["hosts"][host])
+        for more in self._task.args.get("also", []):
+            task.args.update(more["options"] if host in more["hosts"] else {})
         task.delegate_to, task.loop = host, None
         known = task_vars["hostvars"]
         executor = {

@@ -11,6 +11,7 @@ import os
 import socket
 import typing as t
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
@@ -34,9 +35,15 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action impo
 from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
 from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_file import see_plan
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
-from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import role_variables, site_variables
+from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import (
+    role_variables,
+    site_options,
+    site_variables,
+)
 
 LIBRARIES = ("jmespath", "netaddr")
+# Variables of the role fabric that its tasks hand on changed, or that the plan must not know.
+NOT_TAKEN = {"artifacts_dir", "bundle", "kubeconfig", "plan_file", "proxy"}
 PLAN, OBSERVATIONS = "plan.json", "observations.json"
 
 
@@ -134,9 +141,18 @@ class ActionModule(ControllerAction):
     spec = argument_spec(fabric_plan)
     libraries = LIBRARIES
 
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
+        known, given = task_vars or {}, self._task.args
+        if boolean(given.get("site", False), strict=False):
+            for name in self.spec.keys() - given.keys() - NOT_TAKEN:
+                variable = f"fabric_{name}"
+                if variable in site_options() and variable in known:
+                    given[name] = self._templar.template(known[variable])
+        return super().run(tmp, task_vars)
+
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
-        plan, drift = options.pop("plan"), options.pop("drift")
+        plan, drift, _site = (options.pop(name) for name in ("plan", "drift", "site"))
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):

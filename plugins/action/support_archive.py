@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Redact what was collected, pack it, search it for secrets, and only then write it. Runs on the controller."""
+"""Redact what was collected, pack it, search it for secrets, and only then write it; or judge such an archive."""
 
 from __future__ import annotations
 
@@ -17,13 +17,20 @@ from pathlib import Path
 import yaml
 from ansible.release import __version__ as ansible_version
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._support.archive import pack, unpack
+from ansible_collections.ipu.fabric.plugins.module_utils._support.archive import NEXT_STEP, pack, unpack
 from ansible_collections.ipu.fabric.plugins.module_utils._support.contents import ABOUT, ARTIFACTS, Collected, contents
+from ansible_collections.ipu.fabric.plugins.module_utils._support.judge import as_text, judge
 from ansible_collections.ipu.fabric.plugins.module_utils._support.scan import leaks
 from ansible_collections.ipu.fabric.plugins.modules import support_archive
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_file
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
+from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
+    ControllerAction,
+    Result,
+    argument_spec,
+    lacking,
+)
 
+LIBRARIES = ("jmespath", "netaddr")  # for the checks of a proof
 COLLECTION = Path(__file__).parents[2]
 
 
@@ -59,12 +66,30 @@ def checked(packed: bytes, path: str) -> bytes:
     return packed
 
 
+def judgement(path: str) -> Result:
+    """What an archive shows to be wrong."""
+    try:
+        with open(path, "rb") as packed:
+            files = unpack(packed, path)
+    except OSError as error:
+        raise FabricError("An archive is needed.", path, str(error), NEXT_STEP, code="unusable-file") from error
+    if ABOUT not in files:
+        raise FabricError(
+            "The archive must say what it is.", path, f"it has no {ABOUT}", NEXT_STEP, code="unusable-file"
+        )
+    problems = judge(files)
+    return {"changed": False, "problems": [each._asdict() for each in problems], "text": as_text(files, problems)}
+
+
 class ActionModule(ControllerAction):
     """See the module of the same name."""
 
     spec = argument_spec(support_archive)
 
-    def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+    def act(self, options: Result) -> Result:
+        if options["path"]:
+            path = os.path.join(self._loader.get_basedir(), os.path.expanduser(options["path"]))
+            return lacking(LIBRARIES) or judgement(path)
         folder = os.path.join(self._loader.get_basedir(), os.path.expanduser(options["artifacts_dir"]))
         now = datetime.datetime.now(datetime.timezone.utc)
         name = f"support-{now.strftime('%Y%m%dT%H%M%SZ')}"

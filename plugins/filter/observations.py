@@ -15,4 +15,4 @@ class FilterModule:
     """Filters of this file."""
 
     def filters(self) -> t.Dict[str, t.Callable[..., t.Any]]:
-        return {name: on_first_use(PLACE, name) for name in ("known_nodes", "observations", "vipu_addresses")}
+        return {name: on_first_use(PLACE, name) for name in ("known_nodes", "observations")}

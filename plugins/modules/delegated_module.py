@@ -28,6 +28,21 @@ options:
     description: Hosts of the inventory, each with the options of the module for it.
     type: dict
     required: true
+  also:
+    description: More options for some of O(hosts).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      hosts:
+        description: Their names. Others than those in the option O(hosts) are left out.
+        type: list
+        elements: str
+        required: true
+      options:
+        description: Options of the module.
+        type: dict
+        required: true
 """
 
 EXAMPLES = r"""

@@ -30,12 +30,18 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - For each inventory name V(groups), V(address), and the results of M(ipu.fabric.host_info) as V(host), of
-        M(ipu.fabric.rdma_info) as V(rdma), of M(ipu.fabric.vipu_info) as V(vipu), of M(ipu.fabric.port_probe) as
-        V(listener), V(probes) and V(listened), V(errors), and V(reboot) if the role rdma_host may reboot it.
+      - For each inventory name V(groups), V(address), the parts V(host), V(rdma) and V(vipu) of the result of
+        M(ipu.fabric.host_info), those of M(ipu.fabric.port_probe) as V(listener), V(probes) and V(listened), V(errors),
+        and V(reboot) if the role rdma_host may reboot it.
       - The filter P(ipu.fabric.observations#filter) returns this.
     type: dict
     required: true
+  site:
+    description:
+      - Whether options that are not given are taken from the variables of the role P(ipu.fabric.fabric#role), O(cni)
+        from C(fabric_cni). O(artifacts_dir), O(bundle), O(kubeconfig), O(plan_file) and O(proxy) are not.
+    type: bool
+    default: false
   scope:
     description:
       - V(plan) is the whole plan.
@@ -283,7 +289,7 @@ options:
 EXAMPLES = r"""
 - name: Plan
   ipu.fabric.fabric_plan:
-    hosts: "{{ hostvars | ipu.fabric.observations(groups, {'host': ['preflight_host'], 'rdma': ['preflight_rdma']}) }}"
+    hosts: "{{ hostvars | ipu.fabric.observations(groups, {'host': ['seen']}) }}"
     networks:
       - name: rdma-net
     artifacts_dir: "{{ lookup('env', 'PWD') }}/artifacts"

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_info
-short_description: Return what decides whether a host can become a node
+short_description: Return all that a plan needs to know of a host
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
-  - Reads what decides whether a host can become a node, in one call, from files where it can be.
+  - Reads what decides whether a host can become a node of a fabric, in one call, from files where it can be.
   - Only reads. M(ipu.fabric.fabric_plan) checks the results of all hosts.
+requirements:
+  - iproute2 4.14 or later on the host, for O(links).
+  - The V-IPU command line tools on the host, for O(vipu).
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
@@ -32,7 +35,7 @@ options:
     elements: path
     default: [/var/lib]
   names:
-    description: Host names that should resolve.
+    description: Host names that should resolve, also where a port, a path or C(https://) is with them.
     type: list
     elements: str
     default: []
@@ -54,6 +57,67 @@ options:
     type: list
     elements: str
     default: []
+  links:
+    description: Whether RV(rdma) is read.
+    type: bool
+    default: true
+  routes_to:
+    description:
+      - V-IPU controllers, as C(fabric_vipu_hosts) of the role P(ipu.fabric.fabric#role) names them. The routes to those
+        that are addresses are looked up.
+      - Where O(vipu) finds a controller, only the route to that one is.
+    type: list
+    elements: raw
+    default: []
+  vipu:
+    description:
+      - How to ask C(vipu) for its controller, by C(vipu --server-version). Without it nobody is asked.
+      - A controller that is only known as V(localhost) is a failure, because the IPU operator asks it from the pod
+        network. API access keys never appear in a message.
+    type: dict
+    suboptions:
+      executable:
+        description: The vipu command, as a name on the search path or as a path.
+        type: str
+        default: vipu
+      api_host:
+        description:
+          - Host name or address of the V-IPU controller.
+          - Without it vipu uses E(VIPU_CLI_API_HOST) or its configuration file.
+        type: str
+        default: ""
+      api_port:
+        description:
+          - TCP port of the V-IPU controller.
+          - Without it vipu uses its configuration file, or V(8090).
+        type: int
+      config:
+        description:
+          - Configuration file for vipu, on the host.
+          - Without it vipu reads C(/etc/vipu/vipu-cli.hcl).
+        type: str
+        default: ""
+      timeout:
+        description: Seconds after which vipu, and all it started, is killed.
+        type: int
+        default: 30
+  journal:
+    description: Which units of systemd to read the journal of, without the secrets in it. Without it none is read.
+    type: dict
+    suboptions:
+      units:
+        description: Names of the units.
+        type: list
+        elements: str
+        default: [kubelet, containerd]
+      lines:
+        description: How many lines of each.
+        type: int
+        default: 200
+      size:
+        description: How many characters of each at most, counted from the end.
+        type: int
+        default: 32768
 """
 
 EXAMPLES = r"""
@@ -62,6 +126,11 @@ EXAMPLES = r"""
     ports: [6443]
     names: [registry.example.com]
     controller_time: "{{ now().timestamp() }}"
+  register: result
+
+- name: Find the V-IPU controller, and the route to it
+  ipu.fabric.host_info:
+    vipu: {api_host: vipu.example.com, timeout: 10}
   register: result
 """
 
@@ -258,28 +327,235 @@ host:
     systemd:
       description: Whether systemd runs the host.
       type: bool
+rdma:
+  description:
+    - The network devices that a fabric may use, with RDMA, addresses, and what lies below bonds and VLANs.
+    - Also GPUs, routes, the RDMA network namespace mode, limits of locked memory, and kernel modules.
+    - sysfs, C(ip), C(rdma) and C(systemctl) say it. The last two may be missing.
+  returned: with O(links)
+  type: dict
+  contains:
+    links:
+      description:
+        - Network devices that have RDMA, are or stand on hardware, or have a global address. Never the loopback.
+        - RDMA fields of a bond or VLAN are those of the best port below it.
+      type: list
+      elements: dict
+      contains:
+        netdev:
+          description: Name of the network device.
+          type: str
+          sample: ens1f0np0
+        altnames:
+          description: Further names of the network device.
+          type: list
+          elements: str
+          sample: [enp129s0f0np0]
+        device:
+          description: Name of the RDMA device; empty when there is none.
+          type: str
+          sample: mlx5_0
+        port:
+          description: Port of the RDMA device; V(0) when there is none.
+          type: int
+          sample: 1
+        pci:
+          description: PCI address; empty for devices without one.
+          type: str
+          sample: "0000:81:00.0"
+        path:
+          description: Path of the PCI function in sysfs, from the host bridge on; empty for devices without one.
+          type: str
+          sample: pci0000:80/0000:80:01.0/0000:81:00.0
+        numa_node:
+          description: NUMA node of the PCI function; V(-1) when there is none.
+          type: int
+          sample: 1
+        driver:
+          description: Driver of the RDMA device, so V(vmw_pvrdma) for PVRDMA; without one that of the network device.
+          type: str
+          sample: mlx5_core
+        kind:
+          description: V(physical), V(vf), V(bond), V(vlan) or V(other).
+          type: str
+          sample: physical
+        link_layer:
+          description: V(Ethernet) or V(InfiniBand); empty without RDMA.
+          type: str
+          sample: Ethernet
+        state:
+          description: State of the RDMA port, such as V(ACTIVE) or V(DOWN); empty without RDMA.
+          type: str
+          sample: ACTIVE
+        up:
+          description: Whether the network device can carry traffic.
+          type: bool
+          sample: true
+        mtu:
+          description: MTU in bytes.
+          type: int
+          sample: 9000
+        rate_gbps:
+          description: Gb/s of the port; V(null) where it is not known, as of software RDMA.
+          type: float
+          sample: 100.0
+        pcie:
+          description:
+            - The narrowest PCIe link between the NIC and its processor, with what both of its ends can.
+            - V(null) without PCIe, and in a guest of a hypervisor, which invents it.
+          type: dict
+          contains:
+            pci:
+              description: PCI address of the function at its lower end.
+              type: str
+              sample: "0000:81:00.0"
+            speed_gtps:
+              description: Its speed in GT/s.
+              type: float
+              sample: 16.0
+            width:
+              description: Its lanes.
+              type: int
+              sample: 16
+            max_speed_gtps:
+              description: The speed in GT/s that both ends can.
+              type: float
+              sample: 16.0
+            max_width:
+              description: The lanes that both ends have.
+              type: int
+              sample: 16
+            gbps:
+              description: What speed and width carry in Gb/s, their encoding taken off.
+              type: float
+              sample: 252.1
+        model:
+          description: Board of the NIC, else vendor and device of its PCI function; empty where it is not known.
+          type: str
+          sample: MT_0000000359
+        firmware:
+          description: Release of the firmware of the RDMA device; empty where there is none.
+          type: str
+          sample: 20.35.1012
+        mac:
+          description: Hardware address.
+          type: str
+          sample: 0c:42:a1:00:00:01
+        lower:
+          description: The members of a bond or bridge, or the device below a VLAN.
+          type: list
+          elements: str
+          sample: []
+        rdma_netdevs:
+          description: The devices at the bottom whose hardware carries RDMA. These are what a device plugin selects.
+          type: list
+          elements: str
+          sample: [ens1f0np0]
+        addresses:
+          description: Lasting global addresses with their prefix lengths.
+          type: list
+          elements: dict
+          sample:
+            - {address: 10.5.0.11, prefix: 24}
+    gpus:
+      description:
+        - NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as those of links.
+        - C(model) is vendor and device of its PCI function; empty where they are not known.
+      type: list
+      elements: dict
+      sample:
+        - {pci: "0000:82:00.0", path: "pci0000:80/0000:80:03.0/0000:82:00.0", numa_node: 1, model: "10de:2330"}
+    netns_mode:
+      description: V(shared) or V(exclusive); empty when the kernel has no RDMA.
+      type: str
+      sample: shared
+    routes:
+      description: C(dev), C(source) address and C(gateway) for each address that was looked up; empty if there is none.
+      type: dict
+      sample:
+        10.5.0.20: {dev: ens1f0np0, source: 10.5.0.11, gateway: ""}
+    memlock:
+      description: Limit of locked memory of each container runtime that is installed, V(infinity) or bytes as a string.
+      type: dict
+      sample: {containerd: infinity}
+    modules:
+      description: Kernel modules around RDMA that are loaded or built in.
+      type: list
+      elements: str
+      sample: [ib_core, ib_uverbs, mlx5_core, mlx5_ib]
+    rdma_subsystem:
+      description: Whether the kernel's RDMA core is there at all.
+      type: bool
+      sample: true
+vipu:
+  description: Where the V-IPU controller is.
+  returned: with O(vipu), where it was found
+  type: dict
+  contains:
+    host:
+      description: The controller as vipu names it, a host name or an address without brackets.
+      type: str
+      sample: vipu.example.com
+    port:
+      description: TCP port of the controller.
+      type: int
+      sample: 8090
+    address:
+      description: IP address of the controller, never one of the loopback.
+      type: str
+      sample: 10.5.212.116
+    version:
+      description: Version of the controller; empty when vipu does not say.
+      type: str
+      sample: 1.18.0
+    source:
+      description: The form in which vipu answered, V(json) or V(text).
+      type: str
+      sample: json
+logs:
+  description: What the units of O(journal) wrote, by name. Those that wrote nothing are not there.
+  returned: with O(journal)
+  type: dict
+failures:
+  description: Why RV(rdma) or RV(vipu) is not there, by these names, as C(docs/errors.md) describes failures.
+  returned: success
+  type: dict
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, program_folders, read_host
+from ansible_collections.ipu.fabric.plugins.module_utils._host.observe import observe
+
+PORTS = [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259]
+VIPU = {
+    "executable": {"type": "str", "default": "vipu"},
+    "api_host": {"type": "str", "default": ""},
+    "api_port": {"type": "int"},
+    "config": {"type": "str", "default": ""},
+    "timeout": {"type": "int", "default": 30},
+}
+JOURNAL = {
+    "units": {"type": "list", "elements": "str", "default": ["kubelet", "containerd"]},
+    "lines": {"type": "int", "default": 200},
+    "size": {"type": "int", "default": 32768},
+}
 
 
 def main() -> None:
     run_module(
         {
-            "ports": {
-                "type": "list",
-                "elements": "int",
-                "default": [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259],
-            },
+            "ports": {"type": "list", "elements": "int", "default": PORTS},
             "modules": {"type": "list", "elements": "str", "default": ["overlay", "br_netfilter", "macvlan"]},
             "paths": {"type": "list", "elements": "path", "default": ["/var/lib"]},
             "names": {"type": "list", "elements": "str", "default": []},
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
             "ntp": {"type": "list", "elements": "str", "default": []},
+            "links": {"type": "bool", "default": True},
+            "routes_to": {"type": "list", "elements": "raw", "default": []},
+            "vipu": {"type": "dict", "options": VIPU},
+            "journal": {"type": "dict", "options": JOURNAL},
         },
-        lambda module: {"host": read_host(Questions(**module.params, run_from=program_folders(module)))},
+        observe,
     )
 
 

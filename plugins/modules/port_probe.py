@@ -11,7 +11,7 @@ version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
   - On bare hosts nothing listens yet, so each host first starts a temporary listener on the ports that are free. When
-    all hosts have connected to the others, each ends its listener. The role P(ipu.fabric.preflight#role) does that.
+    all hosts have connected to the others, each ends its listener. The role P(ipu.fabric.fabric#role) does that.
   - The listener is one process called C(fabric-ports), which ends by itself when its time is up. Nothing is written.
   - It accepts TCP connections and closes them. It returns UDP packets, and packets of IP protocols, of this module to
     their sender, and no others.

@@ -70,7 +70,7 @@ options:
     type: str
     default: ""
 seealso:
-  - module: ipu.fabric.rdma_info
+  - module: ipu.fabric.host_info
 """
 
 EXAMPLES = r"""

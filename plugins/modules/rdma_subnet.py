@@ -89,7 +89,7 @@ options:
     type: str
     default: ""
 seealso:
-  - module: ipu.fabric.rdma_info
+  - module: ipu.fabric.host_info
 """
 
 EXAMPLES = r"""

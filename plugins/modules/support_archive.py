@@ -9,15 +9,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: support_archive
-short_description: Write what a maintainer has to see of a site into one archive
+short_description: Write what a maintainer has to see of a site into one archive, or judge such an archive
 version_added: 0.1.0
 description:
   - Writes C(support-TIME.tar.gz), for its owner alone, to a directory on the controller. Older archives stay.
   - Secrets are taken out of all that goes into it. The packed archive is then searched for them by other patterns. If
     one is found, the module fails and writes nothing.
   - What could not be collected is named in it, and in RV(gaps).
+  - With O(path) it says what an archive shows to be wrong at its site. It asks no host, extracts nothing to a disk and
+    changes nothing. Findings of the plan are taken as they are. The proof is made again from C(probe.json) with the
+    checks of this release, and with what C(report.json) says that the site expected.
   - Runs on the controller, whatever host the task is for.
 author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - jmespath, for O(path)
+  - netaddr, for O(path)
 extends_documentation_fragment:
   - ipu.fabric.attributes
 attributes:
@@ -37,13 +43,19 @@ options:
         C(observations.json) are taken from it.
       - A relative path starts at the folder of the playbook.
     type: path
-    required: true
+    default: artifacts
+  path:
+    description:
+      - An archive on the controller that is judged. Empty writes one.
+      - A relative path starts at the folder of the playbook.
+    type: path
+    default: ""
   cluster:
     description: The result of M(ipu.fabric.support_info), or its failure.
     type: dict
     default: {}
   journals:
-    description: Results of M(ipu.fabric.journal_info) by host, or their failures.
+    description: Results of M(ipu.fabric.host_info) by host, with C(logs), or their failures.
     type: dict
     default: {}
 """
@@ -55,21 +67,49 @@ EXAMPLES = r"""
     cluster: "{{ cluster }}"
     journals: "{{ journals.hosts }}"
   run_once: true
+
+- name: Read what is wrong
+  ipu.fabric.support_archive:
+    path: support-20261124T230646Z.tar.gz
+  register: judged
 """
 
 RETURN = r"""
 path:
   description: The archive, on the controller.
-  returned: success
+  returned: without O(path)
   type: str
   sample: artifacts/support-20261124T230646Z.tar.gz
 gaps:
   description: What could not be collected, each with C(what), C(where) and what was C(seen) instead.
-  returned: success
+  returned: without O(path)
   type: list
   elements: dict
   sample:
     - what: the journal
       where: w1
       seen: "unreachable: connection timed out"
+problems:
+  description:
+    - What is wrong, errors first. C(source) is V(plan), V(proof), V(node), V(pod), V(event) or V(archive), C(level) is
+      V(error), V(unproven) or V(warning), C(check) is a check of the collection or a reason of Kubernetes.
+    - Each also says C(where), what was C(seen), what was C(expected) and what to do C(next). A finding of the plan has
+      C(what) it is about, and nothing expected.
+  returned: with O(path)
+  type: list
+  elements: dict
+  sample:
+    - source: proof
+      level: error
+      check: memlock
+      where: w1 uid 1000
+      seen: 64 KiB
+      expected: unlimited
+      next: Raise the limit of the container runtime with the role memlock.
+text:
+  description: The same for a person, in lines.
+  returned: with O(path)
+  type: list
+  elements: str
+  sample: ["Archive of 2026-11-24T23:06:46Z: ipu.fabric 0.1.0", "Nothing is wrong in it."]
 """

@@ -16,18 +16,16 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster_identity
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIXES
 
 MODULES = {
     "host": "host_info",
-    "rdma": "rdma_info",
-    "vipu": "vipu_info",
     "listener": "port_probe",
     "probes": "port_probe",
     "listened": "port_probe",
 }
+PARTS = {"host": ("host", "rdma", "vipu")}  # of a result, where they are several
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
 Result = t.Mapping[str, t.Any]
 Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
@@ -82,22 +80,27 @@ def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) ->
     return part
 
 
+def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
+    """A failure, as a module or a part of it gives it, for the plan."""
+    said = result.get("error", {})
+    return {
+        "source": source,
+        "what": said.get("what", "The host could not be observed."),
+        "where": said.get("where", where),
+        "seen": said.get("seen", result.get("msg", "")),
+        "next_step": said.get("next_step", NEXT_STEP),
+    }
+
+
 def add_result(observation: Collected, part: str, result: Result) -> None:
     """Add what one module returned, or how it failed; nothing if it did not run."""
-    if part == "vipu" and "host" in result and "port" in result:
-        observation["vipu"] = {key: result[key] for key in VipuFacts.__annotations__ if key in result}
-    elif part != "vipu" and part in result:
-        observation[part] = result[part]
-    elif "msg" in result and not result.get("skipped"):
-        said = result.get("error", {})
-        error = {
-            "source": "vipu" if part == "vipu" and not result.get("unreachable") else "host",
-            "what": said.get("what", "The host could not be observed."),
-            "where": said.get("where", MODULES[part]),
-            "seen": said.get("seen", result["msg"]),
-            "next_step": said.get("next_step", NEXT_STEP),
-        }
-        observation["errors"].append(error)
+    observation.update({name: result[name] for name in PARTS.get(part, (part,)) if name in result})
+    if part == "host" and "host" in result:
+        for source, failure in result.get("failures", {}).items():
+            named = source if source == "vipu" else "host"
+            observation["errors"].append(error_of(named, MODULES[part], {"error": failure}))
+    elif part not in result and "msg" in result and not result.get("skipped"):
+        observation["errors"].append(error_of("host", MODULES[part], result))
 
 
 def results_of(
@@ -195,15 +198,3 @@ def known_nodes(
     )
     cluster_identity.check_planned(found, given, claims, plan.get("hosts") or {}, plan_file)
     return found
-
-
-def vipu_addresses(entries: t.Sequence[t.Any]) -> t.List[str]:
-    """The IP addresses among fixed V-IPU controllers; names are resolved by the plan."""
-    addresses = []
-    for entry in entries:
-        try:
-            text = str(entry["host"] if isinstance(entry, dict) else entry)
-            addresses.append(str(ipaddress.ip_address(split_endpoint(text)[0])))
-        except (KeyError, ValueError):  # a name, or what the plan rejects with a finding
-            continue
-    return addresses

@@ -12,7 +12,7 @@ from ansible_collections.ipu.fabric.tests.bench.figures import Figure
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import shadow
 
-PARTS = {"host": "host_info", "rdma": "rdma_info", "vipu": "vipu_info"}
+PARTS = {"host_info": ("host", "rdma", "vipu"), "port_probe": ("ports",)}
 PLAIN = 8  # tasks that a plan has for each host
 SIZES = (100, 1000)  # hosts
 
@@ -20,12 +20,12 @@ SIZES = (100, 1000)  # hosts
 def collection(folder: Path, observed: dict[str, Any]) -> None:
     """This checkout, whose modules answer with what was observed, each from a file of its own."""
     actions = shadow(folder / "collections") / "ansible_collections/ipu/fabric/plugins/action"
-    for part, module in [*PARTS.items(), ("ports", "port_probe")]:
+    for module, parts in PARTS.items():
         (actions / f"{module}.py").unlink()
         (actions / f"{module}.py").symlink_to(ROOT / "tests/bench/recorded_answer.py")
         (folder / "answers" / module).mkdir(parents=True)
         for name, host in observed.items():
-            answer = {part: host[part]} if part in ("host", "rdma") else host.get(part, {})
+            answer = {part: host[part] for part in parts if part in host}
             (folder / "answers" / module / name).write_text(json.dumps(answer))
 
 
@@ -44,7 +44,7 @@ def figures() -> list[Figure]:
                 "fabric_networks": sites.networks(1),
                 "fabric_ipu": False,
                 "fabric_control_plane_endpoint": "10.88.0.250:6443",
-                "preflight_probe_ports": False,
+                "fabric_probe_ports": False,
             }
             (folder / "hosts.json").write_text(json.dumps({"all": {"vars": variables, "children": groups}}))
             settings = {"ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"), "ANSWERS": str(folder / "answers")}

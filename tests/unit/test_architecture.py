@@ -33,19 +33,16 @@ HOST_MODULES = (
     "host_info",
     "host_proxy",
     "host_reset",
-    "journal_info",
     "kernel_settings",
     "kubeadm",
     "kubelet_config",
     "kubernetes_node_info",
     "node_certificates",
     "port_probe",
-    "rdma_info",
     "registry_images_info",
     "secrets_encryption",
     "systemd_units",
     "unowned_files",
-    "vipu_info",
 )
 # As docs/architecture.md draws them: each imports only from those before it.
 LAYERS = (

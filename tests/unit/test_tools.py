@@ -87,7 +87,7 @@ def test_molecule_scenarios_are_all_run(run_tests):
 
 @pytest.mark.parametrize(
     "command",
-    [("pytest", "--collect-only", "tests/unit/test_repository.py"), ("ansible-doc", "ipu.fabric.rdma_info")],
+    [("pytest", "--collect-only", "tests/unit/test_repository.py"), ("ansible-doc", "ipu.fabric.host_info")],
     ids=lambda command: command[0],
 )
 def test_tools_need_no_variables(command):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_log
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -29,7 +28,7 @@ def read_unit(unit: str, lines: int, size: int) -> str:
     return redact_log(printable(done.out), size)
 
 
-def read_journal(module: AnsibleModule) -> t.Dict[str, object]:
-    params = module.params
-    logs = {unit: read_unit(unit, params["lines"], params["size"]) for unit in params["units"]}
-    return {"changed": False, "logs": {unit: text for unit, text in logs.items() if text}}
+def read_journal(units: t.Sequence[str], lines: int, size: int) -> t.Dict[str, str]:
+    """What units wrote, by name, without those that wrote nothing."""
+    logs = {unit: read_unit(unit, lines, size) for unit in units}
+    return {unit: text for unit, text in logs.items() if text}

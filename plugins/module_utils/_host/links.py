@@ -436,7 +436,7 @@ def _memlock(run: Runner) -> t.Dict[str, str]:
 
 
 def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner = run_program) -> RdmaFacts:
-    """Everything about RDMA on this host. See the module rdma_info."""
+    """Everything about RDMA on this host. See the module host_info."""
     addr = _ip_addr(run)
     return {
         "links": read_links(root, parse_addresses(addr), parse_altnames(addr)),

@@ -224,6 +224,18 @@ def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence
     }
 
 
+def controller_addresses(entries: t.Sequence[object]) -> t.List[str]:
+    """The IP addresses among fixed V-IPU controllers; names are resolved by the plan."""
+    addresses = []
+    for entry in entries:
+        try:
+            text = str(entry["host"] if isinstance(entry, dict) else entry)
+            addresses.append(str(ipaddress.ip_address(split_endpoint(text)[0])))
+        except (KeyError, ValueError):  # a name, or what the plan rejects with a finding
+            continue
+    return addresses
+
+
 def find_controller(
     *,
     executable: str = "vipu",
@@ -232,7 +244,7 @@ def find_controller(
     config: str = "",
     timeout: float = 30,
 ) -> VipuFacts:
-    """Where the V-IPU controller is. See the module vipu_info."""
+    """Where the V-IPU controller is. See the module host_info."""
     _check_input(executable, config, timeout)
     secrets = _secrets(config)
     command = _command(executable, api_host, api_port, config)

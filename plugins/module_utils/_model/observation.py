@@ -32,7 +32,7 @@ class _LinkOptional(t.TypedDict, total=False):
 
 
 class Link(_LinkOptional):
-    """A network device. The RDMA fields of a bond or VLAN are those of the best port below it. From rdma_info."""
+    """A network device. The RDMA fields of a bond or VLAN are those of the best port below it. From host_info."""
 
     netdev: str
     altnames: t.List[str]
@@ -76,7 +76,7 @@ class Route(t.TypedDict):
 
 
 class RdmaFacts(t.TypedDict):
-    """Result of rdma_info."""
+    """Result of host_info."""
 
     links: t.List[Link]
     gpus: t.List[Gpu]
@@ -306,7 +306,7 @@ class PortProbe(t.TypedDict):
 
 
 class VipuFacts(t.TypedDict):
-    """Result of vipu_info."""
+    """Where the V-IPU controller is. From host_info."""
 
     host: str
     port: int

@@ -24,7 +24,7 @@ class Collected(t.NamedTuple):
     artifacts: t.Mapping[str, str]  # text of the files that are there
     artifacts_dir: str
     cluster: Result  # of support_info
-    journals: t.Mapping[str, Result]  # of journal_info, by host
+    journals: t.Mapping[str, Result]  # of host_info, by host
 
 
 def gap_of(what: str, where: str, result: Result) -> Gap:

@@ -11,7 +11,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
 GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
 OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
-READERS = ["host_info", "rdma_info", "vipu_info", "cluster_info"]
+READERS = ["host_info", "cluster_info"]
 WRITERS = {
     "ipu.fabric.fabric": ["macvlan_network", "helm_release", "kube_apply"],
     "ipu.fabric.verify": ["fabric_probe"],
@@ -41,9 +41,7 @@ def answers(ca=OURS):
         "ipu": {"tracker": False, **no("operators", "own", "vipu_controllers", "labelled", "jobs")},
     }
     return {
-        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
-        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
-        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+        "host_info": site.observed(hosts),
         "cluster_info": {"*": operator},
         "network_operator": {"*": no("objects", "pods", "other_pods", "attachments", "needed_by")},
         "spiderpool": {"*": no("objects", "pods", "needed_by", "installations", "definitions")},

@@ -177,7 +177,17 @@ def begin(case: Case) -> Data:
             hosts[name].pop("member", None)
     node = {**test_restore.answers()["kubernetes_node_info"]["cp1"]["node"], "next_step": "", "unsettled": False}
     known: Data = {"wrong": [], "changes": [], "deleted": [], "leaves": [], "ca": CA, "endpoint": ENDPOINT}
-    return {**known, "node": node, "facts": facts, "nodes": nodes, "addresses": addresses, "hosts": hosts, **case.state}
+    rdma = {name: site.host(number, [])["rdma"] for number, name in enumerate(names, 1)}
+    return {
+        **known,
+        "node": node,
+        "facts": facts,
+        "rdma": rdma,
+        "nodes": nodes,
+        "addresses": addresses,
+        "hosts": hosts,
+        **case.state,
+    }
 
 
 class Stage:
@@ -192,12 +202,8 @@ class Stage:
         (folder / "saved/objects.json").write_text('{"digests": {}, "addresses": [], "objects": []}')
         about = {**test_restore.ABOUT, "cluster": {**test_restore.ABOUT["cluster"], "nodes": NAMES}}
         backup = {"path": str(folder / "saved"), "about": about, "sums": {"control-plane.tar.gz": test_restore.SUM}}
-        names = {name: {"rdma": site.host(number, [])["rdma"]} for number, name in enumerate(NAMES, 1)}
-        vipu = {name: site.host(number, [])["vipu"] for number, name in enumerate(NAMES, 1)}
         self.answers = {
             "backup_files": {"*": backup},
-            "rdma_info": names,
-            "vipu_info": vipu,
             "memlock": {"*": {"restartable": []}},
             "kubelet_certificates": {"*": {"approved": []}},
             "control_plane_info": {"*": DEFAULT_ANSWERS["control_plane_info"]},

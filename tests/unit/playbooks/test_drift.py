@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers
 
-READERS = {"host_info", "rdma_info", "vipu_info", "cluster_info"}
+READERS = {"host_info", "cluster_info"}
 # The part of the action that notes it is tested in test_api_action.py: here a stand-in answers.
 POOL = {
     "object": "IPPool n/a",

@@ -21,9 +21,7 @@ def run(tmp_path):
     def once(playbook, *arguments, probes=(), **variables):
         hosts = site.site()
         answers = {
-            "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
-            "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
-            "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+            "host_info": site.observed(hosts),
             "port_probe": {
                 **{name: {"listener": LISTENER, "listened": "x", "probes": []} for name in hosts},
                 "w1": {"listener": LISTENER, "listened": "x", "probes": list(probes)},

@@ -33,37 +33,18 @@ def test_a_module_runs_on_many_hosts_at_a_time(tmp_path):
 
 def test_the_plan_of_one_host_covers_the_others(tmp_path):
     hosts = site.site()
-    found = {name: {"host": seen["host"]} for name, seen in hosts.items()}
+    found = site.observed(hosts)
     found["cp1"]["meets"] = ["w2"]
     answers = {
         "host_info": {**found, "w2": {"unreachable": True, "msg": "Connection timed out", "meets": ["cp1"]}},
-        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
-        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
     }
     groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
     run = play(tmp_path, "ipu.fabric.plan", groups, answers, "--limit", "w1", fabric_probe_ports=False)
     assert sorted(run.where("host_info")) == ["cp1", "w1", "w2"]
-    assert sorted(run.where("vipu_info")) == ["w1"]  # without ipu_node it is the workers; w2 can't be asked
-    assert run.where("rdma_info", routes_to=["10.5.0.20"]) == ["w1"]
+    # Without ipu_node it is the workers.
+    assert sorted(call.host for call in run.calls if call.options.get("vipu") is not None) == ["w1", "w2"]
     plan = run.read("artifacts/plan.json")
     assert plan["hosts"]["cp1"]["node"] == "node11"
     [error] = [one for one in plan["findings"] if one["check"] == "unobserved"]
     assert error["hosts"] == ["w2"]
     assert "Connection timed out" in error["seen"]
-
-
-def test_each_host_outside_is_asked_for_the_route_to_its_own_controller(tmp_path):
-    hosts = site.site()
-    controllers = {
-        "w1": {**hosts["w1"]["vipu"], "address": "10.5.0.20"},
-        "w2": {**hosts["w1"]["vipu"], "address": "10.5.0.21"},
-    }
-    answers = {
-        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
-        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
-        "vipu_info": controllers,
-    }
-    groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
-    run = play(tmp_path, "ipu.fabric.plan", groups, answers, "--limit", "cp1", fabric_probe_ports=False)
-    assert run.where("rdma_info", routes_to=["10.5.0.20"]) == ["w1"], run.text
-    assert run.where("rdma_info", routes_to=["10.5.0.21"]) == ["w2"]

@@ -10,7 +10,7 @@ import hashlib
 
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import GROUPS, finished
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import GROUPS, finished, observed
 
 CA, NAME = "ab", "10.88.0.11:6443"
 INVENTORY = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
@@ -53,9 +53,7 @@ def bed():
     found = {"renewed": ["kubelet-client"], "expired": [], "signed": True, "requested": True, "needed": True}
     mark = {"name": NAME, "server": NAME, "ca": CA, "serves": False}
     return {
-        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
-        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
-        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+        "host_info": observed(hosts),
         "cluster_info": {"*": {"present": True, "ca": CA, "version": "1.36.2", "nodes": nodes, "ipu": {"jobs": []}}},
         "cluster_node": {"*": {"left": []}},
         "kubeadm": {"*": {"changed": True, "client": "secret"}},

@@ -29,7 +29,7 @@ def site(tmp_path_factory):
 
 def moved():
     found = copy.deepcopy(ANSWERS)
-    found["rdma_info"]["w1"]["rdma"]["links"][1].update(netdev="ens2f0", rdma_netdevs=["ens2f0"])
+    found["host_info"]["w1"]["rdma"]["links"][1].update(netdev="ens2f0", rdma_netdevs=["ens2f0"])
     return found
 
 

@@ -49,9 +49,7 @@ def answers(answered=False, restoring="", membership="none"):
         "taints": [],
     }
     return {
-        "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
-        "rdma_info": {name: {"rdma": seen["rdma"]} for name, seen in hosts.items()},
-        "vipu_info": {name: seen["vipu"] for name, seen in hosts.items()},
+        "host_info": site.observed(hosts),
         "backup_files": {"*": {"path": "/backups/" + NAME, "about": ABOUT, "sums": {"control-plane.tar.gz": SUM}}},
         # For every state.
         "control_plane_restore": {"*": {**STATE, "restoring": restoring, "going_on": bool(restoring), "set_aside": ""}},

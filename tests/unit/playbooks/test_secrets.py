@@ -268,7 +268,9 @@ TASKS = [
         "helm": {"url": "", "checksum": ""}, "download_proxy": PROXY,
     }, "check_mode": True},
     {"ipu.fabric.embedded_containerd": {"config": f'password = "{MARKER}"\n'}, "check_mode": True},
-    {"ipu.fabric.vipu_info": {"executable": "{{ folder }}/vipu", "config": "{{ folder }}/vipu.conf", "timeout": 5}},
+    {"ipu.fabric.host_info": {
+        "links": False, "vipu": {"executable": "{{ folder }}/vipu", "config": "{{ folder }}/vipu.conf", "timeout": 5},
+    }},
 ]  # fmt: skip
 # It says what it was called with, and repeats the key of its configuration, as the real one does.
 VIPU = f"#!/bin/sh\necho \"$0 $@\" >> FOLDER/log/commands\necho 'denied, api-access-key={MARKER}' >&2\nexit 1\n"

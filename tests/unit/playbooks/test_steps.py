@@ -248,9 +248,7 @@ def test_the_plan_of_three_hosts(tmp_path, columns):
     """The real playbook, on hosts whose modules answer from a table."""
     hosts = site.site()
     answers = {
-        "host_info": {name: {"host": one["host"]} for name, one in hosts.items()},
-        "rdma_info": {name: {"rdma": one["rdma"]} for name, one in hosts.items()},
-        "vipu_info": {name: one["vipu"] for name, one in hosts.items()},
+        "host_info": site.observed(hosts),
     }
     groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
     done = play(

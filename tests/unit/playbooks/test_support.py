@@ -19,7 +19,7 @@ POD = {
     "status": {"phase": "Pending"},
 }
 ANSWERS = {
-    "journal_info": {
+    "host_info": {
         "cp1": {"logs": {"kubelet": f"ready, Authorization: Bearer {SECRET}"}},
         "w1": {"unreachable": True, "msg": "no route to host"},
     },
@@ -38,7 +38,8 @@ def test_an_archive_and_its_judgement(tmp_path):
     done = play(tmp_path, "ipu.fabric.support", GROUPS, ANSWERS)
     assert done.code == 0, done.text
     assert "w1): unreachable: no route to host" in done.said
-    assert sorted(done.where("journal_info", lines=200)) == ["cp1", "w1"]
+    assert sorted(done.where("host_info", links=False)) == ["cp1", "w1"]
+    assert {call.options["journal"]["lines"] for call in done.calls if call.module == "host_info"} == {200}
     assert done.where("support_info") == ["localhost"]
     older, path = sorted((tmp_path / "artifacts").glob("support-*.tar.gz"))
     assert older.read_bytes() == b"older"

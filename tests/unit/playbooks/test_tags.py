@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers
 
-ALWAYS = {"fabric_plan", "host_info", "cluster_info", "port_probe", "rdma_info", "vipu_info"}
+ALWAYS = {"fabric_plan", "host_info", "cluster_info", "port_probe"}
 
 
 @pytest.mark.parametrize(

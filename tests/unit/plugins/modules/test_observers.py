@@ -16,7 +16,8 @@ import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
-from ansible_collections.ipu.fabric.plugins.module_utils._host import facts
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import facts, observe
 from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import find_controller
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import SubnetRequest
@@ -24,9 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.modules import (
     host_info,
     kubernetes_node_info,
-    rdma_info,
     rdma_subnet,
-    vipu_info,
 )
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
@@ -128,23 +127,8 @@ def test_a_failure_has_its_parts(run):
     assert error["next_step"] in result["msg"]
 
 
-def test_vipu_info(run, tmp_path):
-    program = tmp_path / "vipu"
-    program.write_text("""#!/bin/sh\necho '{"host": "10.5.0.20:8090", "version": "1.18.0"}'\n""")
-    program.chmod(0o755)
-    result = run(vipu_info, executable=str(program))
-    assert {key: result[key] for key in documented(vipu_info)} == {
-        "host": "10.5.0.20",
-        "port": 8090,
-        "address": "10.5.0.20",
-        "version": "1.18.0",
-        "source": "json",
-    }
-    check_result(vipu_info, result)
-
-
-def test_rdma_info(run, tmp_path, monkeypatch):
-    """A host with a NIC, a VLAN on it, a GPU and a container runtime."""
+def links_of(tmp_path):
+    """How the links of a host are read that has a NIC, a VLAN on it, a GPU and a container runtime."""
     tree = Tree(tmp_path)
     tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
     tree.lanes("0000:81:00.0", "16.0 GT/s PCIe x16", "16.0 GT/s PCIe x16")
@@ -163,9 +147,37 @@ def test_rdma_info(run, tmp_path, monkeypatch):
     def answer(argv: t.Sequence[str]) -> Done:
         return Done(0, next(text for word, text in outputs.items() if word in argv))
 
-    monkeypatch.setattr(rdma_info, "read_rdma", functools.partial(read_rdma, root=str(tree), run=answer))
-    result = run(rdma_info, routes_to=["10.5.0.20"])
-    check_result(rdma_info, result)
+    return functools.partial(read_rdma, root=str(tree), run=answer)
+
+
+def vipu_of(tmp_path, answer):
+    program = tmp_path / "vipu"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    return {"executable": str(program)}
+
+
+def test_host_info(run, tmp_path, monkeypatch):
+    """Of the machine that this runs on, as if it were a control plane, with a port that is busy."""
+    plane = {"arguments": {"kube-apiserver": {"profiling": "false"}}, "open_files": [], "super_admin": False}
+    monkeypatch.setattr(facts, "read_control_plane", lambda _root: plane)
+    monkeypatch.setattr(observe, "read_rdma", links_of(tmp_path))
+    monkeypatch.setattr(observe, "read_journal", lambda units, lines, size: dict.fromkeys(units, f"{lines} {size}"))
+    vipu = vipu_of(tmp_path, """echo '{"host": "10.5.0.20:8090", "version": "1.18.0"}'""")
+    asked = {
+        "names": ["https://localhost:5000/v2"],
+        "controller_time": 1,
+        "vip": "127.0.0.1",
+        "routes_to": ["10.5.0.99"],
+    }
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = run(host_info, ports=[port], vipu=vipu, journal={"units": ["kubelet"]}, **asked)
+    check_result(host_info, result)
+    assert [busy["port"] for busy in result["host"]["ports_busy"]] == [port]
+    assert set(result["host"]["time"]) == {"synchronized", "asked", "read", "services", "servers"}
+    assert set(result["host"]["kubelet"]) == {"present", "version", "server", "cluster"}
+    assert list(result["host"]["dns"]) == ["localhost"]
     rdma = result["rdma"]
     assert [link["netdev"] for link in rdma["links"]] == ["ens1f0np0", "ens1f0np0.100"]
     assert [rdma["links"][0]["addresses"], rdma["links"][0]["altnames"]] == [
@@ -173,19 +185,29 @@ def test_rdma_info(run, tmp_path, monkeypatch):
         ["enp129s0f0np0"],
     ]
     assert all(rdma.values()), "a part without an entry is not compared"
+    assert list(rdma["routes"]) == ["10.5.0.20"], "each host is asked for the route to its own controller"
+    controller = {"host": "10.5.0.20", "port": 8090, "address": "10.5.0.20", "version": "1.18.0", "source": "json"}
+    assert result["vipu"] == controller
+    assert result["logs"] == {"kubelet": "200 32768"}
 
 
-def test_host_info(run, monkeypatch):
-    """Of the machine that this runs on, as if it were a control plane, with a port that is busy."""
-    plane = {"arguments": {"kube-apiserver": {"profiling": "false"}}, "open_files": [], "super_admin": False}
-    monkeypatch.setattr(facts, "read_control_plane", lambda _root: plane)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        result = run(host_info, ports=[port], names=["localhost"], controller_time=1, vip="127.0.0.1")
-    check_result(host_info, result)
-    assert [busy["port"] for busy in result["host"]["ports_busy"]] == [port]
-    assert set(result["host"]["time"]) == {"synchronized", "asked", "read", "services", "servers"}
-    assert set(result["host"]["kubelet"]) == {"present", "version", "server", "cluster"}
+def test_what_could_not_be_read_is_said_and_the_rest_is_there(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(observe, "read_rdma", links_of(tmp_path))
+    result = run(
+        host_info, vipu=vipu_of(tmp_path, "exit 1"), routes_to=["vipu.example", {"host": "10.5.0.99", "port": 1}]
+    )
+    assert result["failures"].keys() == {"vipu"}
+    assert "vipu" not in result
+    assert list(result["rdma"]["routes"]) == ["10.5.0.99"]
+
+    def refuse(_routes):
+        raise FabricError("a", "b", "c", "d", code="failed")
+
+    monkeypatch.setattr(observe, "read_rdma", refuse)
+    assert run(host_info)["failures"]["rdma"]["seen"] == "c"
+    alone = run(host_info, links=False)
+    assert alone.keys() & {"rdma", "vipu", "logs"} == set()
+    assert (alone["failures"], alone["host"]["dns"]) == ({}, {})
 
 
 def test_kubernetes_node_info(run, monkeypatch):
@@ -196,12 +218,16 @@ def test_kubernetes_node_info(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [(rdma_subnet, SubnetRequest), (vipu_info, find_controller), (rdma_info, read_rdma)]
+    ("options", "function"),
+    [
+        (yaml.safe_load(rdma_subnet.DOCUMENTATION)["options"], SubnetRequest),
+        (yaml.safe_load(host_info.DOCUMENTATION)["options"]["vipu"]["suboptions"], find_controller),
+    ],
 )
-def test_defaults_of_options_are_those_of_the_function(module, function):
+def test_defaults_of_options_are_those_of_the_function(options, function):
     """The plan calls the function, people the module: both must mean the same."""
     parameters = inspect.signature(function).parameters
-    for name, option in yaml.safe_load(module.DOCUMENTATION)["options"].items():
+    for name, option in options.items():
         if not option.get("required"):
             default = parameters[name].default
             assert (list(default) if default == () else default) == option.get("default"), name

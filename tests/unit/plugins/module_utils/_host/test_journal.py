@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import types
 import typing as t
 from pathlib import Path
 
@@ -27,21 +26,16 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Callable[..., t.A
     (tmp_path / "journalctl").write_text(SCRIPT)
     (tmp_path / "journalctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    module: t.Any = types.SimpleNamespace()
 
     def call(*units: str, size: int = 200) -> t.Any:
-        module.params = {"units": list(units), "lines": 7, "size": size}
-        return read_journal(module)
+        return read_journal(units, 7, size)
 
     return call
 
 
 def test_last_lines_without_secrets(read: t.Callable[..., t.Any]) -> None:
-    assert read("kubelet", "containerd") == {
-        "changed": False,
-        "logs": {"kubelet": f"token=(not shown) --lines=7\n{'0' * 90}"},
-    }
-    assert read("kubelet", size=5)["logs"] == {"kubelet": "00000"}
+    assert read("kubelet", "containerd") == {"kubelet": f"token=(not shown) --lines=7\n{'0' * 90}"}
+    assert read("kubelet", size=5) == {"kubelet": "00000"}
 
 
 def test_a_journal_that_can_not_be_read(read: t.Callable[..., t.Any]) -> None:

@@ -25,7 +25,7 @@ NOTHING: t.Dict[str, t.Any] = {"cluster": {"objects": {}, "logs": {}, "gaps": []
 
 
 def archive(artifacts: t.Mapping[str, t.Any], cluster: t.Optional[t.Dict[str, t.Any]] = None, **hosts: t.Any) -> Files:
-    """As support_archive makes it, and support_archive_info reads it."""
+    """As support_archive makes it and reads it."""
     texts = {name: data if isinstance(data, str) else json.dumps(data) for name, data in artifacts.items()}
     files = contents(
         Collected(texts, "artifacts", cluster or NOTHING, hosts), "2026-11-24T23:06:46Z", {"ipu.fabric": "0"}

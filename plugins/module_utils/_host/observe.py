@@ -1,0 +1,50 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that a plan has to know of a host, in one call: what lacks says why, and the rest is there."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, program_folders, read_host
+from ansible_collections.ipu.fabric.plugins.module_utils._host.journal import read_journal
+from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import controller_addresses, find_controller
+
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+ENDPOINT = re.compile(r"(?i)(?:https?://)?\[?([^/\]]*?)\]?(?::[0-9]+)?(?:/.*)?")
+
+
+def host_names(endpoints: t.Sequence[str]) -> t.List[str]:
+    """The hosts of URLs, of host:port and of plain names."""
+    matches = [ENDPOINT.fullmatch(text) for text in endpoints]
+    return [match.group(1) for match in matches if match and match.group(1)]
+
+
+def observe(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.host_info)."""
+    params = dict(module.params)
+    links, routes_to, vipu, journal = (params.pop(name) for name in ("links", "routes_to", "vipu", "journal"))
+    params["names"] = host_names(params["names"])
+    found: t.Dict[str, object] = {"host": read_host(Questions(**params, run_from=program_folders(module)))}
+    failures = {}
+    addresses = controller_addresses(routes_to)
+    if vipu is not None:
+        try:
+            controller = find_controller(**vipu)
+            found["vipu"], addresses = controller, [controller["address"]]
+        except FabricError as error:
+            failures["vipu"] = error.as_failure()
+    if links:
+        try:
+            found["rdma"] = read_rdma(addresses)
+        except FabricError as error:
+            failures["rdma"] = error.as_failure()
+    if journal is not None:
+        found["logs"] = read_journal(**journal)
+    return {"changed": False, **found, "failures": failures}
