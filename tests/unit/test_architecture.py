@@ -39,10 +39,12 @@ HOST_MODULES = (
     "kubernetes_node_info",
     "node_certificates",
     "port_probe",
+    "rdma_info",
     "registry_images_info",
     "secrets_encryption",
     "systemd_units",
     "unowned_files",
+    "vipu_info",
 )
 # As docs/architecture.md draws them: each imports only from those before it.
 LAYERS = (

@@ -25,7 +25,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.modules import (
     host_info,
     kubernetes_node_info,
+    rdma_info,
     rdma_subnet,
+    vipu_info,
 )
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
@@ -125,6 +127,26 @@ def test_a_failure_has_its_parts(run):
     assert (error["code"], error["where"], error["transient"]) == ("invalid-input", "avoid 10.0.0.0/8", False)
     assert error["seen"] in result["msg"]
     assert error["next_step"] in result["msg"]
+
+
+def test_vipu_info(run, tmp_path):
+    program = tmp_path / "vipu"
+    program.write_text("""#!/bin/sh\necho '{"host": "10.5.0.20:8090", "version": "1.18.0"}'\n""")
+    program.chmod(0o755)
+    result = run(vipu_info, executable=str(program))
+    assert {key: result[key] for key in documented(vipu_info)} == {
+        "host": "10.5.0.20",
+        "port": 8090,
+        "address": "10.5.0.20",
+        "version": "1.18.0",
+        "source": "json",
+    }
+    check_result(vipu_info, result)
+
+
+def test_rdma_info(run, monkeypatch):
+    monkeypatch.setattr(rdma_info, "read_rdma", lambda routes: {"routes": dict.fromkeys(routes)})
+    assert run(rdma_info, routes_to=["10.5.0.20"])["rdma"] == {"routes": {"10.5.0.20": None}}
 
 
 def links_of(tmp_path):
