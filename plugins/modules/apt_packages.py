@@ -75,6 +75,10 @@ options:
     type: list
     elements: str
     default: []
+  sets_proxy:
+    description: Whether apt gets O(download_proxy) for good, in C(/etc/apt/apt.conf.d), and without one loses it again.
+    type: bool
+    default: false
   lock_timeout:
     description: Seconds to wait for the locks of apt and dpkg.
     type: int
@@ -127,6 +131,7 @@ def main() -> None:
             "packages": {"type": "list", "elements": "dict", "default": [], "options": PACKAGE_OPTIONS},
             "replaces": {"type": "list", "elements": "str", "default": []},
             "keep": {"type": "list", "elements": "str", "default": []},
+            "sets_proxy": {"type": "bool", "default": False},
             "lock_timeout": {"type": "int", "default": 300},
             "timeout": {"type": "int", "default": 1800},
             "download_proxy": PROXY,

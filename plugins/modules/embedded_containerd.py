@@ -28,11 +28,11 @@ options:
     default: ""
   config:
     description:
-      - Tables for containerd's configuration, in TOML, by the names of the version that is in use. They may have
-        passwords in them, so neither logs nor results have them.
+      - Tables for containerd's configuration, by the names of the version that is in use. They may have passwords in
+        them, so neither logs nor results have them.
       - Empty removes what this module wrote.
-    type: str
-    default: ""
+    type: dict
+    default: {}
   restart:
     description:
       - Restart the service if it runs with old files. Its containers go on meanwhile, but not the API server and the
@@ -86,7 +86,7 @@ def main() -> None:
     run_module(
         {
             "registry_mirror": {"type": "str", "default": ""},
-            "config": {"type": "str", "default": ""},
+            "config": {"type": "dict", "default": {}},
             "restart": {"type": "bool", "default": False},
             "node_name": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 300},

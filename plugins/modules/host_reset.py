@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_reset
-short_description: Take a host out of Kubernetes, with all that was installed for it
+short_description: Take a host out of Kubernetes, with all that was installed for it, or files that pods left
 version_added: 0.1.0
 description:
   - Runs C(kubeadm reset), which ends the node's containers, and removes what that leaves behind - data of the kubelet
@@ -27,6 +27,15 @@ extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
+  files:
+    description:
+      - Only remove these files and directories, which programs have left on the host; an empty list removes nothing.
+        Directories go with everything in them.
+      - Absolute paths, at least three directories deep. One that a Debian package owns stays. Nothing goes where
+        C(dpkg) does not say of each path whose it is.
+      - Left out, the host is taken out of Kubernetes.
+    type: list
+    elements: str
   ca:
     description:
       - Digest of the cluster's CA, as M(ipu.fabric.host_info) has it in C(kubelet). A host that trusts another one is
@@ -62,13 +71,20 @@ EXAMPLES = r"""
 - name: Take the host out of Kubernetes
   ipu.fabric.host_reset:
     ca: "{{ found.cluster.ca }}"
+
+- name: Remove what multus left on the host
+  ipu.fabric.host_reset:
+    files:
+      - /etc/cni/net.d/00-multus.conf
+      - /etc/cni/net.d/multus.d
+      - /opt/cni/bin/multus
 """
 
 RETURN = r"""
 cluster:
   description:
     - The cluster that the host was in, by its own files, and what tells the host. Parts that are not known are empty.
-  returned: success
+  returned: success, without O(files)
   type: dict
   contains:
     name:
@@ -116,6 +132,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.host_reset imp
 def main() -> None:
     run_module(
         {
+            "files": {"type": "list", "elements": "str"},
             "ca": {"type": "str", "default": ""},
             "installed": {"type": "bool", "default": False},
             "lock_timeout": {"type": "int", "default": 600},

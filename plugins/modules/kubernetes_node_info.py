@@ -78,10 +78,18 @@ node:
     containerd:
       description: Version of containerd; empty when it is not installed.
       type: str
-    containerd_drop_ins:
-      description: Paths of drop-ins for containerd that others than the role kubernetes have made.
+    containerd_files:
+      description: containerd's main file, and drop-ins that others than the role kubernetes have made.
       type: list
       elements: str
+    cri_dockerd:
+      description:
+        - Whether cri-dockerd is of others (C(others)), and if so its C(program), its C(release) and what there is
+          instead of an answer (C(silence)).
+      type: dict
+    keepalived:
+      description: Whose configuration keepalived has, V(ours) or V(others); empty when there is none.
+      type: str
     images:
       description: Images that kubeadm lists for the version; empty when kubeadm is not installed.
       type: list
@@ -127,7 +135,9 @@ node:
     architecture: x86_64
     kubelet: 1.35.4
     containerd: 2.2.1
-    containerd_drop_ins: []
+    containerd_files: [/etc/containerd/config.toml]
+    cri_dockerd: {others: false, program: /usr/local/bin/cri-dockerd, release: "", silence: ""}
+    keepalived: ""
     images: ["registry.k8s.io/pause:3.10.1"]
     unsettled: false
     kubeconfig_sha256: ""

@@ -36,6 +36,17 @@ options:
       content:
         description: The whole text of the file.
         type: str
+      settings:
+        description:
+          - Settings of C(dockerd) for its C(daemon.json), in place of O(files[].content) and O(files[].mode). A flag of
+            Docker's unit may name another O(files[].path).
+          - All else in that file stays. Of an object only the named keys are set. Of a list of options as C(name=value)
+            those of the same name are replaced. C(log-opts) and C(storage-opts) of another driver than the one that is
+            set here are left out, and a runtime is replaced as a whole.
+          - Refuses a setting that a flag of Docker's unit has too, with which C(dockerd) would not start, and a file
+            that is not valid JSON.
+        type: dict
+        default: {}
       mode:
         description: Permissions in octal digits, with a leading zero.
         type: str
@@ -43,7 +54,7 @@ options:
       state:
         description:
           - Whether the file is there. With O(files[].content), V(absent) removes only a file that has it, comments
-            aside.
+            aside. One of the role P(ipu.fabric.kubernetes#role) is removed where it looks like that.
         type: str
         choices: [present, absent]
         default: present
@@ -83,7 +94,8 @@ options:
       restart:
         description:
           - Whether one that runs is restarted, V(stale) if it has not read its files since they changed.
-          - With V(reload) one that has not read its files is told to read them, and goes on.
+          - With V(reload) one that has not read its files is told to read them, and goes on. Of Docker with
+            C(live-restore) in O(files[].settings) it then has to say that containers go on while it restarts.
           - With V(never) it is only named in RV(stale).
         type: str
         choices: [stale, reload, never, always]
@@ -132,6 +144,7 @@ FILE_OPTIONS = {
     "backup": {"type": "bool", "default": False},
     "validate": {"type": "str", "default": ""},
     "units": {"type": "list", "elements": "str", "default": []},
+    "settings": {"type": "dict", "default": {}},
 }
 UNIT_OPTIONS = {
     "name": {"type": "str", "required": True},

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import tomllib
-from ansible_collections.ipu.fabric.plugins.filter.to_toml import to_toml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.toml import to_toml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.containerd import IMAGES, RUNTIME, containerd_config
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.containerd import IMAGES, RUNTIME, containerd_config
 
 PAUSE = "registry.site:5000/pause:3.10.1"
 TOOLKIT = """version = {version}

@@ -27,11 +27,8 @@ HOST_MODULES = (
     "control_plane_backup",
     "control_plane_info",
     "control_plane_restore",
-    "docker_daemon_info",
-    "download",
     "etcd_member",
     "host_info",
-    "host_proxy",
     "host_reset",
     "kernel_settings",
     "kubeadm",
@@ -39,11 +36,11 @@ HOST_MODULES = (
     "kubernetes_node_info",
     "node_certificates",
     "port_probe",
+    "program",
     "rdma_info",
     "registry_images_info",
     "secrets_encryption",
     "systemd_units",
-    "unowned_files",
     "vipu_info",
 )
 # As docs/architecture.md draws them: each imports only from those before it.
@@ -226,7 +223,6 @@ DECIDES = re.compile(r"\b(selectattr|rejectattr|is version|regex_\w+|combine\(|p
 DECIDING = (
     "fabric",
     "helm",
-    "kubernetes",
 )
 
 

@@ -42,14 +42,14 @@ def is_secret_name(name: str) -> bool:
 
 
 def hide_lines(text: str) -> str:
-    """The text of a configuration file for a diff, without the values of what is called a secret."""
+    """The text of a configuration file for a diff, without logins in URLs and the values of what is called a secret."""
 
     def line(match: t.Match[str]) -> str:
         start, name, between, _value = match.groups()
         secret = name.lower() in OF_REGISTRIES or is_secret_name(name)
         return f"{start}{name}{between}{NOT_SHOWN}" if secret else match[0]
 
-    return SECRET_LINE.sub(line, text)
+    return LOGIN.sub(f"://{NOT_SHOWN}@", SECRET_LINE.sub(line, text))
 
 
 def every_text(_path: Path) -> bool:

@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import UnitFile
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import HostFile
 
 CONF, CONF_DIRECTORY, SOURCES_DIRECTORY = "/etc/chrony/chrony.conf", "/etc/chrony/conf.d", "/etc/chrony/sources.d"
 READS = re.compile(r"(?m)^[ \t]*(confdir|sourcedir)[ \t](?:.*[ \t])?(/etc/chrony/(?:conf|sources)\.d)/?(?:[ \t]|$)")
@@ -39,7 +39,7 @@ class Seen:
 class Clock:
     """What chrony is to have of this role."""
 
-    files: t.Sequence[UnitFile]
+    files: t.Sequence[HostFile]
 
 
 def missing_lines(conf: str) -> t.List[str]:
@@ -63,7 +63,7 @@ def decide(settings: Settings, seen: Seen) -> Clock:
     servers = "".join(f"server {server} iburst prefer\n" for server in settings.servers)
     return Clock(
         [
-            UnitFile(f"{CONF_DIRECTORY}/ipu-fabric.conf", HEAD + STEP, ["chrony"]),
-            UnitFile(f"{SOURCES_DIRECTORY}/ipu-fabric.sources", HEAD + servers, ["chrony"]),
+            HostFile(f"{CONF_DIRECTORY}/ipu-fabric.conf", HEAD + STEP, units=["chrony"]),
+            HostFile(f"{SOURCES_DIRECTORY}/ipu-fabric.sources", HEAD + servers, units=["chrony"]),
         ]
     )

@@ -30,6 +30,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import (
     split_fingerprints,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import add_to_record
+from ansible_collections.ipu.fabric.plugins.module_utils._host.proxy import set_apt_proxy
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -606,6 +607,7 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.apt_packages)."""
     params = module.params
     use_proxy(params["download_proxy"])
+    proxied = params["sets_proxy"] and set_apt_proxy(module, params["download_proxy"])
     asked: t.Dict[str, str] = {item["name"]: item["version"] for item in params["packages"]}
     held = [item["name"] for item in params["packages"] if item["hold"]]
     repositories = {name: as_repository(name, given) for name, given in params["repositories"].items()}
@@ -657,4 +659,4 @@ def apply_packages(module: AnsibleModule) -> t.Dict[str, object]:
         {"sources": {name: pair[1] for name, pair in sources.items()}, "disabled": said, "packages": after},
         versions={name: state["version"] for name, state in after.items()},
     )
-    return {**result, "changed": result["changed"] or repaired or bool(wanted)}
+    return {**result, "changed": result["changed"] or proxied or repaired or bool(wanted)}

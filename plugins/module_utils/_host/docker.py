@@ -9,21 +9,21 @@ import json
 import os
 import re
 import shlex
+import time
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, File, read_file, read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.role_files import CRI_DOCKERD, CRI_DOCKERD_RECORD
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 DAEMON = "/etc/docker/daemon.json"
 UNIT = "docker.service"
-# cri-dockerd's unit, the program where the role kubernetes puts it, and which one that was.
 CRI_UNIT = "cri-docker.service"
-CRI_DOCKERD = "/usr/local/bin/cri-dockerd"
-CRI_DOCKERD_RECORD = "/var/lib/ipu-fabric/cri-dockerd.sha256"
 VALIDATE = "{} --validate --config-file %s"
 # Flags whose key in daemon.json is neither their name nor its plural.
 KEYS = {
@@ -40,6 +40,8 @@ KEYS = {
 }
 
 LOG_DRIVER = "json-file"  # Docker's default
+PATIENCE = 10  # seconds for Docker to read its files
+SECONDS = 30  # for cri-dockerd to say its release
 
 
 class Flag(t.NamedTuple):
@@ -55,6 +57,15 @@ class Ulimit(t.TypedDict):
     Name: str
     Hard: int
     Soft: int
+
+
+class CriDockerd(t.TypedDict):
+    """The cri-dockerd of a host."""
+
+    others: bool  # somebody else has installed it; else the rest says nothing
+    program: str
+    release: str  # empty: not known
+    silence: str  # what is there instead of an answer; empty where it answers
 
 
 # Docker's settings; whatever else is in them is kept.
@@ -249,46 +260,49 @@ def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[
 # ---- cri-dockerd ----------------------------------------------------------------------------------------------------
 
 
-def has_cri_dockerd_of_others(module: AnsibleModule, version: str) -> bool:
-    """Whether somebody else has installed cri-dockerd. It is used as it is, or refused: it is never replaced."""
-    text = module.run_command(["systemctl", "cat", CRI_UNIT])[1]
+def read_cri_dockerd() -> CriDockerd:
+    """The cri-dockerd that is there. Ours is known by its units, or before they are written by its record."""
+    text = output_of("systemctl", "cat", CRI_UNIT)
     program = next(iter(command_words(text)), CRI_DOCKERD)
-    recorded = os.path.exists(CRI_DOCKERD_RECORD)
-    if OWN_MARK in text or not (text.strip() or (os.path.lexists(CRI_DOCKERD) and not recorded)):
-        return False
-    out = "".join(module.run_command([program, "--version"])[1:]) if os.path.exists(program) else ""
-    release = re.search(r"\d+\.\d+\.\d+\S*", out)
-    seen = release[0] if release else f"{program}, whose release is not known"
-    silence = cri.silence("cri-docker")
-    if seen != version or silence:
-        raise FabricError(
-            "cri-dockerd is on this host already, and this collection has not installed it.",
-            f"{program} and {CRI_UNIT}",
-            "; ".join([seen, *([silence.seen] if silence else [])]),
-            f"Have cri-dockerd {version} answer at {cri.SOCKETS[cri.DOCKER]}, or set fabric_mirror.cri_dockerd to the"
-            " release that is there, or remove the program and its units. Then run again.",
-            code="not-ours",
-        )
-    return True
+    alone = os.path.lexists(CRI_DOCKERD) and not os.path.exists(CRI_DOCKERD_RECORD)
+    others = OWN_MARK not in text and bool(text or alone)
+    done = run_program([program, "--version"], SECONDS) if others and os.path.exists(program) else None
+    release = re.search(r"\d+\.\d+\.\d+\S*", done.out + done.err) if done else None
+    silence = cri.silence("cri-docker") if others else None
+    return {
+        "others": others,
+        "program": program,
+        "release": release[0] if release else "",
+        "silence": silence.seen if silence else "",
+    }
 
 
-def read_daemon(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.docker_daemon_info)."""
+def with_settings(module: AnsibleModule, settings: t.Mapping[str, object]) -> t.Tuple[str, File]:
+    """What daemon.json becomes with settings, and where it is: a flag of Docker's unit may say that."""
     flags = read_flags(module)
     path = daemon_path(flags)
-    there = read_file(path)
-    before: File = there or {"content": "", "mode": "0644"}
-    version: str = module.params["cri_dockerd"]
-    content = merge_settings(before["content"], module.params["settings"], flags, path)
-    return {
-        "changed": False,
-        "path": path,
-        "content": content,
-        "mode": before["mode"],
-        "differs": content != before["content"],
-        "keeps_containers": keeps_containers(module),
-        "others_cri_dockerd": bool(version) and has_cri_dockerd_of_others(module, version),
-    }
+    there: File = read_file(path) or {"content": "", "mode": "0644"}
+    return path, {**there, "content": merge_settings(there["content"], settings, flags, path)}
+
+
+def check_keeps(module: AnsibleModule, path: str) -> None:
+    """Wait until Docker has read that containers go on while it restarts.
+
+    The signal has no answer, and Docker goes on with its old settings where it refuses one of the new ones."""
+    for attempt in range(PATIENCE + 1):
+        if attempt:
+            time.sleep(1)
+        if keeps_containers(module):
+            return
+    host = os.uname().nodename
+    raise FabricError(
+        f"A restart of Docker would end all containers of {host}, so it was not restarted.",
+        path,
+        "it has live-restore, and Docker has not read that (docker info)",
+        "See journalctl -u docker for the setting that Docker refuses, and correct it (kubernetes_docker_config). Then"
+        " run again.",
+        code="unsafe",
+    )
 
 
 def validation(module: AnsibleModule) -> str:

@@ -9,6 +9,8 @@ import contextlib
 import os
 import re
 import shutil
+import tarfile
+import tempfile
 import typing as t
 
 from ansible.module_utils.urls import open_url
@@ -16,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import us
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -93,17 +96,67 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
             os.remove(part)
 
 
-def download(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.download)."""
+def unpack(archive: str, member: str, path: str) -> None:
+    """The file of this name in a tar archive, wherever in it that is."""
+    try:
+        with tarfile.open(archive) as packed:
+            found = [each for each in packed if each.isfile() and os.path.basename(each.name) == member]
+            content = packed.extractfile(found[0]) if found else None
+            if content:
+                with open(path, "wb") as file:
+                    shutil.copyfileobj(content, file, 1 << 20)
+                return
+        seen = f"no file {member} in it"
+    except (tarfile.TarError, OSError) as error:
+        seen = str(error)
+    what = "A program could not be unpacked."
+    raise FabricError(what, archive, seen, "See what its URL serves, then run again.", code="wrong-content")
+
+
+def install_member(module: AnsibleModule, source: Source, path: str) -> str:
+    """Put a program from an archive in place in one step: a killed run leaves no half of it. Its digest is returned."""
     params = module.params
-    path = params["dest"]
-    source = Source(url=params["url"], checksum=params["checksum"])
+    part, wanted = f"{path}.part", params["sha256"].lower().replace("sha256:", "")
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix="ipu-fabric-") as folder:
+            fetch_file(source, f"{folder}/archive", params["timeout"])
+            archive = sha256_of(f"{folder}/archive")
+            unpack(f"{folder}/archive", params["member"], part)
+        digest = sha256_of(part)
+        if wanted not in ("", digest):
+            seen, step = f"sha256 {digest} instead of {wanted}", "Correct its digest or its URL."
+            what = "A program in an archive is not the one that was expected."
+            raise FabricError(what, source["url"], seen, step, code="wrong-content")
+        os.chmod(part, int(params["mode"], 8))
+        # Before the program is there: without it, a program would be somebody else's.
+        write_file(module, params["record"], f"{digest} sha256:{archive}\n")
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(part)
+    return digest
+
+
+def install(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.program)."""
+    params = module.params
+    path = params["path"]
     use_proxy(params["download_proxy"])
     before = sha256_of(path) if os.path.exists(path) else ""
-    after = expected_digest(source, params["timeout"])
-    if not module.check_mode and (not after or after != before):
-        fetch_file(Source(url=source["url"], checksum=f"sha256:{after}"), path, params["timeout"])
-        after = sha256_of(path)
+    expected = expected_digest(Source(url=params["url"], checksum=params["checksum"]), params["timeout"])
+    source = Source(url=params["url"], checksum=f"sha256:{expected}")
+    if params["member"]:
+        due = read_text(params["record"]).split() != [before, f"sha256:{expected}"]
+        after = params["sha256"] if due else before
+        if due and not module.check_mode:
+            after = install_member(module, source, path)
+        changed = due
+    else:
+        after = expected
+        if not module.check_mode and (not after or after != before):
+            fetch_file(source, path, params["timeout"])
+            after = sha256_of(path)
+        changed = before != after
     result = outcome({"sha256": before}, {"sha256": after}, sha256=after)
-    changed: bool = module.set_mode_if_different(path, params["mode"], result["changed"])
-    return {**result, "changed": changed}
+    return {**result, "changed": module.set_mode_if_different(path, params["mode"], changed)}

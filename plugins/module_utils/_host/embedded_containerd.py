@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._common.toml import to_toml
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import Found, find_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     File,
@@ -161,7 +162,9 @@ def set_embedded_containerd(module: AnsibleModule) -> t.Dict[str, object]:
             "Leave this host out of the role embedded_containerd.",
             code="wrong-state",
         )
-    before, after = wanted_files(found, Wanted(params["registry_mirror"], params["config"]))
+    before, after = wanted_files(
+        found, Wanted(params["registry_mirror"], to_toml(params["config"]) if params["config"] else "")
+    )
     changed = [path for path in after if before[path] != after[path]]
     if not module.check_mode:
         for name in found.units if changed else ():

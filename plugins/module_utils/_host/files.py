@@ -27,6 +27,7 @@ class File(t.TypedDict):
 
 Files = t.Dict[str, t.Optional[File]]  # by path; None is no file
 BLOCK = 1 << 20  # bytes read at a time
+MARK = "# Written by ipu.fabric."  # a file of the same name without it is somebody's
 # What a file of the role kubernetes has in it: one of the same name without it is somebody's.
 OWN_MARK = "# Written by the role kubernetes of ipu.fabric."
 

@@ -17,6 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import parse_swaps
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
+    MARK,
     File,
     Files,
     file_diffs,
@@ -30,7 +31,6 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FSTAB = "/etc/fstab"
-MARK = "# Written by ipu.fabric."  # a file of the same name without it is somebody's
 SWAPOFF_SECONDS = 600  # all that is swapped out comes back into memory
 # A module that is built in, or was loaded by the host of a container, shows by what it brings.
 EVIDENCE = {

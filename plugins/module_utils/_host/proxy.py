@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import File, Files, read_file, write_file
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import File, read_file, write_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -46,40 +46,41 @@ def environment_text(http: str, https: str, no_proxy: t.Sequence[str]) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in values.items() if value)
 
 
-def wanted_files(http: str, https: str, no_proxy: t.Sequence[str]) -> Files:
-    """Both files, or none of them."""
-    for url in (http, https):
-        if url and not URL.fullmatch(url):
-            raise FabricError(
-                "A proxy is a URL.",
-                "kubernetes_proxy (fabric_proxy)",
-                "a value that does not begin with http:// or https://, or has a space, a quote or a backslash in it",
-                "Write http://proxy.site:3128, with special characters of a password as %XX.",
-                code="invalid-input",
-            )
-    if not (http or https):
-        return {APT: None, CONTAINERD: None}
-    mode = "0600" if "@" in http + https else "0644"
-    return {
-        APT: File(content=apt_text(http, https, no_proxy), mode=mode),
-        CONTAINERD: File(content=environment_text(http, https, no_proxy), mode="0600"),
-    }
+class Proxy(t.TypedDict, total=False):
+    """A proxy as a site names it."""
+
+    http: t.Optional[str]  # URLs
+    https: t.Optional[str]
+    no_proxy: t.Optional[t.List[str]]
 
 
-def apply_proxy(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.host_proxy). No diff: it would show the URL."""
-    params = module.params
-    after = wanted_files(params["http"] or "", params["https"] or "", params["no_proxy"])
-    before = {path: read_file(path) for path in after}
-    for path, file in before.items():
-        ours = file and any(text.fullmatch(file["content"]) for text in (APT_TEXT, CONTAINERD_TEXT))
-        if not after[path] and not ours:
-            after[path] = file
-    changed = sorted(path for path in after if before[path] != after[path])
-    for path in [] if module.check_mode else changed:
-        file = after[path]
-        if file is None:
-            os.remove(path)
+def has_proxy(proxy: Proxy) -> bool:
+    """Whether there is one, which has to have a URL."""
+    urls = list(filter(None, (proxy.get("http"), proxy.get("https"))))
+    if not all(URL.fullmatch(url) for url in urls):
+        raise FabricError(
+            "A proxy is a URL.",
+            "kubernetes_proxy (fabric_proxy)",
+            "a value that does not begin with http:// or https://, or has a space, a quote or a backslash in it",
+            "Write http://proxy.site:3128, with special characters of a password as %XX.",
+            code="invalid-input",
+        )
+    return bool(urls)
+
+
+def set_apt_proxy(module: AnsibleModule, proxy: Proxy) -> bool:
+    """Give apt a proxy, or take ours away; whether that changed anything. No diff: it would show the URL."""
+    there = read_file(APT)
+    wanted: t.Optional[File]
+    if has_proxy(proxy):
+        http, https = proxy.get("http") or "", proxy.get("https") or ""
+        content = apt_text(http, https, proxy.get("no_proxy") or [])
+        wanted = File(content=content, mode="0600" if "@" in http + https else "0644")
+    else:
+        wanted = None if there and APT_TEXT.fullmatch(there["content"]) else there
+    if wanted != there and not module.check_mode:
+        if wanted:
+            write_file(module, APT, wanted["content"], wanted["mode"])
         else:
-            write_file(module, path, file["content"], file["mode"])
-    return {"changed": bool(changed), "files": changed}
+            os.remove(APT)
+    return wanted != there

@@ -22,7 +22,7 @@ import typing as t
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide_lines
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, docker, role_files
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
     OWN_MARK,
     File,
@@ -69,6 +69,7 @@ class FileOption(t.TypedDict):
     backup: bool
     validate: str  # command with %s for the file, which has to succeed before it is put there; empty: none
     units: t.List[str]  # that read the file when they start
+    settings: t.Dict[str, object]  # of Docker, in place of the content; empty: none
 
 
 class UnitOption(t.TypedDict, total=False):
@@ -308,6 +309,14 @@ def act(module: AnsibleModule, unit: str, verbs: t.Sequence[str], answers: bool)
         do(*verbs)
 
 
+def with_daemon(module: AnsibleModule, item: FileOption) -> FileOption:
+    """The item, and in place of settings of Docker the file that they go into."""
+    if not item["settings"]:
+        return item
+    path, file = docker.with_settings(module, item["settings"])
+    return {**item, "path": path, "content": file["content"], "mode": file["mode"]}
+
+
 def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
     """The files as they are, and as they are wanted."""
     before = {item["path"]: read_file(item["path"]) for item in items}
@@ -318,7 +327,8 @@ def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
         there = before[item["path"]]
         if there and item["content"] and OWN_MARK not in there["content"]:
             return None if settings_of(there["content"]) == settings_of(item["content"]) else there
-        return None
+        text = role_files.TEXTS.get(item["path"])
+        return there if there and text and not re.fullmatch(text, there["content"]) else None
 
     return before, {item["path"]: wanted(item) for item in items}
 
@@ -367,7 +377,7 @@ def map_readers(items: t.Sequence[FileOption]) -> t.Dict[str, t.List[str]]:
 
 def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.systemd_units)."""
-    items: t.List[FileOption] = module.params["files"]
+    items = [with_daemon(module, item) for item in t.cast("t.List[FileOption]", module.params["files"])]
     options: t.Dict[str, UnitOption] = {unit["name"]: unit for unit in module.params["units"]}
     readers = map_readers(items)
     files_before, files_after = plan_files(items)
@@ -397,6 +407,9 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
             if shown.get(name, {}).get("NeedDaemonReload") == "yes":
                 systemctl(module, "daemon-reload")
             act(module, name, verbs, after[name]["started"] and not after[name]["stale"] and "reload" not in verbs)
+            for item in items if name in reloading else ():
+                if item["settings"].get("live-restore"):
+                    docker.check_keeps(module, item["path"])
     left = [name for name, unit in after.items() if unit["stale"]]
     result = outcome(
         {"files": files_before, "units": before},

@@ -114,8 +114,8 @@ def remove_path(path: str) -> None:
 
 
 def remove_unowned_files(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.unowned_files)."""
-    paths: t.List[str] = module.params["paths"]
+    """What M(ipu.fabric.host_reset) does with O(files)."""
+    paths: t.List[str] = module.params["files"]
     check_paths(paths)
     present = [path for path in paths if os.path.lexists(path)]
     owners = find_owners(present) if present else {}
@@ -124,4 +124,6 @@ def remove_unowned_files(module: AnsibleModule) -> t.Dict[str, object]:
         for path in removed:
             remove_path(path)
     kept = [f"{path} ({owners[path]})" for path in present if path in owners]
-    return outcome(present, [path for path in present if path in owners], removed=removed, kept=kept)
+    return outcome(
+        present, [path for path in present if path in owners], removed={"files": removed} if removed else {}, kept=kept
+    )

@@ -20,12 +20,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
 from ansible_collections.ipu.fabric.plugins.module_utils._host import (
     cri,
-    docker,
-    kernel,
     memlock,
     package_record,
-    proxy,
     rdma_desired,
+    role_files,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     KEYRINGS,
@@ -43,6 +41,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files imp
     find_owners,
     mounted_below,
     remove_path,
+    remove_unowned_files,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import CTR
@@ -115,62 +114,29 @@ STATE = (
     paths.HARDENING,  # with the keys of Secrets
     paths.EARLIER,
 )
-# As the roles kubernetes, memlock and rdma_host write them.
-CRICTL = ("/etc/crictl.yaml", tuple(f"runtime-endpoint: unix://{path}\n" for path in cri.SOCKETS.values()))
-# The login of the registry mirror, which no host keeps that leaves. Runs of former releases have made copies of it.
-LOGINS = ("/etc/containerd/certs.d/_default/hosts.toml", "/etc/containerd/certs.d/_default/hosts.toml.*~")
-OUR_FILES = (
-    *LOGINS,
-    "/etc/apt/sources.list.d/ipu-fabric-bundle.sources",
-    "/etc/apt/apt.conf.d/90-ipu-fabric-proxy",
-    "/etc/containerd/conf.d/10-kubernetes.toml",
-    "/etc/containerd/proxy.env",
-    "/etc/modules-load.d/kubernetes.conf",
-    "/etc/sysctl.d/99-z-kubernetes.conf",
-    "/etc/systemd/system/containerd.service.d/10-kubernetes.conf",
-    "/etc/systemd/system/containerd.service.d/20-proxy.conf",
-    "/etc/systemd/system/docker.service.d/20-proxy.conf",
-    "/etc/systemd/system/*.service.d/50-memlock.conf",
-    "/etc/systemd/network/00-fabric-*.link",
-    rdma_desired.MODULES_FILE,
-    rdma_desired.NETNS_FILE,
-    rdma_desired.QOS_FILE,
-)
-# How these look as we write them, by their names: another file of that name is somebody's, and stays.
-LINES = r"(?:[^#\n].*\n|\n)*"  # without comments
-OUR_TEXTS = {
-    "10-kubernetes.conf": rf"{re.escape(OWN_MARK)}\n\[Service\]\n{LINES}",
-    "10-kubernetes.toml": rf"{re.escape(OWN_MARK)}\n{LINES}",
-    "20-proxy.conf": r"# [0-9a-f]{8}\n\[Service\]\nEnvironmentFile=-/etc/containerd/proxy\.env\n",
-    "50-memlock.conf": memlock.OWN.pattern,
-    "90-ipu-fabric-proxy": proxy.APT_TEXT.pattern,
-    "99-z-kubernetes.conf": rf"{re.escape(kernel.MARK)}\n(?:[\w./-]+ = .*\n)*",
-    "hosts.toml": rf"(?:{re.escape(OWN_MARK)}\n)?"
-    r'\[host\."[^"\n]+"\]\ncapabilities = \["pull", "resolve"\]\n'
-    r'(?:\n\[host\."[^"\n]+"\.header\]\nauthorization = "Basic [^"\n]+"\n)?',
-    "kubernetes.conf": rf"{re.escape(kernel.MARK)}\n(?:[\w-]+\n)*",
-    "proxy.env": proxy.CONTAINERD_TEXT.pattern,
-    "rdma-host.conf": r"(?:[\w-]+\n)*",
-    f"{rdma_desired.QOS_UNIT}.service": r"[\s\S]*\(ipu\.fabric\.rdma_host\)[\s\S]*",
-    "zz-rdma-host.conf": r"options ib_core netns_mode=1\n",
+CRICTL = (role_files.CRICTL, tuple(f"runtime-endpoint: unix://{path}\n" for path in cri.SOCKETS.values()))
+# The login of the registry mirror, which no host keeps that leaves.
+LOGINS = tuple(path for path in role_files.TEXTS if path.startswith(role_files.MIRROR))
+# Of the roles kubernetes, memlock and rdma_host: by path, the whole text as we write it.
+_TEXTS = {
+    **role_files.TEXTS,
+    "/etc/systemd/system/*.service.d/50-memlock.conf": memlock.OWN.pattern,
+    "/etc/systemd/network/00-fabric-*.link": "",
+    rdma_desired.MODULES_FILE: r"(?:[\w-]+\n)*",
+    rdma_desired.NETNS_FILE: r"options ib_core netns_mode=1\n",
+    rdma_desired.QOS_FILE: r"[\s\S]*\(ipu\.fabric\.rdma_host\)[\s\S]*",
 }
+OUR_FILES = tuple(_TEXTS)
+# By their names: another file of that name is somebody's, and stays.
+OUR_TEXTS = {os.path.basename(path): text for path, text in _TEXTS.items() if text}
 # Of the role chrony.
 CHRONY = (
     "/etc/chrony/conf.d/ipu-fabric.conf",
     "/etc/chrony/sources.d/ipu-fabric.sources",
 )
-# keepalived's, where its configuration says that the role kubernetes has written it.
-KEEPALIVED = (
-    "/etc/keepalived/keepalived.conf",
-    "/etc/keepalived/check-api-server",
-    "/etc/systemd/system/keepalived.service.d/10-kubernetes.conf",
-)
-# cri-dockerd's, where its units say likewise, and the record has the program's digest.
-CRI_DOCKER = (
-    "/etc/systemd/system/cri-docker.service",
-    "/etc/systemd/system/cri-docker.socket",
-    docker.CRI_DOCKERD,
-)
+# keepalived's and cri-dockerd's, where their first file says that they are ours. The record has the program's digest.
+KEEPALIVED = (role_files.KEEPALIVED, role_files.API_CHECK, role_files.KEEPALIVED_UNIT)
+CRI_DOCKER = (role_files.CRI_DOCKER_SERVICE, role_files.CRI_DOCKER_SOCKET, role_files.CRI_DOCKERD)
 CRI_DOCKER_STATE = "/var/lib/cri-dockerd"
 CRI_DOCKER_UNITS = ("cri-docker.service", "cri-docker.socket")
 DOCKER_UNITS = ("docker.service", "docker.socket")
@@ -190,7 +156,7 @@ OF_CLUSTER = (
 OF_COLLECTION = (
     "bin",
     "bundle",
-    os.path.basename(docker.CRI_DOCKERD_RECORD),
+    os.path.basename(role_files.CRI_DOCKERD_RECORD),
     "former-*",
     os.path.basename(package_record.PATH),
 )
@@ -291,7 +257,7 @@ def uses_docker() -> bool:
 def cri_docker_files() -> t.List[str]:
     if not has_own_cri_docker():
         return []
-    record = read_text(f"{OWN_DIRECTORY}/{os.path.basename(docker.CRI_DOCKERD_RECORD)}").split()
+    record = read_text(f"{OWN_DIRECTORY}/{os.path.basename(role_files.CRI_DOCKERD_RECORD)}").split()
     *units, program = CRI_DOCKER
     ours = [path for path in units if OWN_MARK in read_text(path)]
     return present([*ours, *([program] if file_digest(program) in record[:1] else []), CRI_DOCKER_STATE])
@@ -592,6 +558,8 @@ def alone(module: AnsibleModule) -> t.Iterator[t.Optional[t.IO[str]]]:
 
 def reset_host(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.host_reset)."""
+    if module.params["files"] is not None:
+        return remove_unowned_files(module)
     with alone(module) as lock:
         host = HostReset(module)
         host.check_cluster()

@@ -15,9 +15,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
     CONTAINERD_DROP_IN,
     CONTAINERD_DROP_INS,
+    KUBEADM,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._host.docker import CriDockerd, read_cri_dockerd
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, file_digest, read_text
+from ansible_collections.ipu.fabric.plugins.module_utils._host.role_files import KEEPALIVED
 from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import parse_holder
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import is_locked
@@ -45,7 +48,9 @@ class NodeInfo(Membership):
     architecture: str  # as the kernel calls it
     kubelet: str  # version; empty when it is not installed
     containerd: str  # version; empty when it is not installed
-    containerd_drop_ins: t.List[str]  # of others than the role
+    containerd_files: t.List[str]  # the main file, and drop-ins of others than the role
+    cri_dockerd: CriDockerd
+    keepalived: str  # ours or others, by its configuration; empty when there is none
     images: t.List[str]  # that kubeadm lists for the version
     unsettled: bool  # a change of its control plane was interrupted
     kubeconfig_sha256: str  # of the administrator's kubeconfig; empty when there is none
@@ -72,6 +77,12 @@ def installed_version(program: str) -> str:
     return program_version(done.out)
 
 
+def whose_keepalived() -> str:
+    if not os.path.exists(KEEPALIVED):
+        return ""
+    return "ours" if OWN_MARK in read_text(KEEPALIVED) else "others"
+
+
 def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.kubernetes_node_info)."""
     params = module.params
@@ -91,7 +102,12 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
         "architecture": os.uname().machine,
         "kubelet": installed_version("kubelet"),
         "containerd": installed_version("containerd"),
-        "containerd_drop_ins": sorted(set(glob.glob(CONTAINERD_DROP_INS)) - {CONTAINERD_DROP_IN}),
+        "containerd_files": [
+            *glob.glob(KUBEADM.containerd_config),
+            *sorted(set(glob.glob(CONTAINERD_DROP_INS)) - {CONTAINERD_DROP_IN}),
+        ],
+        "cri_dockerd": read_cri_dockerd(),
+        "keepalived": whose_keepalived(),
         "images": output_of(*listing).split(),
         "unsettled": os.path.exists(paths.EARLIER),
         "kubeconfig_sha256": file_digest(paths.ADMIN),

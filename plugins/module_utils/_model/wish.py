@@ -74,12 +74,62 @@ class Objects:
 
 
 @dataclasses.dataclass(frozen=True)
-class UnitFile:
+class Package:
+    """A package, as ipu.fabric.apt_packages takes it."""
+
+    name: str
+    version: str = ""  # whole, or its first parts
+    hold: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class HostFile:
     """A file of a host, as ipu.fabric.systemd_units takes it."""
 
     path: str
-    content: str
-    units: t.Sequence[str]  # that read it
+    content: str = ""  # may have a login in it
+    mode: str = "0644"
+    state: str = "present"  # or absent: then only a file of ours goes
+    backup: bool = False  # of what others have written
+    validate: str = ""  # command that judges it before it is put there
+    units: t.Sequence[str] = ()  # that read it when they start
+    settings: t.Mapping[str, object] = dataclasses.field(default_factory=dict)  # of Docker, in place of the content
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A service, as ipu.fabric.systemd_units takes it."""
+
+    name: str
+    restart: str = "stale"
+    started: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program from an archive, as ipu.fabric.program takes it."""
+
+    url: str
+    checksum: str
+    path: str
+    member: str  # its name in the archive
+    record: str  # file with the digests of the program and of its archive
+
+
+@dataclasses.dataclass(frozen=True)
+class HostWish:
+    """What a host gets to be a node: packages, then files and services, which depend on what the packages are."""
+
+    repositories: t.Mapping[str, t.Mapping[str, object]]
+    packages: t.Sequence[Package]
+    kubeadm: t.Sequence[Package]  # an upgrade has it before the others
+    keep: t.Sequence[str]  # packages that may not change
+    sysctl: t.Mapping[str, object]
+    architecture: str  # as packages call it
+    bundle_part: str  # of the bundle, with the packages of this host
+    program: t.Optional[Program] = None  # cri-dockerd, if it is ours
+    files: t.Sequence[HostFile] = ()
+    units: t.Sequence[Unit] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,7 +47,7 @@ def answers(ca=OURS):
         "spiderpool": {"*": no("objects", "pods", "needed_by", "installations", "definitions")},
         "kube_apply": {"*": {"updated": [], "objects": [], "kept": []}},
         "fabric_probe": {"*": {"probe": {"probed": False, "reason": "check mode"}}},
-        "unowned_files": {"*": {"removed": []}},
+        "host_reset": {"*": {"removed": {}}},
     }
 
 

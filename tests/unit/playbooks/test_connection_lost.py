@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.tests.unit.fixtures import playbooks, site
-from ansible_collections.ipu.fabric.tests.unit.fixtures.control_plane import DEFAULT_ANSWERS
+from ansible_collections.ipu.fabric.tests.unit.fixtures.control_plane import DEFAULT_ANSWERS, NODE
 from ansible_collections.ipu.fabric.tests.unit.fixtures.lost_connection import NEW, OLD
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import FIXTURES, ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import Run
@@ -36,7 +36,7 @@ CA, ENDPOINT = test_restore.CA, test_restore.ENDPOINT
 BUILTIN = ("slurp", "stat", "command", "file", "copy")
 # What upgrade.yml of the role kubernetes does on a host, in this order.
 UPGRADE = [
-    *("kubernetes_node_info", "apt_packages", "kubeadm", "apt_packages", "kubernetes_node_info", "slurp"),
+    *("kubernetes_node_info", "slurp", "apt_packages", "kubeadm", "apt_packages", "kubernetes_node_info", "slurp"),
     *("systemd_units", "kubelet_config", "systemd_units"),
 ]
 UPGRADED = [f"cp{number}" for number in range(1, 2 + len(UPGRADE))]
@@ -175,7 +175,13 @@ def begin(case: Case) -> Data:
     for name in names:
         if not name.startswith("cp"):
             hosts[name].pop("member", None)
-    node = {**test_restore.answers()["kubernetes_node_info"]["cp1"]["node"], "next_step": "", "unsettled": False}
+    node = {
+        **NODE,
+        **test_restore.answers()["kubernetes_node_info"]["cp1"]["node"],
+        "next_step": "",
+        "unsettled": False,
+    }
+    node["containerd_files"] = ["/etc/containerd/config.toml"]
     known: Data = {"wrong": [], "changes": [], "deleted": [], "leaves": [], "ca": CA, "endpoint": ENDPOINT}
     rdma = {name: site.host(number, [])["rdma"] for number, name in enumerate(names, 1)}
     return {

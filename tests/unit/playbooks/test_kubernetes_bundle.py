@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
@@ -15,17 +16,13 @@ GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
 PROXY = {"http": "http://user:secret@proxy:3128", "https": "http://proxy:3128", "no_proxy": ["10.96.0.0/12", ".svc"]}
 VARIABLES = {"kubernetes_cni": "none", "kubernetes_version": "1.35.4"}
 PLAY = [{"hosts": "all", "gather_facts": False, "roles": ["ipu.fabric.kubernetes"], "vars": VARIABLES}]
-ORDER = ["host_proxy", "bundle_files", "apt_packages", "systemd_units", "bundle_images", "kubeadm"]
+ORDER = ["bundle_files", "apt_packages", "systemd_units", "bundle_images", "kubeadm"]
 
 
 def node(host):
     return {
         "name": host,
         "address": "10.88.0.11",
-        "interface": "eno1",
-        "distribution": "debian",
-        "release": "bookworm",
-        "architecture": "x86_64",
         "kubelet": "1.35.4",
         "containerd": "2.2.1",
         "images": ["registry.k8s.io/pause:3.10.1"],
@@ -62,7 +59,7 @@ def test_a_bundle_takes_no_other_manifests_than_a_site(tmp_path):
     tasks = [
         {"import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": "bundle_request"}},
         {
-            "ipu.fabric.download": {"url": "{{ item.url }}", "checksum": "{{ item.checksum }}", "dest": "/nowhere"},
+            "ipu.fabric.program": {"url": "{{ item.url }}", "checksum": "{{ item.checksum }}", "path": "/nowhere"},
             "loop": manifests,
         },
     ]
@@ -100,22 +97,9 @@ def test_without_a_bundle_nothing_of_it(install):
     assert all(options["only"] is False for options in calls(run, "apt_packages").values())
 
 
-def drop_in(run):
-    files = [file for file in calls(run, "systemd_units")["cp1"]["files"] if file["path"].endswith("20-proxy.conf")]
-    return files[0]
-
-
-def test_containerd_is_told_of_the_proxy_without_its_password(install):
+def test_the_proxy_of_the_site_is_that_of_apt_and_containerd(install):
     run = install(kubernetes_proxy=PROXY)
-    assert calls(run, "host_proxy")["w1"] == PROXY
-    assert drop_in(run)["state"] == "present"
-    assert "EnvironmentFile=-/etc/containerd/proxy.env" in drop_in(run)["content"]
-    assert "secret" not in drop_in(run)["content"]
-    other = install(kubernetes_proxy={**PROXY, "http": "http://user:other@proxy:3128"})
-    assert drop_in(other)["content"] != drop_in(run)["content"], "containerd is restarted with the new one"
-
-
-def test_without_a_proxy_its_files_go(install):
-    run = install()
-    assert calls(run, "host_proxy")["cp1"] == {"http": "", "https": "", "no_proxy": []}
-    assert drop_in(run)["state"] == "absent"
+    (told,) = {json.dumps([one["download_proxy"], one["sets_proxy"]]) for one in calls(run, "apt_packages").values()}
+    assert json.loads(told) == [PROXY, True]
+    states = {file["path"]: file["state"] for file in calls(run, "systemd_units")["cp1"]["files"]}
+    assert states["/etc/containerd/proxy.env"] == "present"

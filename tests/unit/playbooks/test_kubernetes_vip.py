@@ -50,9 +50,9 @@ def node(host, membership):
 
 @pytest.fixture
 def install(tmp_path):
-    """Run the role on hosts that are in these states; none of them has a file of keepalived yet, unless it is given."""
+    """Run the role on hosts that are in these states; none of them has a file of keepalived yet."""
 
-    def run(found, *arguments, keepalived="", **variables):
+    def run(found, *arguments, **variables):
         states = {
             host: {"node": node(host, state)} if isinstance(state, str) else state for host, state in found.items()
         }
@@ -62,13 +62,9 @@ def install(tmp_path):
             "systemd_units": {"*": {"stale": []}},
             "kubeadm": {"*": {"discovery": {"endpoint": "", "token": "", "ca_hashes": []}}},
         }
-        configuration = tmp_path / "keepalived.conf"
-        if keepalived:
-            configuration.write_text(keepalived)
         settings = {
             "kubernetes_control_plane_vip": "10.88.0.50",
             "kubernetes_kubeconfig": str(tmp_path / "admin.conf"),
-            "_kubernetes_keepalived_conf": str(configuration),
             **variables,
         }
         return play(tmp_path, PLAY, GROUPS, answers, *arguments, **settings)
@@ -92,22 +88,10 @@ def test_every_control_plane_keeps_it_and_no_worker(install):
     told = with_keepalived(run)
     assert sorted(told) == list(PLANES)
     for host, files in told.items():
-        text = files["keepalived.conf"]["content"]
-        others = [address for name, address in PLANES.items() if name != host]
-        assert all(f"        {address} min_ttl 255\n" in text for address in others)
-        assert f"unicast_src_ip {PLANES[host]}\n" in text
-        assert "%s" in files["keepalived.conf"]["validate"]
-        assert files["check-api-server"]["mode"] == "0755"
-        # What the file names is there before it is tested.
-        assert list(files)[-1] == "keepalived.conf"
-    packages = [{"name": "keepalived", "hold": False}, {"name": "python3", "hold": False}]
-    assert sorted(run.where("apt_packages", packages=packages)) == list(PLANES)
-
-
-def test_nothing_of_it_without_an_address(install):
-    run = install(MEMBERS, kubernetes_control_plane_vip="")
-    assert run.code == 0, run.text
-    assert with_keepalived(run) == {}
+        assert f"unicast_src_ip {PLANES[host]}\n" in files["keepalived.conf"]["content"]
+    packages = {call.host: call.options["packages"] for call in run.calls if call.module == "apt_packages"}
+    wanted = [{"name": name, "version": "", "hold": False} for name in ("keepalived", "python3")]
+    assert sorted(host for host, names in packages.items() if names[-2:] == wanted) == list(PLANES)
 
 
 def test_check_mode_on_bare_hosts(install):
@@ -115,18 +99,6 @@ def test_check_mode_on_bare_hosts(install):
     assert sorted(with_keepalived(run)) == list(PLANES), run.text
     assert run.where("kubeadm", command="init") == ["cp1"]
     assert "Wait until this host has the address" not in run.text
-
-
-def test_keepalived_of_somebody_else_is_left_alone(install):
-    run = install(MEMBERS, keepalived="vrrp_instance other {\n}\n")
-    assert run.code != 0
-    assert with_keepalived(run) == {}
-    assert "does something else, which is left alone" in run.said
-
-
-def test_a_file_of_this_role_is_its_own(install):
-    run = install(MEMBERS, keepalived="# Written by the role kubernetes of ipu.fabric.\n")
-    assert sorted(with_keepalived(run)) == list(PLANES), run.text
 
 
 def test_a_new_control_plane_that_the_others_do_not_hear_of(install):

@@ -102,7 +102,6 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     }
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1", "docker-ce": "29.1"}}}
     found["systemd_units"] = {"*": {"stale": [], "restarted": []}}
-    found["docker_daemon_info"] = {"*": {"path": "/x", "content": "", "mode": "0600", "others_cri_dockerd": False}}
     found["registry_images_info"] = {"*": {"lacking": []}}
     found["kubeadm"] = {"*": {"failed": True, "msg": "enough"}}
     roles = ("fabric", "kubernetes", "network_operator", "ipu_operator", "gpu_operator", "spiderpool", "whereabouts")
@@ -257,17 +256,20 @@ TASKS = [
         "kubeconfig": "{{ folder }}/none", "name": "a", "namespace": "a", "launcher": {"command": ["a"], "env": ENV},
         "workers": {"template": {"spec": POD}}, "ipus_per_job_instance": 1,
     }},
-    {"ipu.fabric.download": {"url": "http://127.0.0.1:9/a", "dest": "{{ folder }}/a", "download_proxy": PROXY}},
+    {"ipu.fabric.program": {"url": "http://127.0.0.1:9/a", "path": "{{ folder }}/a", "download_proxy": PROXY}},
     {"ipu.fabric.registry_images_info": {
         "mirror": "http://127.0.0.1:9", "images": ["a.invalid/a:1"], "login": {"username": "a", "password": MARKER},
         "download_proxy": PROXY,
     }},
-    {"ipu.fabric.host_proxy": PROXY, "check_mode": True},
+    {"ipu.fabric.apt_packages": {"download_proxy": PROXY, "sets_proxy": True}, "check_mode": True},
+    {"ipu.fabric.systemd_units": {"files": [
+        {"path": "{{ folder }}/proxy.env", "mode": "0600", "content": f'HTTP_PROXY="{URL}"\n'}
+    ]}},
     {"ipu.fabric.bundle": {
         "path": "{{ folder }}/bundle", "releases": {}, "platforms": ["debian-bookworm-amd64"], "charts": [CHART],
         "helm": {"url": "", "checksum": ""}, "download_proxy": PROXY,
     }, "check_mode": True},
-    {"ipu.fabric.embedded_containerd": {"config": f'password = "{MARKER}"\n'}, "check_mode": True},
+    {"ipu.fabric.embedded_containerd": {"config": {"password": MARKER}}, "check_mode": True},
     {"ipu.fabric.host_info": {
         "links": False, "vipu": {"executable": "{{ folder }}/vipu", "config": "{{ folder }}/vipu.conf", "timeout": 5},
     }},

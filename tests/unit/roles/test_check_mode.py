@@ -10,12 +10,12 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures import control_plane
 from ansible_collections.ipu.fabric.tests.unit.fixtures.stubs import Playground, Ran
 
 ADMIN = "apiVersion: v1\nkind: Config\nclusters: []\nusers: []\n# the administrator's\n"
 NODE = {
-    "name": "cp1", "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.36.3",
-    "containerd": "2.2.1", "images": ["registry.k8s.io/pause:3.10.1"], "membership": "member", "seen": "",
+    **control_plane.NODE, "name": "cp1", "kubelet": "1.36.3", "membership": "member", "seen": "",
     "kubeconfig_sha256": hashlib.sha256(ADMIN.encode()).hexdigest(), "registered": True, "is_control_plane": True,
     "taints": [],
 }  # fmt: skip

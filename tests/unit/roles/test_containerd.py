@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the role kubernetes configures containerd beside what others have set, and when it restarts it."""
+"""How the role kubernetes carries out what was decided for containerd, and when it restarts it."""
 
 from __future__ import annotations
 
@@ -16,31 +16,20 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers, Cal
 
 PLANES, WORKERS = ["cp1", "cp2", "cp3"], ["w1", "w2"]
 GROUPS = {"kube_control_plane": PLANES, "kube_node": WORKERS}
-TOOLKIT = """
-version = 3
-[plugins."io.containerd.cri.v1.runtime".containerd]
-default_runtime_name = "nvidia"
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia] # by the GPU toolkit
-runtime_type = "io.containerd.runc.v2"
-"""
+OTHER = "/etc/containerd/conf.d/99-site.toml"
+TABLES = 'version = 3\n[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nendpoint = ["https://x"]\n'
 
 
 class Hosts(Answers):
     def kubernetes_node_info(self, args: Data) -> Data:
-        node = {"name": self.host, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "seen": ""}
-        more = {"kubelet": "1.36.3", "taints": [], "images": ["registry.k8s.io/pause:3.10.1"], "kubeconfig_sha256": ""}
-        more["containerd_drop_ins"] = list(self.state["others"])
-        return {"node": {**node, **more, "membership": "none" if self.host in self.state["bare"] else "member"}}
+        membership = "none" if self.host in self.state["bare"] else "member"
+        return {"node": {"name": self.host, "membership": membership, "containerd_files": list(self.state["others"])}}
 
     def slurp(self, args: Data) -> Data:
-        if args["src"] in self.state["others"]:
-            return {"content": self.state["others"][args["src"]]}
-        if self.state["main"]:
-            return {"content": self.state["main"]}
-        return {"failed": True, "msg": f"file not found: {args['src']}"}
+        return {"content": self.state["others"][args["src"]]}
 
     def apt_packages(self, args: Data) -> Data:
-        return {"versions": {"containerd.io": self.state["version"]}}
+        return {"versions": {"containerd.io": "2.2.1-1"}}
 
     def systemd_units(self, args: Data) -> Data:
         restart = {unit["name"]: unit.get("restart", "stale") for unit in args["units"]}["containerd"]
@@ -54,8 +43,6 @@ class Hosts(Answers):
 def prepare(
     folder: Path,
     *options: str,
-    main: str = "",
-    version: str = "2.2.1-1",
     stale: t.Sequence[str] = (),
     broken: t.Sequence[str] = (),
     bare: t.Sequence[str] = (),
@@ -66,9 +53,8 @@ def prepare(
     tasks = [
         {"import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": name}} for name in ("node_info", "prepare")
     ]
-    state = {"main": base64.b64encode(main.encode()).decode(), "version": version, "stale": list(stale)}
     encoded = {path: base64.b64encode(text.encode()).decode() for path, text in (others or {}).items()}
-    state |= {"broken": list(broken), "bare": list(bare), "others": encoded}
+    state = {"stale": list(stale), "broken": list(broken), "bare": list(bare), "others": encoded}
     content: t.List[Data] = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
     return play(folder, content, Hosts, groups or GROUPS, *options, state=state, **variables)
 
@@ -89,21 +75,7 @@ def files(outcome: Outcome) -> t.Dict[str, Data]:
     }
 
 
-def test_what_others_have_set_stays(tmp_path: Path) -> None:
-    settings = {"plugins": {"io.containerd.cri.v1.runtime": {"stats_collect_period": "10m"}}}
-    result = prepare(
-        tmp_path, main=TOOLKIT, groups={"kube_control_plane": ["cp1"]}, kubernetes_containerd_config=settings
-    )
-    assert result.code == 0, result.text
-    written = files(result)
-    main = {**tomllib.loads(TOOLKIT), "imports": ["/etc/containerd/conf.d/*.toml"]}
-    assert written["/etc/containerd/config.toml"] == main
-    own = written["/etc/containerd/conf.d/10-kubernetes.toml"]
-    assert own["plugins"]["io.containerd.cri.v1.runtime"]["stats_collect_period"] == "10m"
-    assert own["plugins"]["io.containerd.cri.v1.images"]["pinned_images"] == {"sandbox": "registry.k8s.io/pause:3.10.1"}
-
-
-def test_a_bare_host(tmp_path: Path) -> None:
+def test_check_mode_on_a_bare_host_shows_what_it_would_get(tmp_path: Path) -> None:
     result = prepare(tmp_path, "--check", groups={"kube_control_plane": ["cp1"]}, bare=["cp1"])
     assert result.code == 0, result.text
     assert files(result)["/etc/containerd/config.toml"] == {"version": 3, "imports": ["/etc/containerd/conf.d/*.toml"]}
@@ -128,20 +100,12 @@ def test_a_control_plane_that_fails_is_the_last_to_restart(tmp_path: Path) -> No
     assert [call.host for call in restarts(result)] == ["cp1", "cp2"]
 
 
-def test_tables_of_others_that_go_with_no_mirror(tmp_path: Path) -> None:
-    """Before a file is written."""
-    tables = (
-        'version = 3\n[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nendpoint = ["https://x"]\n'
-    )
-    settings = {"groups": {"kube_control_plane": ["cp1"]}, "others": {"/etc/containerd/conf.d/99-site.toml": tables}}
-    plain = prepare(tmp_path / "plain", **settings)
-    assert plain.code == 0, plain.text
-    own = files(plain)["/etc/containerd/conf.d/10-kubernetes.toml"]
-    assert "registry" not in own["plugins"]["io.containerd.cri.v1.images"]
-    mirror = prepare(tmp_path / "mirror", **settings, kubernetes_registry_mirror="mirror.local:5000")
-    assert mirror.code != 0
-    assert "settings of registries in two forms" in mirror.text
-    assert not mirror.of("systemd_units")
+def test_what_is_refused_is_said_before_a_file_is_written(tmp_path: Path) -> None:
+    settings = {"groups": {"kube_control_plane": ["cp1"]}, "others": {OTHER: TABLES}}
+    result = prepare(tmp_path, **settings, kubernetes_registry_mirror="mirror.local:5000")
+    assert result.code != 0
+    assert "settings of registries in two forms" in result.text
+    assert not result.of("systemd_units")
 
 
 @pytest.mark.parametrize("playbook", ["plays/kubernetes.yml", "upgrade.yml"])
@@ -149,12 +113,3 @@ def test_a_mirror_keeps_its_login(playbook: str) -> None:
     """All that write its hosts.toml know the login."""
     text = (ROOT / "playbooks" / playbook).read_text()
     assert text.count(" kubernetes_registry_mirror:") == text.count(" kubernetes_registry_auth:") == 1
-
-
-def test_containerd_is_told_where_calico_puts_its_plugins(tmp_path: Path) -> None:
-    calico = {"cni": {"binDir": "/usr/libexec/cni", "confDir": "/srv/net.d"}}
-    told = {"kubernetes_calico_installation": calico, "fabric_cni_network_directory": "/srv/net.d"}
-    result = prepare(tmp_path, groups={"kube_control_plane": ["cp1"]}, **told)
-    assert result.code == 0, result.text
-    runtime = files(result)["/etc/containerd/conf.d/10-kubernetes.toml"]["plugins"]["io.containerd.cri.v1.runtime"]
-    assert runtime["cni"] == {"bin_dirs": ["/opt/cni/bin", "/usr/libexec/cni"], "conf_dir": "/srv/net.d"}

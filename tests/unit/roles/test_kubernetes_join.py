@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.control_plane import NODE
 from ansible_collections.ipu.fabric.tests.unit.fixtures.stubs import Playground, Ran
 
 DISCOVERY = {
@@ -32,9 +33,8 @@ PLAY = {
 
 def node(name: str, membership: str) -> dict:
     return {
-        "name": name, "address": "192.0.2.1", "distribution": "debian", "release": "bookworm", "kubelet": "1.36.3",
-        "containerd": "2.2.1", "images": [],
-        "kubeconfig_sha256": hashlib.sha256(b"").hexdigest(), "membership": membership, "seen": "",
+        **NODE, "name": name, "kubelet": "1.36.3", "membership": membership, "seen": "",
+        "kubeconfig_sha256": hashlib.sha256(b"").hexdigest(),
         "registered": False, "is_control_plane": name == "cp1", "taints": [],
     }  # fmt: skip
 

@@ -56,8 +56,8 @@ class Cluster(Answers):
         self.state["cluster"]["network_operators"] = []
         return {"objects": [], "kept": []}
 
-    def unowned_files(self, args: Data) -> Data:
-        return {"removed": []}
+    def host_reset(self, args: Data) -> Data:
+        return {"removed": {}}
 
 
 def run(
@@ -85,7 +85,7 @@ NETWORK_OPERATOR = role("network_operator", network_operator_state="absent")
 RESET = "ipu.fabric.reset"
 TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
 ASKED = {"fabric_reset": "fabric", "helm_binary": "/bin/true", "helm_sha256": TRUE, "fabric_ipu": False}
-CHANGING = ("network_operator", "spiderpool", "helm_release", "kube_apply", "node_labels", "ipujob", "unowned_files")
+CHANGING = ("network_operator", "spiderpool", "helm_release", "kube_apply", "node_labels", "ipujob", "host_reset")
 
 
 HOOK = [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "spiderpool-init", "namespace": "spiderpool"}}]
@@ -168,7 +168,7 @@ def test_reset_uninstalls_what_nobody_else_needs(
     result = run(tmp_path, RESET, variables=ASKED, found=found, **cluster)
     assert result.code == 0
     assert [call.args["name"] for call in result.of("helm_release")] == ["spiderpool", *releases]
-    files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
+    files = {path for call in result.of("host_reset") for path in call.args["files"]}
     assert ("/opt/cni/bin/multus" in files) == ("network-operator" in releases)
     assert ("/opt/cni/bin/whereabouts" in files) == ("whereabouts" in releases)
 
@@ -232,7 +232,7 @@ def test_spiderpool_that_others_need_stays(tmp_path: Path) -> None:
 def test_reset_removes_what_the_pods_of_spiderpool_left_on_hosts(tmp_path: Path) -> None:
     result = run(tmp_path, RESET, variables=ASKED, spiderpool={"installations": [INSTALLED]})
     assert result.code == 0
-    files = {path for call in result.of("unowned_files") for path in call.args["paths"]}
+    files = {path for call in result.of("host_reset") for path in call.args["files"]}
     assert {"/opt/cni/bin/spiderpool", "/opt/cni/bin/coordinator", "/opt/cni/bin/ifacer"} <= files
     assert "/etc/cni/net.d/00-multus.conf" in files
 
@@ -241,7 +241,7 @@ def test_reset_leaves_the_files_of_a_spiderpool_that_others_need(tmp_path: Path)
     found = {"installations": [INSTALLED], "needed_by": ["SpiderIPPool theirs"]}
     result = run(tmp_path, RESET, variables=ASKED, spiderpool=found)
     assert result.code == 0
-    assert "/opt/cni/bin/spiderpool" not in {path for call in result.of("unowned_files") for path in call.args["paths"]}
+    assert "/opt/cni/bin/spiderpool" not in {path for call in result.of("host_reset") for path in call.args["files"]}
     assert "spiderpool" not in [call.args["name"] for call in result.of("helm_release")]
 
 

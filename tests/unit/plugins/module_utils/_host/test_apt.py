@@ -155,7 +155,8 @@ def test_a_runtime_of_a_node_is_not_changed(packages, keep, refused):
 
 def test_a_package_that_stays_is_refused_before_anything_is_changed(monkeypatch, host):
     module = Module(
-        download_proxy={}, packages=[{"name": "containerd.io", "version": "2", "hold": True}], only=False, replaces=[],
+        download_proxy={}, sets_proxy=False, only=False, replaces=[],
+        packages=[{"name": "containerd.io", "version": "2", "hold": True}],
         repositories={"x": REPOSITORY}, lock_timeout=-1, timeout=60, keep=["containerd.io"],
     )  # fmt: skip
     answer = Done(0, "containerd.io\thold\tinstalled\t1.7.28-1\n")
@@ -539,7 +540,8 @@ def fake(host, monkeypatch):
 
 def run_module(check_mode=False, **repository):
     module = Module(
-        check_mode=check_mode, download_proxy={}, packages=[], repositories={"x": {**REPOSITORY, **repository}},
+        check_mode=check_mode, download_proxy={}, sets_proxy=False, packages=[],
+        repositories={"x": {**REPOSITORY, **repository}},
         lock_timeout=-1, timeout=60, only=False, replaces=[], keep=[],
     )  # fmt: skip
     return apt.apply_packages(module), module

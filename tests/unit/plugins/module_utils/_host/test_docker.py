@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, docker
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -145,22 +146,20 @@ def test_the_flag_of_the_vendors_guide_goes_with_our_settings():
     assert json.loads(docker.merge_settings("", OURS, flags)) == OURS
 
 
-def test_read_daemon(tmp_path, monkeypatch):
+def test_what_daemon_json_becomes(tmp_path, monkeypatch):
     """It writes nothing. The file is the one that a flag names."""
     path = tmp_path / "daemon.json"
     monkeypatch.setattr(docker, "DAEMON", str(path))
-    bare = docker.read_daemon(Module((1, "", "No files found"), (1, "", ""), settings=OURS, cri_dockerd=""))
-    assert (bare["path"], bare["mode"], bare["differs"], path.exists()) == (str(path), "0644", True, False)
+    place, bare = docker.with_settings(Module((1, "", "No files found")), OURS)
+    assert (place, bare["mode"], path.exists()) == (str(path), "0644", False)
     path.write_text(bare["content"])
     path.chmod(0o600)
-    again = docker.read_daemon(Module((1, "", ""), (0, "true\n", ""), settings=OURS, cri_dockerd=""))
-    assert (again["changed"], again["mode"], again["differs"]) == (False, "0600", False)
+    assert docker.with_settings(Module((1, "", "")), OURS) == (str(path), {**bare, "mode": "0600"})
     other = f"[Service]\nExecStart=/usr/bin/dockerd --config-file {tmp_path}/other.json\n"
-    assert (
-        docker.read_daemon(Module((0, other, ""), (0, "false\n", ""), settings=OURS, cri_dockerd=""))["path"]
-        == f"{tmp_path}/other.json"
-    )
-    assert (bare["keeps_containers"], again["keeps_containers"]) == (False, True)
+    assert docker.with_settings(Module((0, other, "")), OURS)[0] == f"{tmp_path}/other.json"
+    path.write_text("{,}")
+    with pytest.raises(FabricError, match="not valid JSON"):
+        docker.with_settings(Module((1, "", "")), OURS)
 
 
 THEIRS = "# /etc/systemd/system/cri-docker.service\n[Service]\nExecStart={program} --container-runtime-endpoint fd://\n"
@@ -168,19 +167,18 @@ SILENT = cri.Silence("/run/cri-dockerd.sock does not answer", False)
 
 
 @pytest.mark.parametrize(
-    ("unit", "recorded", "said", "silence", "outcome"),
+    ("unit", "recorded", "said", "silence", "seen"),
     [
-        ("", True, "", None, False),  # our program, and a run that was killed before it wrote the units
-        (f"{docker.OWN_MARK}\n{THEIRS}", False, "", SILENT, False),
-        (THEIRS, False, "cri-dockerd 0.3.26 (1a2b3c)", None, True),
-        (THEIRS, True, "cri-dockerd 0.3.26 (1a2b3c)", None, True),
-        (THEIRS, False, "cri-dockerd 0.4.0 (1a2b3c)", None, "0.4.0"),
-        (THEIRS, False, "cri-dockerd 0.3.26 (1a2b3c)", SILENT, "0.3.26; /run/cri-dockerd.sock does not answer"),
-        (THEIRS, False, "unknown flag", None, "whose release is not known"),
-        ("", False, "cri-dockerd 0.3.26 (1a2b3c)", SILENT, "does not answer"),  # a program without units
+        ("", True, "", None, None),  # our program, and a run that was killed before it wrote the units
+        (f"{docker.OWN_MARK}\n{THEIRS}", False, "", SILENT, None),
+        (THEIRS, False, "cri-dockerd 0.3.26 (1a2b3c)", None, ("0.3.26", "")),
+        (THEIRS, True, "cri-dockerd 0.3.26 (1a2b3c)", None, ("0.3.26", "")),
+        (THEIRS, False, "cri-dockerd 0.3.26 (1a2b3c)", SILENT, ("0.3.26", SILENT.seen)),
+        (THEIRS, False, "unknown flag", None, ("", "")),
+        ("", False, "cri-dockerd 0.3.26 (1a2b3c)", SILENT, ("0.3.26", SILENT.seen)),  # a program without units
     ],
 )
-def test_a_cri_dockerd_of_others_is_used_or_refused(tmp_path, monkeypatch, unit, recorded, said, silence, outcome):
+def test_whose_cri_dockerd_is_there(tmp_path, monkeypatch, unit, recorded, said, silence, seen):
     program, record = tmp_path / "cri-dockerd", tmp_path / "record"
     program.write_text("theirs")
     if recorded:
@@ -188,13 +186,12 @@ def test_a_cri_dockerd_of_others_is_used_or_refused(tmp_path, monkeypatch, unit,
     monkeypatch.setattr(docker, "CRI_DOCKERD", str(program))
     monkeypatch.setattr(docker, "CRI_DOCKERD_RECORD", str(record))
     monkeypatch.setattr(cri, "silence", lambda unit: silence)
-    module = Module((0, unit.format(program=program), ""), (0, said, ""))
-    if isinstance(outcome, bool):
-        assert docker.has_cri_dockerd_of_others(module, "0.3.26") is outcome
-        return
-    with pytest.raises(FabricError, match="this collection has not installed it") as caught:
-        docker.has_cri_dockerd_of_others(module, "0.3.26")
-    assert outcome in caught.value.seen
+    monkeypatch.setattr(docker, "output_of", lambda *_argv: unit.format(program=program))
+    monkeypatch.setattr(docker, "run_program", lambda *_argv: Done(0, said))
+    found = docker.read_cri_dockerd()
+    assert found["others"] == bool(seen)
+    assert (found["release"], found["silence"]) == (seen or ("", ""))
+    assert found["program"] == str(program)
 
 
 FLAG = "--default-ulimit memlock=-1:-1"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import tarfile
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -17,11 +18,11 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Module:
-    def __init__(self, path, check_mode=False, **params):
+    def __init__(self, folder, check_mode=False, **params):
         self.check_mode = check_mode
         self.params = {
-            "url": f"file://{path}/archive.tar.gz", "checksum": f"sha256:{DIGEST}", "dest": str(path / "got"),
-            "mode": "0600", "timeout": 30, "download_proxy": {}, **params,
+            "url": f"file://{folder}/archive.tar.gz", "checksum": f"sha256:{DIGEST}", "path": str(folder / "got"),
+            "mode": "0600", "timeout": 30, "download_proxy": {}, "member": "", "record": None, "sha256": "", **params,
         }  # fmt: skip
 
     def set_mode_if_different(self, path, mode, changed):
@@ -40,17 +41,17 @@ def site(tmp_path):
 @pytest.mark.parametrize("checksum", [f"sha256:{DIGEST}", f"sha256:{DIGEST.upper()}", "sha256:file://{}/sums", ""])
 def test_a_file_is_fetched_once(site, checksum):
     module = Module(site, checksum=checksum.format(site))
-    first = download.download(module)
+    first = download.install(module)
     assert (first["changed"], first["sha256"]) == (True, DIGEST)
     assert (site / "got").read_bytes() == CONTENT
     assert (site / "got").stat().st_mode & 0o777 == 0o600
-    assert download.download(module)["changed"] is False
+    assert download.install(module)["changed"] is False
 
 
 def test_what_is_there_is_not_fetched_again(site):
-    download.download(Module(site))
+    download.install(Module(site))
     (site / "archive.tar.gz").unlink()
-    assert download.download(Module(site))["changed"] is False
+    assert download.install(Module(site))["changed"] is False
 
 
 @pytest.mark.parametrize(
@@ -64,16 +65,16 @@ def test_a_file_that_nothing_is_compared_of_comes_by_tls(site, monkeypatch, chec
     module = Module(site, url="https://x/archive.tar.gz", checksum=checksum)
     if refused:
         with pytest.raises(FabricError, match="sent on to http://elsewhere"):
-            download.download(module)
+            download.install(module)
         assert not (site / "got").exists()
     else:
-        assert download.download(module)["sha256"] == DIGEST
+        assert download.install(module)["sha256"] == DIGEST
 
 
 def test_another_file_gets_no_name(site):
     (site / "archive.tar.gz").write_bytes(b"another")
     with pytest.raises(FabricError, match="not the one that was expected"):
-        download.download(Module(site))
+        download.install(Module(site))
     assert sorted(path.name for path in site.iterdir()) == ["archive.tar.gz", "sums"]
 
 
@@ -84,12 +85,12 @@ def test_a_download_that_breaks_leaves_nothing(site, monkeypatch):
 
     monkeypatch.setattr(download.shutil, "copyfileobj", breaks)
     with pytest.raises(FabricError, match="could not be fetched"):
-        download.download(Module(site))
+        download.install(Module(site))
     assert sorted(path.name for path in site.iterdir()) == ["archive.tar.gz", "sums"]
 
 
 def test_check_mode_writes_nothing(site):
-    result = download.download(Module(site, check_mode=True))
+    result = download.install(Module(site, check_mode=True))
     assert (result["changed"], result["sha256"]) == (True, DIGEST)
     assert not (site / "got").exists()
 
@@ -105,3 +106,72 @@ def test_check_mode_writes_nothing(site):
 )
 def test_digest_in_a_list(text, name, digest):
     assert download.digest_in(text, name) == digest
+
+
+# ---- a program in an archive
+
+
+PROGRAM = b"#!/bin/sh\necho cri-dockerd\n"
+PROGRAM_DIGEST = hashlib.sha256(PROGRAM).hexdigest()
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """An archive as publishers pack it, and the module for it."""
+    path = tmp_path / "archive.tar.gz"
+    with tarfile.open(path, "x:gz") as archive:
+        about = tarfile.TarInfo("cri-dockerd/cri-dockerd")
+        about.size, about.mode = len(PROGRAM), 0o644
+        archive.addfile(about, io.BytesIO(PROGRAM))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def module(**params):
+        given = {"checksum": f"sha256:{digest}", "mode": "0755", "member": "cri-dockerd", "path": str(tmp_path / "it")}
+        return Module(tmp_path, **{**given, "record": str(tmp_path / "lib/record"), **params})
+
+    module.digest = digest
+    return module
+
+
+def test_a_program_is_put_in_place_with_its_record(tmp_path, packed):
+    checked = download.install(packed(check_mode=True))
+    assert (checked["changed"], sorted(path.name for path in tmp_path.iterdir())) == (True, ["archive.tar.gz"])
+    result = download.install(packed())
+    assert (result["changed"], result["sha256"]) == (True, PROGRAM_DIGEST)
+    assert (tmp_path / "it").read_bytes() == PROGRAM
+    assert (tmp_path / "it").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "lib/record").read_text() == f"{PROGRAM_DIGEST} sha256:{packed.digest}\n"
+    assert not download.install(packed())["changed"]
+
+
+OURS = hashlib.sha256(b"ours").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("there", "recorded", "installs"),
+    [
+        (b"ours", f"{OURS} sha256:{{digest}}\n", False),
+        (b"theirs", f"{OURS} sha256:{{digest}}\n", True),  # somebody has put another program in its place
+        (b"ours", f"{OURS} sha256:{'0' * 64}\n", True),  # another archive is asked for
+    ],
+)
+def test_the_program_is_installed_when_it_is_another_one(tmp_path, packed, there, recorded, installs):
+    (tmp_path / "it").write_bytes(there)
+    (tmp_path / "record").write_text(recorded.format(digest=packed.digest))
+    assert download.install(packed(record=str(tmp_path / "record")))["changed"] == installs
+    assert ((tmp_path / "it").read_bytes() != there) == installs
+
+
+@pytest.mark.parametrize(
+    ("params", "seen"),
+    [
+        ({"checksum": f"sha256:{'0' * 64}"}, "not the one that was expected"),
+        ({"member": "other"}, "no file other in it"),
+        ({"sha256": f"sha256:{'0' * 64}"}, f"sha256 {PROGRAM_DIGEST} instead of {'0' * 64}"),
+    ],
+)
+def test_what_is_not_the_program_is_left_where_it_is(tmp_path, packed, params, seen):
+    with pytest.raises(FabricError, match=seen):
+        download.install(packed(**params))
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["archive.tar.gz"]
+    assert not (tmp_path / "lib/record").exists()

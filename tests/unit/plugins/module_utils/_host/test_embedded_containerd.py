@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 
 import pytest
+import tomllib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import distributions, embedded_containerd
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
@@ -15,7 +16,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher
 
 MIRROR = "https://mirror.example:5000"
 TABLES = '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\n'
-Module = functools.partial(fake.Module, registry_mirror="", config="", restart=False, node_name="", timeout=60)
+Module = functools.partial(fake.Module, registry_mirror="", config={}, restart=False, node_name="", timeout=60)
 
 
 class Host:
@@ -72,8 +73,8 @@ def imported(host_data, version=3):
     return rancher.containerd_config(version, None, imports=f"{host_data}/agent/etc/containerd/{stem}.d")
 
 
-def run(**params):
-    module = Module(**params)
+def run(config="", **params):
+    module = Module(config=tomllib.loads(config), **params)
     return embedded_containerd.set_embedded_containerd(module)
 
 

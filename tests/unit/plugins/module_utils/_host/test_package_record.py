@@ -77,7 +77,7 @@ def install(monkeypatch, fails="", simulated=SIMULATED, replaces=(), keep=()):
     packages = [{"name": name, "version": "1.35.4", "hold": True} for name in ("kubelet", "kubectl")]
     module = Module(
         repositories={}, packages=packages, lock_timeout=0, timeout=60, only=False, replaces=replaces,
-        download_proxy={}, keep=keep,
+        download_proxy={}, sets_proxy=False, keep=keep,
     )  # fmt: skip
     return module, calls
 

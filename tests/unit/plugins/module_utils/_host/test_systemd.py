@@ -11,7 +11,7 @@ import time
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, files, systemd
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, docker, files, role_files, systemd
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
@@ -126,6 +126,7 @@ def item(path, **values):
         "backup": False,
         "validate": "",
         "units": [],
+        "settings": {},
         **values,
     }
 
@@ -182,6 +183,52 @@ def test_a_login_leaves_no_copy_and_goes_with_its_mirror(tmp_path, ours):
     path.write_text(there)
     systemd.apply_units(Module(files=[item(path, state="absent", content=f"{OWN_MARK}\n")], units=[]))
     assert path.exists() is not ours
+
+
+@pytest.mark.parametrize(
+    ("there", "stays"), [('HTTP_PROXY="http://a:1"\n', False), ("# site\nHTTP_PROXY=http://a\n", True)]
+)
+def test_a_file_of_a_known_look_goes_and_no_other(tmp_path, monkeypatch, there, stays):
+    path = tmp_path / "proxy.env"
+    path.write_text(there)
+    monkeypatch.setattr(role_files, "TEXTS", {str(path): role_files.TEXTS["/etc/containerd/proxy.env"]})
+    result = systemd.apply_units(Module(files=[item(path, state="absent")], units=[]))
+    assert (result["changed"], path.exists()) == (not stays, stays)
+
+
+def test_a_diff_shows_no_password_of_a_proxy(tmp_path):
+    path = tmp_path / "proxy.env"
+    path.write_text('HTTP_PROXY="http://me:former@proxy:1"\n')
+    new = item(path, content='HTTP_PROXY="http://me:secret@proxy:1"\n')
+    shown = str(systemd.apply_units(Module(files=[new], units=[]))["diff"])
+    assert "http://(not shown)@proxy:1" in shown
+    assert not [word for word in ("former", "secret") if word in shown]
+
+
+LIVE = {"live-restore": True}
+
+
+@pytest.mark.parametrize(
+    ("settings", "restart", "says", "refused"),
+    [
+        (LIVE, "reload", "true", False),
+        (LIVE, "reload", "false", True),  # dockerd leaves out all settings where it refuses one
+        ({"live-restore": False}, "reload", "false", False),  # the site lets containers end
+        (LIVE, "never", "false", False),
+    ],
+)
+def test_docker_says_before_a_restart_that_containers_go_on(tmp_path, monkeypatch, settings, restart, says, refused):
+    monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
+    monkeypatch.setattr(docker, "PATIENCE", 0)
+    monkeypatch.setattr(systemd, "show_units", lambda module, names: {})
+    module = Module(files=[item(docker.DAEMON, settings=settings)], units=[{"name": "docker", "restart": restart}])
+    monkeypatch.setattr(module, "run_command", lambda argv, **_options: (0, says if "info" in argv else "", ""))
+    if refused:
+        with pytest.raises(FabricError, match="A restart of Docker would end all containers"):
+            systemd.apply_units(module)
+    else:
+        assert systemd.apply_units(module)["changed"]
+    assert json.loads((tmp_path / "daemon.json").read_text()) == settings
 
 
 def test_check_mode_writes_nothing(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ UNKNOWN = "dpkg-query: no path found matching pattern "
 
 def absent(paths, check=False):
     return unowned_files.remove_unowned_files(
-        types.SimpleNamespace(params={"paths": [str(path) for path in paths]}, check_mode=check)
+        types.SimpleNamespace(params={"files": [str(path) for path in paths]}, check_mode=check)
     )
 
 

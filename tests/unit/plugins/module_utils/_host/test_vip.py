@@ -9,7 +9,6 @@ import socket
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._host import vip
-from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 
 ADDRESSES = [
     {},
@@ -107,7 +106,6 @@ def test_the_roles_own_configuration_is_not_foreign():
     assert not vip.is_foreign(f"{vip.OWN_MARK}\nvrrp_instance control_plane {{\n}}\n")
     assert not vip.is_foreign("")
     assert vip.is_foreign("vrrp_instance other {\n}\n")
-    assert evaluate("kubernetes", "_kubernetes_mark") == vip.OWN_MARK
 
 
 def test_knock(monkeypatch):

@@ -12,14 +12,13 @@ import os
 import re
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.filter import to_toml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.toml import to_toml
 from ansible_collections.ipu.fabric.plugins.module_utils._host import (
     apt,
     apt_lists,
     cri,
-    docker,
     kernel,
     memlock,
     package_record,
@@ -88,37 +87,6 @@ def simulate(names):
 )
 def test_packages_that_others_need_stay(ours, pinned, removed, kept):
     assert package_removal.choose_packages(ours, pinned, simulate) == (removed, kept)
-
-
-def test_the_files_are_those_that_the_role_writes():
-    written = (ROOT / "roles/kubernetes/vars/main.yml").read_text()
-    for path in ("/etc/containerd/certs.d/_default/hosts.toml", "/etc/containerd/conf.d/10-kubernetes.toml"):
-        assert path in host_reset.OUR_FILES
-        assert f"path: {path}\n" in written
-    assert "path: /etc/systemd/system/containerd.service.d/10-kubernetes.conf\n" in written
-    assert f"path: {host_reset.CRICTL[0]}\n" in written
-    assert "runtime-endpoint: unix:///run/containerd/containerd.sock\n" in host_reset.CRICTL[1]
-    for name, path in cri.SOCKETS.items():
-        assert f"  {name}: unix://{path}\n" in written
-    assert f'_kubernetes_mark: "{host_reset.OWN_MARK}"\n' in written
-    for path in (*host_reset.CRI_DOCKER, docker.CRI_DOCKERD_RECORD):
-        assert f": {path}\n" in written
-    for path in host_reset.KEEPALIVED:
-        assert f": {path}\n" in written
-    names = (ROOT / "roles/kubernetes/tasks/prepare.yml").read_text()
-    assert "    name: kubernetes\n" in names
-    assert set(host_reset.REPOSITORIES) == set(apt_names())
-    assert set(package_removal.PACKAGES) <= set(package_names(written))
-
-
-def apt_names():
-    text = (ROOT / "roles/kubernetes/defaults/main.yml").read_text()
-    block = text.partition("kubernetes_apt:\n")[2].partition("\nkubernetes_registry_mirror")[0]
-    return [line.strip(" :") for line in block.splitlines() if line.startswith("  ") and line[2] != " "]
-
-
-def package_names(text):
-    return [line.partition("{name: ")[2].partition(",")[0] for line in text.splitlines() if "- {name: " in line]
 
 
 class Host:
@@ -270,7 +238,7 @@ def host(tmp_path, monkeypatch):
 
 def reset(check_mode=False, **options):
     params = {"ca": "", "installed": False, "lock_timeout": 0, "timeout": 60, **options}
-    return host_reset.reset_host(Module(check_mode=check_mode, **params))
+    return host_reset.reset_host(Module(check_mode=check_mode, files=None, **params))
 
 
 THEIRS = (
@@ -584,8 +552,8 @@ def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
         "rdma-host-qos.service": rdma_desired.qos_unit([["/sbin/dcb", "pfc"]]),
         "zz-rdma-host.conf": "options ib_core netns_mode=1\n",
         "10-kubernetes.toml": f"{host_reset.OWN_MARK}\n"
-        + to_toml.to_toml({"version": 3, "plugins": {"a.b": {"x": [1], "y": {"#z": "#"}}}}),
-        "hosts.toml": to_toml.to_toml(
+        + to_toml({"version": 3, "plugins": {"a.b": {"x": [1], "y": {"#z": "#"}}}}),
+        "hosts.toml": to_toml(
             {
                 "host": {
                     "https://mirror:5000": {

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 import tomllib
-from ansible.errors import AnsibleFilterError
-from ansible_collections.ipu.fabric.plugins.filter.to_toml import FilterModule, to_toml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.toml import to_toml
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,5 @@ def test_layout():
 
 @pytest.mark.parametrize("bad", [None, [1], "text", {"a": None}, {"a": [{"b": 1}]}])
 def test_what_toml_cannot_say(bad):
-    with pytest.raises(AnsibleFilterError):
+    with pytest.raises(FabricError):
         to_toml(bad)
-
-
-def test_filter_is_offered():
-    assert FilterModule().filters() == {"to_toml": to_toml}

@@ -9,33 +9,12 @@ import json
 import re
 import typing as t
 
-from ansible.errors import AnsibleFilterError
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 
-DOCUMENTATION = r"""
-name: to_toml
-short_description: Write a mapping as TOML
-version_added: 0.1.0
-author: ipu.fabric contributors (@ipu-fabric)
-description:
-  - Writes nested mappings as tables, in the order of their keys. Enough for configuration files such as containerd's.
-options:
-  _input:
-    description: The mapping. Values are strings, numbers, booleans, lists of those, and mappings.
-    type: dict
-    required: true
-"""
 
-EXAMPLES = r"""
-- name: Show a configuration
-  ansible.builtin.debug:
-    msg: "{{ {'version': 3, 'debug': {'level': 'info'}} | ipu.fabric.to_toml }}"
-"""
-
-RETURN = r"""
-_value:
-  description: The text.
-  type: str
-"""
+def not_toml(seen: str) -> FabricError:
+    what, step = "Settings have to be what TOML can express.", "Write mappings, lists, texts, numbers and booleans."
+    return FabricError(what, "the settings", seen, step, code="invalid-input")
 
 
 def format_key(name: object) -> str:
@@ -49,7 +28,7 @@ def format_value(item: object, where: str) -> str:
         return "[" + ", ".join(format_value(part, where) for part in item) + "]"
     if isinstance(item, (str, bool, int, float)):
         return json.dumps(item, ensure_ascii=False)
-    raise AnsibleFilterError(f"to_toml: {where} is a {type(item).__name__}, which TOML can't express.")
+    raise not_toml(f"{where} is a {type(item).__name__}")
 
 
 def format_table(mapping: t.Mapping[str, object], path: t.Tuple[str, ...] = ()) -> t.List[str]:
@@ -68,11 +47,7 @@ def format_table(mapping: t.Mapping[str, object], path: t.Tuple[str, ...] = ()) 
 
 
 def to_toml(mapping: object) -> str:
+    """Nested mappings as tables, in the order of their keys. Enough for configuration files such as containerd's."""
     if not isinstance(mapping, t.Mapping):
-        raise AnsibleFilterError(f"to_toml takes a mapping, not a {type(mapping).__name__}.")
+        raise not_toml(f"the whole is a {type(mapping).__name__}")
     return "\n".join(format_table(mapping)).lstrip("\n") + "\n"
-
-
-class FilterModule:
-    def filters(self) -> t.Dict[str, t.Callable[[object], str]]:
-        return {"to_toml": to_toml}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import tomllib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.containerd import (
+from ansible_collections.ipu.fabric.plugins.module_utils._component.containerd import (
     CRI_1,
     DROP_INS,
     IMAGES,

@@ -9,6 +9,7 @@ Up to 2.2 a drop-in of another version than the main file is ignored in part, an
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import json
 import posixpath
@@ -16,7 +17,6 @@ import re
 import typing as t
 import urllib.parse
 
-import tomllib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
     CNI_BIN,
@@ -25,6 +25,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions imp
     CONTAINERD_DROP_INS,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+
+with contextlib.suppress(ImportError):  # every controller has it, and hosts don't need it
+    import tomllib
 
 Config = t.Dict[str, t.Any]  # as TOML has it
 
@@ -64,6 +67,7 @@ def read_config(text: str, path: str = MAIN) -> Config:
             path,
             str(error),
             "Correct the file, then run again. Nothing of it was changed.",
+            code="unusable-file",
         ) from error
 
 
@@ -81,7 +85,7 @@ def main_version(main: Config, first: bool) -> int:
 
 def by_hand(seen: str, step: str) -> FabricError:
     what = "containerd's main configuration file has to import that of this collection."
-    return FabricError(what, MAIN, seen, f"{step}, then run again. Nothing of it was changed.")
+    return FabricError(what, MAIN, seen, f"{step}, then run again. Nothing of it was changed.", code="wrong-state")
 
 
 def imports_drop_in(entry: str) -> bool:
@@ -272,6 +276,7 @@ def check_settings(settings: Config, version: int) -> None:
             f"kubernetes_containerd_config, and version {version} in {MAIN}",
             ", ".join(wrong),
             f"Write them for version {version}, or migrate the file: containerd config migrate.",
+            code="invalid-input",
         )
 
 

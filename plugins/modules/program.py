@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: download
-short_description: Download a file, and check what it is
+module: program
+short_description: Download a file, or a program in an archive, and check what it is
 version_added: 0.1.0
 description:
   - The file gets its name when it is whole and has the digest that it should have.
@@ -29,14 +29,27 @@ options:
       - Empty takes any file, and downloads it each time.
     type: str
     default: ""
-  dest:
-    description: Where it goes. The directory has to be there.
+  path:
+    description: Where it goes.
     type: path
     required: true
+  member:
+    description: The program's file name in a tar archive. Empty where the file itself is what is wanted.
+    type: str
+    default: ""
+  record:
+    description:
+      - File that keeps the digests of a program and of its archive. Where they are not those of O(path) and
+        O(checksum), the program is installed anew. With O(member) it is needed.
+    type: path
+  sha256:
+    description: SHA-256 that the program in the archive must have. Empty takes what is in it.
+    type: str
+    default: ""
   mode:
     description: Its permissions, in octal digits with a leading zero.
     type: str
-    default: "0644"
+    default: "0755"
   timeout:
     description: Seconds in which the server has to answer.
     type: int
@@ -44,16 +57,18 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Download Helm
-  ipu.fabric.download:
+- name: Install Helm
+  ipu.fabric.program:
     url: https://get.helm.sh/helm-v3.22.0-linux-amd64.tar.gz
     checksum: sha256:https://get.helm.sh/helm-v3.22.0-linux-amd64.tar.gz.sha256sum
-    dest: /root/helm.tar.gz
+    path: /usr/local/bin/helm
+    member: helm
+    record: /usr/local/bin/helm.sha256
 """
 
 RETURN = r"""
 sha256:
-  description: SHA-256 of the file. In check mode the one that it should have, if that is known.
+  description: SHA-256 of O(path). In check mode the one that it should have, if that is known.
   returned: success
   type: str
   sample: 7f9e1b4d0c0a5c2f9f6b1f7f1c3f7a0d5b8e6c4a2d9e8f7b6a5c4d3e2f1a0b9c
@@ -61,7 +76,7 @@ sha256:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.download import download
+from ansible_collections.ipu.fabric.plugins.module_utils._host.download import install
 
 
 def main() -> None:
@@ -69,12 +84,15 @@ def main() -> None:
         {
             "url": {"type": "str", "required": True},
             "checksum": {"type": "str", "default": ""},
-            "dest": {"type": "path", "required": True},
-            "mode": {"type": "str", "default": "0644"},
+            "path": {"type": "path", "required": True},
+            "member": {"type": "str", "default": ""},
+            "record": {"type": "path"},
+            "sha256": {"type": "str", "default": ""},
+            "mode": {"type": "str", "default": "0755"},
             "timeout": {"type": "int", "default": 30},
             "download_proxy": PROXY,
         },
-        download,
+        install,
         hidden=("download_proxy",),
     )
 

@@ -1,0 +1,46 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that the role kubernetes writes, and how they look. A reset takes these away; others of the same name stay."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.ipu.fabric.plugins.module_utils._host import proxy
+from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import CONTAINERD_DROP_IN
+from ansible_collections.ipu.fabric.plugins.module_utils._host.files import MARK, OWN_MARK
+
+UNITS = "/etc/systemd/system"
+CONTAINERD_UNIT = f"{UNITS}/containerd.service.d/10-kubernetes.conf"
+CONTAINERD_PROXY = f"{UNITS}/containerd.service.d/20-proxy.conf"
+DOCKER_PROXY = f"{UNITS}/docker.service.d/20-proxy.conf"
+MIRROR = "/etc/containerd/certs.d/_default/hosts.toml"
+CRICTL = "/etc/crictl.yaml"
+# cri-dockerd's units, the program where it goes, and which one that was.
+CRI_DOCKER_SERVICE, CRI_DOCKER_SOCKET = f"{UNITS}/cri-docker.service", f"{UNITS}/cri-docker.socket"
+CRI_DOCKERD = "/usr/local/bin/cri-dockerd"
+CRI_DOCKERD_RECORD = "/var/lib/ipu-fabric/cri-dockerd.sha256"
+# keepalived's, where its configuration has our mark.
+KEEPALIVED = "/etc/keepalived/keepalived.conf"
+API_CHECK = "/etc/keepalived/check-api-server"
+KEEPALIVED_UNIT = f"{UNITS}/keepalived.service.d/10-kubernetes.conf"
+
+LINES = r"(?:[^#\n].*\n|\n)*"  # without comments
+_PROXY_UNIT = r"# [0-9a-f]{8}\n\[Service\]\nEnvironmentFile=-/etc/containerd/proxy\.env\n"
+# By path, the whole text as we write it; empty where the name says enough.
+TEXTS = {
+    MIRROR: rf"(?:{re.escape(OWN_MARK)}\n)?"
+    r'\[host\."[^"\n]+"\]\ncapabilities = \["pull", "resolve"\]\n'
+    r'(?:\n\[host\."[^"\n]+"\.header\]\nauthorization = "Basic [^"\n]+"\n)?',
+    f"{MIRROR}.*~": "",  # copies that runs of former releases have made, of the same text
+    "/etc/apt/sources.list.d/ipu-fabric-bundle.sources": "",
+    proxy.APT: proxy.APT_TEXT.pattern,
+    CONTAINERD_DROP_IN: rf"{re.escape(OWN_MARK)}\n{LINES}",
+    proxy.CONTAINERD: proxy.CONTAINERD_TEXT.pattern,
+    "/etc/modules-load.d/kubernetes.conf": rf"{re.escape(MARK)}\n(?:[\w-]+\n)*",
+    "/etc/sysctl.d/99-z-kubernetes.conf": rf"{re.escape(MARK)}\n(?:[\w./-]+ = .*\n)*",
+    CONTAINERD_UNIT: rf"{re.escape(OWN_MARK)}\n\[Service\]\n{LINES}",
+    CONTAINERD_PROXY: _PROXY_UNIT,
+    DOCKER_PROXY: _PROXY_UNIT,
+}
