@@ -66,8 +66,13 @@ def upgraded_losses() -> t.List[Loss]:
 UPGRADE_PLAY = {
     "hosts": "kube_control_plane",
     "gather_facts": False,
-    "vars": {"upgrade_node": "{{ inventory_hostname }}", "kubernetes_version": NEW, "upgrade_version": NEW},
-    "tasks": [{"ansible.builtin.include_role": {"name": "ipu.fabric.upgrade", "tasks_from": "node"}}],
+    "vars": {
+        "upgrade_node": "{{ inventory_hostname }}",
+        "upgrade_prove": False,
+        "kubernetes_version": NEW,
+        "upgrade_version": NEW,
+    },
+    "tasks": [{"ansible.builtin.include_role": {"name": "ipu.fabric.upgrade"}}],
 }
 RESTORED: Data = {"order": [], "restoring": "", "aside": "", "files": True, "membership": "member"}
 CASES = {
