@@ -175,6 +175,11 @@ def test_modules_on_hosts_reach_only_code_for_hosts(module: str) -> None:
     assert {package_of(name) for name in reach(file_graph(), f"modules.{module}")} <= HOST_PACKAGES
 
 
+@pytest.mark.parametrize("name", [name for name, path in FILES.items() if "\ndef decide(" in path.read_text("utf-8")])
+def test_what_decides_asks_nobody(name: str) -> None:
+    assert "module_utils._kube.client" not in reach(file_graph(), name)
+
+
 def test_packages_re_export_nothing() -> None:
     assert [name for name in FILES if name.endswith("__init__")] == []
 
