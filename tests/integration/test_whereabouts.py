@@ -9,9 +9,10 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._component.whereabouts import Seen, decide
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, Result
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
-from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
 
 CHART = ROOT / "testbed/standins/charts/whereabouts-chart-0.9.4"
 NAMESPACE = "kube-system"
@@ -23,9 +24,9 @@ ANY_TAINT = {"operator": "Exists", "effect": "NoSchedule"}
 def release(run: Modules, binaries: Path) -> t.Iterator[Result]:
     """What the role gives to helm_release."""
     options = {"name": "whereabouts", "namespace": NAMESPACE, "binary": str(binaries / "helm"), "timeout": 20}
-    values = evaluate("whereabouts", "_whereabouts_all_values")
-    tolerations = evaluate("whereabouts", "whereabouts_tolerations")
-    yield {**options, "chart": str(CHART), "chart_version": "0.9.4", "values": values, "tolerations": tolerations}
+    settings = defaults("whereabouts")
+    chart = {"chart": str(CHART), "chart_version": "0.9.4", "values": dict(decide(settings, Seen()).release.values)}
+    yield {**options, **chart, "tolerations": settings.tolerations}
     run("helm_release", **options, state="absent")
 
 
