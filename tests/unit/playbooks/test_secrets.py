@@ -13,6 +13,8 @@ import sys
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_host import mirror_file
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.secret_inputs import INPUTS, is_public, leaked, may_be_secret
@@ -209,23 +211,12 @@ def test_what_hosts_join_with_is_not_shown(tmp_path, joins):
     assert (tmp_path / "admin.conf").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_file_with_the_login_is_for_root_alone(tmp_path):
-    done = play(
-        tmp_path,
-        [{**HERE, "roles": [{"role": "ipu.fabric.helm", "when": False}], "tasks": [
-            {"ansible.builtin.include_vars": {"file": str(ROOT / "roles/kubernetes/defaults/main.yml")}},
-            {"ansible.builtin.include_vars": {"file": str(ROOT / "roles/kubernetes/vars/main.yml")}},
-            {"ipu.fabric.systemd_units": {"files": "{{ _kubernetes_mirror_files }}"}},
-        ]}],
-        {"all": []},
-        {},
-        kubernetes_registry_mirror="https://mirror.site",
-        kubernetes_registry_auth={"username": "me", "password": MARKER},
-    )  # fmt: skip
-    [call] = [call for call in done.calls if call.module == "systemd_units"]
-    [file] = call.options["files"]
-    assert file["mode"] == "0600"
-    assert f'authorization = "Basic {ENCODED}"' in file["content"]
+def test_the_file_with_the_login_is_for_root_alone():
+    login = {"username": "me", "password": MARKER}
+    mirror = {"registry_mirror": "https://mirror.site", "registry_auth": login}
+    file = mirror_file(defaults("kubernetes", "kubernetes_host", **mirror))
+    assert file.mode == "0600"
+    assert f'authorization = "Basic {ENCODED}"' in file.content
 
 
 URL = f"http://me:{MARKER}@127.0.0.1:9"
