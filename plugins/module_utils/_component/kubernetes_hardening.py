@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
-import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_encryption import KeysSeen, plan_keys
 from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
 from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import SOCKETS
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import hardening
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import HardeningWish, NodeSeen
+
+with contextlib.suppress(ImportError):  # Ansible has it wherever it decides
+    import yaml
 
 ENCRYPTION, KUBELET_CA = "encryption", "kubelet-ca"
 

@@ -37,7 +37,7 @@ class Cluster(Answers):
             }
             return {"upgrade": upgrade, "text": "turns", "errors": 0}
         hosts = {name: {"node": name, "address": "", "links": {}} for name in nodes}
-        plan = {"hosts": hosts, "releases": {"kubernetes": args["kubernetes_version"]}, "cluster": {}, "networks": []}
+        plan = {"hosts": hosts, "releases": {"kubernetes": self.state["wanted"]}, "cluster": {}, "networks": []}
         return {"plan": plan, "text": "plan", "errors": 0}
 
     def delegated_module(self, args: Data) -> Data:
@@ -100,7 +100,8 @@ class Cluster(Answers):
 
 def upgrade(folder: Path, *options: str, state: t.Optional[Data] = None, **given: t.Any) -> Outcome:
     nodes = {name: {"version": OLD, "marked": False} for name in NAMES}
-    state = {"nodes": nodes, "broken": [], "lost": [], "blocked": [], "worse": [], **(state or {})}
+    wanted = given.get("fabric_kubernetes_version", NEW)
+    state = {"nodes": nodes, "wanted": wanted, "broken": [], "lost": [], "blocked": [], "worse": [], **(state or {})}
     variables: Data = {
         "fabric_artifacts_dir": str(folder / "artifacts"),
         "fabric_kubernetes_version": NEW,
