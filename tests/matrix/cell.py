@@ -95,5 +95,5 @@ def ended_well(run: Run) -> Run:
     """The same run, which used nothing of the checkout."""
     assert run.code == 0, run.text
     assert str(ROOT) not in run.text
-    assert "DEPRECATION" not in run.text
+    assert "DEPRECATION" not in run.text, run.text
     return run

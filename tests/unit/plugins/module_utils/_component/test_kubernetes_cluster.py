@@ -28,10 +28,11 @@ def cluster(
     found: t.Mapping[str, t.Any],
     run: t.Sequence[str] = tuple(BARE),
     host: str = "",
-    groups: t.Mapping[str, t.Sequence[str]] = GROUPS,
+    groups: t.Optional[t.Mapping[str, t.Sequence[str]]] = None,
     **more: t.Any,
 ) -> ClusterWish:
     """What is decided on a host, where hosts are in these states. The planes of `run` are in it, the others outside."""
+    groups = groups or GROUPS
     planes = groups["kube_control_plane"]
     nodes = {name: node(name, state) if isinstance(state, str) else state for name, state in found.items()}
     inside = [name for name in planes if name in run and found[name] != SILENT]
