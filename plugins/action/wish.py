@@ -10,39 +10,31 @@ import importlib
 import typing as t
 from pathlib import Path
 
-import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
 from ansible_collections.ipu.fabric.plugins.modules import wish
 from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
-    OPTION_KEYS,
     ControllerAction,
     Result,
     argument_spec,
+    option_spec,
     plain,
 )
+from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import role_options
 
 COMPONENTS = "ansible_collections.ipu.fabric.plugins.module_utils._component."
-ROLES = Path(__file__).parents[2] / "roles"
 # Ansible loads an action in its main process. Otherwise each task would compile its component again.
 for path in sorted((Path(__file__).parents[1] / "module_utils/_component").glob("*.py")):
     if "\ndef decide(" in path.read_text(encoding="utf-8"):
         importlib.import_module(COMPONENTS + path.stem)
 
 
-def role_options(role: str) -> t.Dict[str, Result]:
-    """The options of a role, without its name before them."""
-    text = (ROLES / role / "meta/argument_specs.yml").read_text(encoding="utf-8")
-    options = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))["argument_specs"]["main"]["options"]
-    return {name[len(role) + 1 :]: options[name] for name in options if name.startswith(f"{role}_")}
-
-
 def validated(role: str, names: t.Collection[str], given: Result) -> Result:
     """These variables of the role, without its name before them, of the types that it documents."""
-    options = {name: option for name, option in role_options(role).items() if name in names}
-    spec = {name: {key: option[key] for key in OPTION_KEYS if key in option} for name, option in options.items()}
-    valid = ArgumentSpecValidator(spec).validate(plain(given))
+    known = role_options(role)
+    options = {name: known[f"{role}_{name}"] for name in names if f"{role}_{name}" in known}
+    valid = ArgumentSpecValidator(option_spec(options)).validate(plain(given))
     if valid.error_messages:
         raise AnsibleActionFail("; ".join(valid.error_messages))
     return dict(valid.validated_parameters)

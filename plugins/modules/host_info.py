@@ -524,15 +524,9 @@ failures:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._host.observe import observe
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import OPTIONS
 
 PORTS = [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259]
-VIPU = {
-    "executable": {"type": "str", "default": "vipu"},
-    "api_host": {"type": "str", "default": ""},
-    "api_port": {"type": "int"},
-    "config": {"type": "str", "default": ""},
-    "timeout": {"type": "int", "default": 30},
-}
 JOURNAL = {
     "units": {"type": "list", "elements": "str", "default": ["kubelet", "containerd"]},
     "lines": {"type": "int", "default": 200},
@@ -552,7 +546,7 @@ def main() -> None:
             "ntp": {"type": "list", "elements": "str", "default": []},
             "links": {"type": "bool", "default": True},
             "routes_to": {"type": "list", "elements": "raw", "default": []},
-            "vipu": {"type": "dict", "options": VIPU},
+            "vipu": {"type": "dict", "options": OPTIONS},
             "journal": {"type": "dict", "options": JOURNAL},
         },
         observe,

@@ -40,7 +40,7 @@ options:
   record:
     description:
       - File that keeps the digests of a program and of its archive. Where they are not those of O(path) and
-        O(checksum), the program is installed anew. With O(member) it is needed.
+        O(checksum), the program is installed again. With O(member) it is needed.
     type: path
   sha256:
     description: SHA-256 that the program in the archive must have. Empty takes what is in it.

@@ -91,20 +91,11 @@ source:
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import find_controller
+from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import OPTIONS, find_controller
 
 
 def main() -> None:
-    run_module(
-        {
-            "executable": {"type": "str", "default": "vipu"},
-            "api_host": {"type": "str", "default": ""},
-            "api_port": {"type": "int"},
-            "config": {"type": "str", "default": ""},
-            "timeout": {"type": "int", "default": 30},
-        },
-        lambda module: {**find_controller(**module.params)},
-    )
+    run_module(dict(OPTIONS), lambda module: {**find_controller(**module.params)})
 
 
 if __name__ == "__main__":

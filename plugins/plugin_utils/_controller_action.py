@@ -23,7 +23,11 @@ OPTION_KEYS = ("type", "elements", "required", "choices", "default")
 
 def argument_spec(module: types.ModuleType) -> t.Dict[str, t.Dict[str, t.Any]]:
     """The options that a module documents."""
-    options = yaml.safe_load(module.DOCUMENTATION)["options"]
+    return option_spec(yaml.safe_load(module.DOCUMENTATION)["options"])
+
+
+def option_spec(options: t.Mapping[str, t.Mapping[str, t.Any]]) -> t.Dict[str, t.Dict[str, t.Any]]:
+    """Documented options, of a module or a role, as Ansible validates them."""
     return {name: {key: option[key] for key in OPTION_KEYS if key in option} for name, option in options.items()}
 
 

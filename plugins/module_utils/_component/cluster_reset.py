@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import (
     ClusterAnswer,
     Confirmation,
@@ -15,11 +16,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset imp
     ResetPlan,
     plan_reset,
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """None: what is asked for is read, too."""
 
 
 @dataclasses.dataclass(frozen=True)

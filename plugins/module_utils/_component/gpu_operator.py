@@ -11,11 +11,11 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home, named
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import GpuFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
 NAME = "gpu-operator"
@@ -43,17 +43,10 @@ WITHOUT_SECRETS = ("driver.manager",)
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(ChartSettings):
     """Variables of the role, without its name before them. Empty: the chart's own."""
 
-    state: str
     force: bool
-    version: str
-    chart: str
-    chart_repo_url: str
-    chart_sha256: str
-    namespace: str
-    values: t.Mapping[str, t.Any]
     driver: bool
     driver_repository: str
     driver_image: str
@@ -104,16 +97,9 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         check_settings(settings)
     # Node Feature Discovery of another installation; the operator's own does not count.
     others = [place for place in seen.nfd if not place.startswith(f"{settings.namespace}/")]
+    release = settings.release(NAME, settings.namespace, chart_values(settings, settings.nfd and not others))
     return Wish(
-        release=Release(
-            name=NAME,
-            namespace=settings.namespace,
-            chart=settings.chart,
-            repo=settings.chart_repo_url,
-            version=f"v{settings.version.lstrip('v')}",
-            sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
-            values=chart_values(settings, settings.nfd and not others),
-        ),
+        release=dataclasses.replace(release, version=f"v{settings.version.lstrip('v')}"),
         objects=license_objects(settings, seen, secret),
         ready=[
             {"kind": "Deployment", "name": NAME, "namespace": settings.namespace},

@@ -12,6 +12,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.manifests import check_manifest, parse_manifest
 from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home, named
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
     MANAGER,
     SECRET,
@@ -25,8 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import
     IpuFacts,
     VipuController,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Release, Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
 NAME, CRD = "ipu-operator", "ipujobs.graphcore.ai"
@@ -130,18 +130,11 @@ NOTHING: IpuFacts = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(ChartSettings):
     """Variables of the role, without its name before them."""
 
-    state: str
-    version: str
-    chart: str
-    chart_repo_url: str
-    chart_sha256: str
     crd_url: str
     crd_sha256: str
-    namespace: str
-    values: t.Mapping[str, t.Any]
     vipu_controllers: t.Sequence[VipuController]
     worker_host_network: bool
     controller_image: str
@@ -185,16 +178,10 @@ def decide(settings: Settings, seen: Seen) -> Wish:
     # The Secret is that of 1.1.0, which a hook created.
     secret = named("v1", "Secret", SECRET, settings.namespace)
     tracker = named("v1", "ConfigMap", TRACKER, settings.namespace)
+    values = merge_values(chart_values(settings, seen.bundle), settings.values)
     return Wish(
-        release=Release(
-            name=NAME,
-            namespace=settings.namespace,
-            chart=settings.chart,
-            repo=settings.chart_repo_url,
-            version=settings.version,
-            sha256=settings.chart_sha256 or chart_digest(settings.chart, settings.version),
-            values=merge_values(chart_values(settings, seen.bundle), settings.values),
-            images={RETIRED_IMAGE: settings.rbac_proxy_image},
+        release=dataclasses.replace(
+            settings.release(NAME, settings.namespace, values), images={RETIRED_IMAGE: settings.rbac_proxy_image}
         ),
         objects=parse_manifest(seen.crd) if needs_crd else [],
         # Before 1.2.0 the controller is on the host's network, which only privileged namespaces allow.

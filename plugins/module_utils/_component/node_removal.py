@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import (
@@ -16,11 +17,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal impo
     asked_names,
     plan_removal,
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """None: what is asked for is read, too."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,15 +9,11 @@ import dataclasses
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import Backup, RestorePlan, plan_restore
 
 Answer = t.Mapping[str, t.Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """None: what is asked for is read, too."""
 
 
 @dataclasses.dataclass(frozen=True)

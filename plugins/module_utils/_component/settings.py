@@ -21,6 +21,11 @@ def pick(kind: t.Type[Settings], options: t.Mapping[str, t.Any]) -> Settings:
 
 
 @dataclasses.dataclass(frozen=True)
+class NoSettings:
+    """Of what only a playbook decides: what is asked for is read, too."""
+
+
+@dataclasses.dataclass(frozen=True)
 class ChartSettings:
     """Variables that every role with a chart has."""
 

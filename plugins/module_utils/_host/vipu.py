@@ -20,6 +20,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.command import 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
 
+# Those of find_controller, as modules take them.
+OPTIONS: t.Dict[str, t.Dict[str, object]] = {
+    "executable": {"type": "str", "default": "vipu"},
+    "api_host": {"type": "str", "default": ""},
+    "api_port": {"type": "int"},
+    "config": {"type": "str", "default": ""},
+    "timeout": {"type": "int", "default": 30},
+}
 DEFAULT_PORT = 8090
 SITE_CONFIG = "/etc/vipu/vipu-cli.hcl"
 KEY = re.compile(r"""(api[-_]access[-_]key["']?(?:\s*[=:]\s*|\s+))("[^"]*"|'[^']*'|[^\s,"'}]+)""", re.IGNORECASE)

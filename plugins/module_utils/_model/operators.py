@@ -8,13 +8,16 @@ from __future__ import annotations
 import typing as t
 
 
-class Installation(t.TypedDict):
-    """An operator of the cluster, by its Deployment."""
-
+class _Operator(t.TypedDict):
     namespace: str
     name: str
     version: str
     release: str  # its name in helm
+
+
+class Installation(_Operator):
+    """An operator of the cluster, by its Deployment."""
+
     ours: bool
 
 
@@ -32,13 +35,9 @@ class GpuFacts(t.TypedDict):
     labelled: t.List[GpuLabels]
 
 
-class InstalledOperator(t.TypedDict):
+class InstalledOperator(_Operator):
     """An IPU operator of the cluster."""
 
-    namespace: str
-    name: str
-    version: str
-    release: str  # its name in helm
     available: bool  # a controller runs
 
 

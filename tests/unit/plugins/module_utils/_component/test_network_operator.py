@@ -255,7 +255,7 @@ def test_tolerations(release, known):
 
 
 def test_a_multus_that_is_there_already_is_used():
-    """Such as that of RKE2; the operator brings its plugins all the same."""
+    """Such as that of RKE2; the operator still brings its plugins."""
     assert set(policy("26.4.1", "nv-ipam", multus=False)["secondaryNetwork"]) == {"cniPlugins"}
     assert set(policy("26.4.1", "nv-ipam", multus=True)["secondaryNetwork"]) == {"cniPlugins", "multus"}
 
