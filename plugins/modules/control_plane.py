@@ -35,8 +35,7 @@ options:
     description:
       - Configuration for kubeadm, an InitConfiguration with this host's C(localAPIEndpoint), and the cluster's
         ClusterConfiguration.
-      - The filter P(ipu.fabric.hardened_configuration#filter) returns the latter. Only arguments of its table are
-        compared.
+      - The role C(kubernetes) decides the latter. Only arguments of its table are compared.
     type: list
     elements: dict
     default: []

@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   content:
-    description: The whole text, as P(ipu.fabric.kubelet_config#filter) makes it. Empty leaves it as it is.
+    description: The whole text, as the role C(kubernetes) decides it. Empty leaves it as it is.
     type: str
     default: ""
   node_name:

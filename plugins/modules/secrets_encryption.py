@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Keeps the EncryptionConfiguration of a control plane, with keys for secretbox. All control planes need the same
     keys.
-  - The filter P(ipu.fabric.encryption_steps#filter) says in which steps a key comes and another one goes. Each step is
+  - The role C(kubernetes) decides in which steps a key comes and another one goes. Each step is
     taken on all control planes, one after another, before the next step.
   - Where the API server uses the file, it is restarted and waited for. Where it does not come up, the earlier file is
     put back and the module fails.

@@ -183,6 +183,14 @@ def test_names_in_pages_exist(page):
     assert named - site_variables() - KINDS["module"] - {"fabric_"} == set()
 
 
+def test_what_documentation_of_plugins_links_to_exists():
+    sources = [path.read_text("utf-8") for path in ROOT.glob("plugins/**/*") if path.suffix in (".py", ".yml")]
+    sources += [path.read_text("utf-8") for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
+    links = set(re.findall(r"\bP\(ipu\.fabric\.(\w+)#(\w+)\)", "".join(sources)))
+    links |= {(name, "module") for name in re.findall(r"\bM\(ipu\.fabric\.(\w+)\)", "".join(sources))}
+    assert [link for link in links if link[0] not in KINDS[link[1]]] == []
+
+
 @pytest.mark.parametrize("page", MANUAL)
 def test_checks_that_a_text_names_exist(page):
     runs = re.findall(r"\b(?:checks?|findings?),? ((?:`[\w-]+`(?:, | and )?)+)", TEXTS[page])

@@ -30,7 +30,7 @@ PATTERNS = {
     "a private key": re.compile(r"BEGIN [A-Z ]*PRIVATE KEY-|END [A-Z ]*PRIVATE KEY-"),
     "a private key in base64": re.compile("|".join(map(re.escape, encoded(b"PRIVATE KEY-")))),
     "a web token": re.compile(r"\beyJhbGciOi|\beyJ[A-Za-z0-9_-]+\.eyJ"),
-    "a bearer token": re.compile(r"\b[Bb]earer [A-Za-z0-9]"),
+    "a bearer token": re.compile(r"\b[Bb]earer [\w.~+/=-]{6,}"),  # shorter is a word: "invalid bearer token"
     "a bootstrap token": re.compile(r"\b(?=[a-z.]{0,21}\d)[a-z0-9]{6}\.[a-z0-9]{16}\b"),
     "a URL with a password": re.compile(r"[a-z]://[^\s/:'\"]{1,99}:[^\s@'\"]{1,99}@(?!sha256:)"),
     "a token of a service": re.compile(

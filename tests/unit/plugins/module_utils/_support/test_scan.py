@@ -83,6 +83,7 @@ def test_nothing_that_looks_random_is_left(text: str) -> None:
         "InPlacePodVerticalScalingExclusiveCPUs UserNamespacesPodSecurityStandards",
         "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
         "2026-11-24T23:06:46.123456789Z",
+        'Unable to authenticate the request" err="[invalid bearer token, service account token has expired]"',
     ],
 )
 def test_no_false_alarm(text: str) -> None:
@@ -91,6 +92,11 @@ def test_no_false_alarm(text: str) -> None:
 
 def test_it_never_says_the_secret() -> None:
     assert all(planted.WORD not in found for text in planted.TEXTS.values() for found in leaks({"a": text}))
+
+
+@given(st.sampled_from(["bearer", "Bearer"]), st.text('aZ9._~+/=-,;"(', max_size=12))
+def test_what_the_redaction_leaves_behind_a_word_is_no_token(word: str, after: str) -> None:
+    assert leaks({"a.log": str(redact(f"an invalid {word} {after} was seen"))}) == []
 
 
 @given(planted.planted() | planted.PLAIN | st.sampled_from(list(ITEMS.values())))
