@@ -14,19 +14,19 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
 from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import device_plugin, home, pods_on
 from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
-from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import (
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import (
     API,
     POOL_MAX,
     ipam,
     network_problems,
     pool_of,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -12,7 +12,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pods, confirmed_leaks, read_pod
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import NV_IPAM, nv_ipam_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import SPIDERPOOL, spider_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import PATH, spider_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, whereabouts_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS
@@ -40,8 +40,8 @@ def read_pools(cluster: Cluster) -> t.List[AddressPool]:
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if whereabouts else []
     attachments = cluster.items(ATTACHMENTS) if whereabouts else []
     blocks = cluster.items(NV_IPAM)
-    spider = cluster.items(f"{SPIDERPOOL}/spiderippools")
-    endpoints = cluster.items(f"{SPIDERPOOL}/spiderendpoints") if spider else []
+    spider = cluster.items(f"{PATH}/spiderippools")
+    endpoints = cluster.items(f"{PATH}/spiderendpoints") if spider else []
     if not (whereabouts or blocks or spider):
         return []
     pods: Pods = dict(read_pod(pod) for pod in running_pods(cluster))

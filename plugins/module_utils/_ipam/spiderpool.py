@@ -1,14 +1,17 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pools of Spiderpool."""
+"""Pools of Spiderpool: of planned networks, with what it can't do for these, and those that a cluster has. Pure."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
     Holder,
     Pods,
@@ -17,13 +20,104 @@ from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
     leaked_addresses,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
 
-SPIDERPOOL = "/apis/spiderpool.spidernet.io/v2beta1"
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
+
+API = "spiderpool.spidernet.io/v2beta1"
+PATH = f"/apis/{API}"
+# Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
+POOL_MAX = 1 << 16
 # Spiderpool keeps the addresses of their pods while a pod is away.
 KEEPS_ADDRESSES = ("StatefulSet", "VirtualMachineInstance")
+
+
+class Pool(t.NamedTuple):
+    """The addresses of a pool: its span, and what is excluded from it."""
+
+    name: str
+    span: netaddr.IPRange
+    excluded: netaddr.IPSet
+
+    @property
+    def version(self) -> int:
+        return self.span.version
+
+    @property
+    def capacity(self) -> int:
+        return self.span.size - self.excluded.size
+
+
+def pool_of(network: PlannedNetwork) -> Pool:
+    """The pool of a planned network, no wider than Spiderpool can count."""
+    where, subnet = f"network {network['name']}", network.get("subnet")
+    if not subnet:
+        raise FabricError(
+            "A Spiderpool network needs its subnet.",
+            where,
+            "no subnet",
+            "Take the network of a plan.",
+            code="invalid-input",
+        )
+    bounds = parse_range(f"{subnet['range_start']}-{subnet['range_end']}", where)
+    span = netaddr.IPRange(bounds[0], bounds[min(bounds.size, POOL_MAX) - 1])
+    excluded = parse_ranges(subnet.get("exclude") or [], where) & netaddr.IPSet(span)
+    return Pool(f"{network['name']}-v{span.version}", span, excluded)
+
+
+def ipam(network: PlannedNetwork) -> Ipam:
+    """The IPAM part of the CNI configuration that Spiderpool writes for the network."""
+    pool = pool_of(network)
+    if pool.version == 6:
+        return {"type": "spiderpool", "default_ipv6_ippool": [pool.name]}
+    return {"type": "spiderpool", "default_ipv4_ippool": [pool.name]}
+
+
+def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
+    """Pairs of what Spiderpool can't do for a network, and what it could."""
+    if network.get("mode", "bridge") != "bridge":
+        yield f"mode is {network['mode']}", "Spiderpool's macvlan networks are bridges: set mode to bridge."
+    if not network["master"]:
+        yield "no master", "Name the NIC that the pods of this network join."
+
+
+def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None:
+    """Findings of planned networks that Spiderpool can't create as planned."""
+    for network in planned:
+        name, subnet = network["name"], network["subnet"]
+        if not subnet:
+            continue  # a finding already
+        pool = pool_of(network)
+        for seen, step in network_problems(network):
+            found.error("networks", [], f"{name}: Spiderpool can't create this network.", seen, step)
+        if len(network.get("subnets") or []) > 1:
+            found.error(
+                "networks",
+                [],
+                f"{name}: on Spiderpool a network has one family.",
+                ", ".join(entry["cidr"] for entry in network["subnets"]),
+                "Name one family (key families), or take the network operator (fabric_stack).",
+            )
+        if not subnet["gateway"]:
+            found.warning(
+                "policy-routes",
+                [],
+                f"{name}: without a gateway, pods have no route of their own out of this rail.",
+                "gateway is empty",
+                "Name the gateway, unless all hosts of the rail are in its subnet.",
+            )
+        if pool.capacity < max(subnet["needed"], 1):
+            found.error(
+                "subnet",
+                [],
+                f"{name}: Spiderpool uses the first {POOL_MAX} addresses of a range only.",
+                f"{pool.capacity} of them are left for {subnet['needed']} pods",
+                "Set share to another part of the subnet.",
+            )
 
 
 def spider_pools(pools: t.Sequence[Object], endpoints: t.Sequence[Object], pods: Pods) -> t.List[AddressPool]:

@@ -12,6 +12,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import API
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of, read_ipams
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
@@ -23,7 +24,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info i
     installations,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import SHOWN, Removal, divide, name_of
-from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import API
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
 # What Spiderpool keeps for itself, and what only people make.

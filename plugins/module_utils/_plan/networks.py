@@ -13,6 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam import spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Ipam,
@@ -23,7 +24,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Releases,
     WhereaboutsRange,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._network import spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import HostLink, NetworkLinks
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts

@@ -14,9 +14,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.result import F
 from ansible_collections.ipu.fabric.plugins.module_utils._component import spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._component.spiderpool import Seen, decide
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import check_networks, ipam
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.spiderpool import check_networks, ipam
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.ipams import plan_subnet
 from hypothesis import given
