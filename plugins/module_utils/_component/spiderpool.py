@@ -25,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values impo
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
 
@@ -51,13 +52,6 @@ PROBE: Object = {
     "metadata": {"name": "fabric-probe"},
     "spec": {"subnet": "192.0.2.0/24", "ips": ["192.0.2.1"]},
 }
-# What its pods leave on a host. The chart writes them there whatever its values say. The plain plugins stay: the
-# cluster's own network may use the same ones.
-PATHS = (
-    *(f"/opt/cni/bin/{name}{old}" for name in ("spiderpool", "coordinator", "ifacer") for old in ("", ".old")),
-    "/var/run/spidernet",
-    "/var/log/spidernet",
-)
 
 
 class SpiderpoolNetwork(PlannedNetwork, total=False):
@@ -129,7 +123,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         accepted=[PROBE],
         pods=pods_on(networks) or [{"namespace": namespace}],
         remnants=[*seen.definitions, *home(namespace)],
-        paths=[*PATHS, *([] if others or not seen.installations else multus_paths(settings))],
+        paths=[*STACKS["spiderpool"].files, *([] if others or not seen.installations else multus_paths(settings))],
     )
 
 

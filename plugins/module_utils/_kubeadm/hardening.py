@@ -13,6 +13,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 NONE, BASELINE, CIS = "none", "baseline", "cis"
 LEVELS = (NONE, BASELINE, CIS)
@@ -50,9 +51,8 @@ EXEMPT_NAMESPACES = (
     "kube-system",
     "monitoring",
     "mpi-operator",
-    "nvidia-network-operator",
-    "spiderpool",
     "tigera-operator",
+    *(stack.namespace for stack in STACKS.values()),
 )
 
 

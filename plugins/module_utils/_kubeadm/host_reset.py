@@ -58,6 +58,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.network_reset 
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.static_pods import processes
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -87,14 +88,11 @@ UNOWNED = (
     "/etc/cni/net.d/whereabouts.d",
     "/opt/cni/bin/calico",
     "/opt/cni/bin/calico-ipam",
-    "/opt/cni/bin/coordinator",
     "/opt/cni/bin/flannel",
-    "/opt/cni/bin/ifacer",
     "/opt/cni/bin/install",
     "/opt/cni/bin/multus",
     "/opt/cni/bin/nv-ipam",
     "/opt/cni/bin/passthru",
-    "/opt/cni/bin/spiderpool",
     "/opt/cni/bin/whereabouts",
     "/var/lib/cni/flannel",
     "/var/lib/cni/multus",
@@ -102,7 +100,7 @@ UNOWNED = (
     "/var/lib/cni/networks/cbr0",
     "/var/lib/cni/networks/k8s-pod-network",
     "/var/log/nv-ipam-cni.log",
-    "/var/log/spidernet",
+    *(path for stack in STACKS.values() for path in stack.files),
 )
 STATE = (
     "/var/lib/calico",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+
 LIST = "bundle.json"
 SCHEMA = 2  # of 1 the packages count for nothing: the keys of their repositories were not compared
 PACKAGES = "apt/"
@@ -17,8 +19,7 @@ RELEASES = (
     "cni",
     "cni_version",
     "stack",
-    "network_operator",
-    "spiderpool",
+    *STACKS,
     "ipam",
     "whereabouts",
     "ipu_operator",

@@ -30,7 +30,7 @@ class AddressPool(t.TypedDict):
     """One pool, counted in addresses."""
 
     name: str  # of its object
-    ipam: str  # whereabouts, nv-ipam or spiderpool
+    ipam: str  # the type of its CNI plugin
     cidr: str
     usable: int  # between the pool's bounds
     excluded: int  # those of the usable ones that no pod may have

@@ -80,7 +80,7 @@ def planned_addresses(network: Object) -> netaddr.IPSet:
     """What pods on a network of the plan may get."""
     parts = [pool_addresses(pool) for pool in pools_of(network) if pool.get("subnet")]
     parts += [each.allowed for each in read_ranges(network.get("ipam") or {})]
-    if not parts:  # Spiderpool's
+    if not parts:  # the stack makes the pools
         subnets = network.get("subnets") or [network.get("subnet") or {}]
         parts = [bounded_range({**each, "range": each["cidr"]}).allowed for each in subnets if each]
     return union(parts)

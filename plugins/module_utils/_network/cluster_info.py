@@ -33,7 +33,7 @@ POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 
 
 def image_names(workload: Object) -> t.List[str]:
-    """The last parts of a workload's images, without registry and tag. Spiderpool installs its multus beforehand."""
+    """The last parts of a workload's images, without registry and tag. Some install multus beforehand."""
     images = query("spec.template.spec.[initContainers, containers][].image", workload) or []
     return [image.rpartition("/")[2].partition("@")[0].partition(":")[0] for image in images]
 

@@ -11,6 +11,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 Version = t.Tuple[int, ...]
 
@@ -37,8 +38,6 @@ FLANNEL = ("v0.28.4", "v1.9.1-flannel1")
 IPU_OPERATORS = ("1.1.0", "1.2.0")
 # Network operators without whereabouts go with one that is installed on its own.
 WHEREABOUTS = "0.9.4"
-# Each of these makes fabric networks.
-STACKS = ("network_operator", "spiderpool")
 SPIDERPOOLS = ("1.2.0", "1.2.1", "1.2.2")
 # From 25.10 on the licence of vGPU is a Secret.
 GPU_OPERATORS = ("25.10.0", "25.10.1", "26.3.0", "26.3.1", "26.3.2", "26.3.3", "26.7.0")

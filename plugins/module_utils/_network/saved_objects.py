@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fin
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource, comparable, connect
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 # API groups whose objects are kept whole: networks, pools, and who has which address.
 FABRIC = (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each stack creates in a cluster and in its pods, for checks of both. Pure."""
+"""How the network of a stack is, in a cluster and in its pods, for checks of both. Pure."""
 
 from __future__ import annotations
 
@@ -9,46 +9,12 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import NetworkState, RoutingPolicy
-
-
-class Stack(t.NamedTuple):
-    """A maker of fabric networks: its Helm release, its kinds, and the kind and path of a network."""
-
-    release: str
-    kinds: t.FrozenSet[str]
-    group: str
-    network: str
-    path: str
-    states: bool  # whether a network says how it is
-
-
-STACKS = {
-    "network_operator": Stack(
-        "network-operator",
-        frozenset({"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"}),
-        "mellanox.com/v1alpha1",
-        "MacvlanNetwork",
-        "macvlannetworks/{name}",
-        True,
-    ),
-    "spiderpool": Stack(
-        "spiderpool",
-        frozenset({"SpiderIPPool", "SpiderMultusConfig", "NetworkAttachmentDefinition"}),
-        "spiderpool.spidernet.io/v2beta1",
-        "SpiderMultusConfig",
-        "namespaces/{namespace}/spidermultusconfigs/{name}",
-        False,
-    ),
-}
-
-
-def stack_name(plan: Plan) -> str:
-    return plan["releases"].get("stack") or "network_operator"
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, Stack, stack_name
 
 
 def network_path(plan: Plan, network: PlannedNetwork) -> str:
     """Where the API has the object of a network."""
-    stack = STACKS[stack_name(plan)]
+    stack = STACKS[stack_name(plan["releases"])]
     place = stack.path.format(name=network["name"], namespace=network["namespace"])
     return f"/apis/{stack.group}/{place}"
 
@@ -64,8 +30,8 @@ def network_state(stack: Stack, state: t.Optional[NetworkState]) -> t.Tuple[bool
 
 
 def has_own_routes(network: PlannedNetwork) -> bool:
-    """Whether each rail has a routing table of its own in the pod."""
-    return network["ipam"].get("type") == "spiderpool"
+    """Whether each rail has a routing table of its own in the pod, as a stack with an IPAM of its own makes it."""
+    return network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
 
 
 def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:

@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases, Support
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import Version, parse, show
 
 READ = "2026-11-23"  # when the pages below were read
@@ -55,8 +56,7 @@ def support_of(releases: Releases, today: str) -> t.List[Support]:
         "Kubernetes": releases["kubernetes"],
         "Calico": calico,
         "flannel": flannel,
-        "network operator": releases["network_operator"],
-        "Spiderpool": releases["spiderpool"],
+        **{stack.title: releases[name] for name, stack in STACKS.items()},
         "whereabouts": releases["whereabouts"],
         "GPU operator": releases["gpu_operator"],
         "IPU operator": releases["ipu_operator"],

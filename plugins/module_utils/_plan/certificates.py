@@ -25,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     HostTokens,
     Releases,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
 
 CHECK = "certificates"
@@ -81,7 +82,7 @@ def check_certificates(hosts: Hosts, days: int, managed: bool, findings: Finding
 
 def keeping_tokens(releases: Releases) -> t.List[str]:
     """CNI plugins of the plan that never read their token again: their pods have to start again before it ends."""
-    if releases["stack"] != "network_operator":  # Spiderpool's multus writes its token again
+    if not STACKS[stack_name(releases)].keeps_token:
         return []
     shipped = releases["ipam"] == "whereabouts" and not releases["whereabouts_standalone"]
     return ["multus", "whereabouts"] if shipped else ["multus"]

@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions imp
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import KubernetesFacts
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Distribution, Releases
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import describe_stack
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
 
 NAMES = 4  # of hosts, in one line
@@ -114,16 +115,12 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
 
 def _check_release(planned: Distribution, releases: Releases, findings: Findings) -> None:
     """A stack that can't be told the directories writes where nobody looks."""
-    # Spiderpool's chart has values for both, and still copies its plugins and multus' configuration to the usual ones.
-    makers = {"spiderpool": f"Spiderpool {releases['spiderpool']}"}
-    if releases["features"]:
-        makers["network_operator"] = f"network operator {releases['network_operator']}"
     lacking = [planned[key] for key, _usual in DIRECTORIES if planned[key] and not releases["features"].get(key)]
-    if lacking and releases["stack"] in makers:
+    if lacking and releases["ipam"]:  # a release that is not known is a finding already
         findings.error(
             "cni-directories",
             [],
             "CNI files have to be written where containerd looks for them.",
-            f"{makers[releases['stack']]} can't be told to use {' and '.join(lacking)}",
+            f"{describe_stack(releases)} can't be told to use {' and '.join(lacking)}",
             "Take network operator 25.7 or later (fabric_stack: network_operator).",
         )

@@ -10,11 +10,13 @@ import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 PREFIX = "fabric_"
 # Roles whose variables a site may set too. Left out are those with a name that others may use as well, such as chrony.
 ROLE_PREFIXES = (
+    *(f"{stack}_" for stack in STACKS),
     "gpu_operator_",
     "ipu_operator_",
     "kubernetes_",
@@ -22,9 +24,7 @@ ROLE_PREFIXES = (
     "memlock_",
     "mpi_operator_",
     "native_workload_",
-    "network_operator_",
     "rdma_host_",
-    "spiderpool_",
     "verify_",
     "whereabouts_",
 )

@@ -21,6 +21,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     PlannedNetwork,
     Preflight,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, describe_stack, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._network.support import describe_support
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
@@ -80,11 +81,8 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         (
             "Releases",
             f"Kubernetes {releases['kubernetes']}, {releases['cni']} {releases['cni_version']}".rstrip()
-            + (
-                f", Spiderpool {releases['spiderpool']}"
-                if releases["spiderpool"]
-                else f", network operator {releases['network_operator']} ({releases['ipam'] or 'no IPAM'})"
-            )
+            + f", {describe_stack(releases)}"
+            + ("" if STACKS[stack_name(releases)].ipam else f" ({releases['ipam'] or 'no IPAM'})")
             + (f", GPU operator {releases['gpu_operator']}" if releases["gpu_operator"] else ""),
         ),
         ("", f"support: {describe_support(plan['support'])}"),

@@ -18,6 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import sch
 from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import ANY, split_fingerprints
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases, Source
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_key, known_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import calico_images
 
@@ -77,9 +78,8 @@ def _calico(sources: t.Mapping[str, object], release: str) -> t.Iterator[Downloa
 
 def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
     planned = {
-        "network-operator": releases["network_operator"],
+        **{stack.release: releases[name] for name, stack in STACKS.items()},
         "whereabouts-chart": releases["whereabouts"],
-        "spiderpool": releases["spiderpool"],
         "gpu-operator": releases["gpu_operator"],
         "ipu-operator": releases["ipu_operator"] if settings.ipu else "",
     }

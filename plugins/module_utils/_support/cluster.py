@@ -26,8 +26,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._model.support import ClusterPart, Gap
-from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._support.fields import harmless, is_component
 
 OF_CLUSTER = (

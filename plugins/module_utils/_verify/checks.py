@@ -15,12 +15,11 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import mac
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import PodFacts, PodLink, Probe, RoutingPolicy
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import (
-    STACKS,
     has_own_routes,
     network_state,
     route_seen,
-    stack_name,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
     ACCEPTED,
@@ -160,7 +159,7 @@ def summary(checks: t.Sequence[Check]) -> str:
 
 
 def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    stack = STACKS[stack_name(plan)]
+    stack = STACKS[stack_name(plan["releases"])]
     for network in plan["networks"]:
         name, seen = network["name"], probe["networks"][network["name"]]
         good, expected, text = network_state(stack, seen["state"])

@@ -11,15 +11,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.text import sho
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS, stack_name
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
 
 
 def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     served = set(probe["kinds"])
-    stack = stack_name(plan)
-    wanted = {STACKS[stack].release: (stack, STACKS[stack].kinds)}
+    stack = stack_name(plan["releases"])
+    wanted: t.Dict[str, t.Tuple[str, t.FrozenSet[str]]] = {STACKS[stack].release: (stack, STACKS[stack].kinds)}
     if expect.ipu:
         wanted["ipu-operator"] = ("ipu_operator", frozenset({"IPUJob"}))
     for release, (key, kinds) in wanted.items():

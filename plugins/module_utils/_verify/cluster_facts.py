@@ -36,9 +36,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     KubeletRequest,
     RunningImage,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import address_sources
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY, addon_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import STACKS, network_path, stack_name
+from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import network_path
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests import node_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS
 
@@ -51,7 +52,7 @@ HEALTH_PAUSES = (0, 5, 10)
 def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: bool) -> t.Tuple[ClusterFacts, Nodes]:
     """All asked at the same time. The nodes come as objects too: pods are made for them."""
     get = cluster.get
-    group = STACKS[stack_name(plan)].group
+    group = STACKS[stack_name(plan["releases"])].group
     groups = [group, NAD_API, *([IPUJOB_API] if ipu else [])]
     policy = pool.submit(get, POLICY)
     version = pool.submit(get, "/version")

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stacks that make fabric networks, a row each: all that the plan, a reset and the proof have to know of one."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases
+
+StackName = t.Literal["network_operator", "spiderpool"]
+
+
+class Stack(t.NamedTuple):
+    """A stack. Its role, and the key of its release in a plan, have its name in STACKS."""
+
+    title: str  # in a sentence
+    release: str  # of Helm, and its chart
+    namespace: str  # by default
+    kinds: t.FrozenSet[str]
+    group: str
+    network: str  # the kind of a network, and where the API has it
+    path: str
+    states: bool  # whether a network says how it is
+    ipam: str = ""  # the only one that it has; empty: one is chosen
+    keeps_token: bool = False  # its multus reads its token once
+    files: t.Tuple[str, ...] = ()  # what its pods leave on a host, but for what others have too
+
+
+STACKS: t.Dict[StackName, Stack] = {
+    "network_operator": Stack(
+        "network operator",
+        "network-operator",
+        "nvidia-network-operator",
+        frozenset({"NicClusterPolicy", "MacvlanNetwork", "NetworkAttachmentDefinition"}),
+        "mellanox.com/v1alpha1",
+        "MacvlanNetwork",
+        "macvlannetworks/{name}",
+        states=True,
+        keeps_token=True,
+    ),
+    "spiderpool": Stack(
+        "Spiderpool",
+        "spiderpool",
+        "spiderpool",
+        frozenset({"SpiderIPPool", "SpiderMultusConfig", "NetworkAttachmentDefinition"}),
+        "spiderpool.spidernet.io/v2beta1",
+        "SpiderMultusConfig",
+        "namespaces/{namespace}/spidermultusconfigs/{name}",
+        states=False,
+        ipam="spiderpool",
+        # The chart writes them there whatever its values say. The plain plugins stay: the pod network may use them.
+        files=(
+            *(f"/opt/cni/bin/{name}{old}" for name in ("spiderpool", "coordinator", "ifacer") for old in ("", ".old")),
+            "/var/run/spidernet",
+            "/var/log/spidernet",
+        ),
+    ),
+}
+
+
+def stack_name(releases: Releases) -> StackName:
+    """That of a plan. One that is not known is a finding already."""
+    name = releases.get("stack")
+    return next((known for known in STACKS if known == name), "network_operator")
+
+
+def describe_stack(releases: Releases) -> str:
+    name = stack_name(releases)
+    return f"{STACKS[name].title} {releases[name]}"
