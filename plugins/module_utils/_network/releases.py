@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 Version = t.Tuple[int, ...]
@@ -209,34 +209,17 @@ def _supports_ipam(line: Version, ipam: str) -> bool:
     return ipam in ("auto", "whereabouts") or (ipam == "nv-ipam" and features(line)["nv_ipam_exclusions"])
 
 
-@dataclasses.dataclass(frozen=True)
-class ReleaseRequest:
-    """The releases that a site asks for, as it writes them."""
-
-    kubernetes: str
-    network_operator: str
-    ipu_operator: str
-    ipam: str = "auto"
-    cni: str = "calico"
-    managed: bool = True  # whether the role kubernetes builds the cluster
-    stack: str = "network_operator"
-    spiderpool: str = ""
-    gpu_operator: str = ""  # empty: not wanted
-    ofed: bool = False  # whether the driver is wanted in a container
-    calico: str = "3.32.1"
-
-
-def choose_releases(request: ReleaseRequest, findings: Findings) -> Releases:
+def choose_releases(settings: Settings, findings: Findings) -> Releases:
     """The releases of a plan. Each finding about what can't work together names the nearest that can."""
-    kubernetes = _check_kubernetes(request, findings)
+    kubernetes = _check_kubernetes(settings, findings)
     releases: Releases = {
-        "kubernetes": request.kubernetes.lstrip("v"),
-        "stack": request.stack,
+        "kubernetes": settings.kubernetes_version.lstrip("v"),
+        "stack": settings.stack,
         "spiderpool": "",
         "gpu_operator": "",
-        "network_operator": request.network_operator.lstrip("v"),
-        "ipu_operator": request.ipu_operator.lstrip("v"),
-        "cni": request.cni,
+        "network_operator": settings.network_operator_version.lstrip("v"),
+        "ipu_operator": settings.ipu_operator_version.lstrip("v"),
+        "cni": settings.cni,
         "cni_version": "",
         "cni_images": [],
         "pause": PAUSE.get(kubernetes[1], "") if kubernetes else "",
@@ -246,25 +229,25 @@ def choose_releases(request: ReleaseRequest, findings: Findings) -> Releases:
         "features": {},
         "components": {},
     }
-    _check_cni_and_stack(request, findings)
-    releases["cni_version"], releases["cni_images"] = pod_network(request.cni, request.calico)
-    _check_ipu_operator(request, findings)
-    if request.gpu_operator:
-        _check_known("GPU operator", "gpu-operator-version", request.gpu_operator, GPU_OPERATORS, findings)
-        releases["gpu_operator"] = request.gpu_operator.lstrip("v")
-    if request.stack == "spiderpool":
-        _check_spiderpool(request, findings)
+    _check_cni_and_stack(settings, findings)
+    releases["cni_version"], releases["cni_images"] = pod_network(settings.cni, settings.calico_version)
+    _check_ipu_operator(settings, findings)
+    if settings.gpu and settings.gpu_operator_version:
+        _check_known("GPU operator", "gpu-operator-version", settings.gpu_operator_version, GPU_OPERATORS, findings)
+        releases["gpu_operator"] = settings.gpu_operator_version.lstrip("v")
+    if settings.stack == "spiderpool":
+        _check_spiderpool(settings, findings)
         return {
             **releases,
             "network_operator": "",
-            "spiderpool": request.spiderpool.lstrip("v"),
+            "spiderpool": settings.spiderpool_version.lstrip("v"),
             "ipam": "spiderpool",
         }
-    line = _network_operator_line(request, kubernetes, findings)
+    line = _network_operator_line(settings, kubernetes, findings)
     if line:
         if kubernetes:
-            _check_range(request, line, kubernetes, findings)
-        releases["ipam"] = _choose_ipam(request, line, kubernetes, findings)
+            _check_range(settings, line, kubernetes, findings)
+        releases["ipam"] = _choose_ipam(settings, line, kubernetes, findings)
         releases["features"] = features(line)
         if releases["ipam"] == "whereabouts" and not releases["features"]["whereabouts"]:
             releases["whereabouts"], releases["whereabouts_standalone"] = WHEREABOUTS, True
@@ -272,46 +255,46 @@ def choose_releases(request: ReleaseRequest, findings: Findings) -> Releases:
     return releases
 
 
-def _check_kubernetes(request: ReleaseRequest, findings: Findings) -> Version:
+def _check_kubernetes(settings: Settings, findings: Findings) -> Version:
     """The minor release; () if the version is not valid."""
-    version = parse(request.kubernetes)
+    version = parse(settings.kubernetes_version)
     low, high = KUBERNETES
     if not version:
         findings.error(
             "kubernetes-version",
             [],
             "The Kubernetes version is not valid.",
-            f"fabric_kubernetes_version is '{request.kubernetes}'",
+            f"fabric_kubernetes_version is '{settings.kubernetes_version}'",
             f"Write all three numbers, for example {show(high)}.0 or 1.35.4.",
         )
-    elif request.managed and not low <= version[:2] <= high:
+    elif settings.manage_kubernetes and not low <= version[:2] <= high:
         nearest = low if version[:2] < low else high
         findings.error(
             "kubernetes-version",
             [],
             "The role kubernetes does not know this Kubernetes version.",
-            f"fabric_kubernetes_version is {request.kubernetes}; known are {show(low)} to {show(high)}",
+            f"fabric_kubernetes_version is {settings.kubernetes_version}; known are {show(low)} to {show(high)}",
             f"Use a release of {show(nearest)}, the nearest one.",
         )
     return version[:2]
 
 
-def _check_cni_and_stack(request: ReleaseRequest, findings: Findings) -> None:
-    if request.cni not in CNIS:
-        seen, step = f"fabric_cni is '{request.cni}'", f"Use {', '.join(CNIS)}."
+def _check_cni_and_stack(settings: Settings, findings: Findings) -> None:
+    if settings.cni not in CNIS:
+        seen, step = f"fabric_cni is '{settings.cni}'", f"Use {', '.join(CNIS)}."
         findings.error("cni", [], "There is no such pod network.", seen, step)
-    if request.cni == "calico":
-        _check_known("Calico", "calico-version", request.calico, tuple(CALICOS), findings)
-        _check_calico_range(request, findings)
-    if request.stack not in STACKS:
-        seen, step = f"fabric_stack is '{request.stack}'", f"Use {' or '.join(STACKS)}."
+    if settings.cni == "calico":
+        _check_known("Calico", "calico-version", settings.calico_version, tuple(CALICOS), findings)
+        _check_calico_range(settings, findings)
+    if settings.stack not in STACKS:
+        seen, step = f"fabric_stack is '{settings.stack}'", f"Use {' or '.join(STACKS)}."
         findings.error("stack", [], "There is no such stack for fabric networks.", seen, step)
 
 
-def _check_calico_range(request: ReleaseRequest, findings: Findings) -> None:
-    kubernetes, line = parse(request.kubernetes)[:2], parse(request.calico)[:2]
+def _check_calico_range(settings: Settings, findings: Findings) -> None:
+    kubernetes, line = parse(settings.kubernetes_version)[:2], parse(settings.calico_version)[:2]
     newest = _CALICO_KUBERNETES.get(line, kubernetes)
-    if request.managed and kubernetes > newest:
+    if settings.manage_kubernetes and kubernetes > newest:
         fit = [show(other) for other, tested in _CALICO_KUBERNETES.items() if kubernetes <= tested]
         findings.warning(
             "calico-version",
@@ -322,23 +305,23 @@ def _check_calico_range(request: ReleaseRequest, findings: Findings) -> None:
         )
 
 
-def _check_ipu_operator(request: ReleaseRequest, findings: Findings) -> None:
-    if request.ipu_operator.lstrip("v") not in IPU_OPERATORS:
+def _check_ipu_operator(settings: Settings, findings: Findings) -> None:
+    if settings.ipu_operator_version.lstrip("v") not in IPU_OPERATORS:
         findings.error(
             "ipu-operator-version",
             [],
             "There is no such IPU operator release.",
-            f"fabric_ipu_operator_version is '{request.ipu_operator}'",
+            f"fabric_ipu_operator_version is '{settings.ipu_operator_version}'",
             f"Take {IPU_OPERATORS[-1]}, or {IPU_OPERATORS[0]} for a cluster that has it.",
         )
 
 
-def _check_spiderpool(request: ReleaseRequest, findings: Findings) -> None:
-    if request.ipam not in ("auto", "spiderpool"):
-        seen = f"fabric_ipam is '{request.ipam}', fabric_stack is spiderpool"
+def _check_spiderpool(settings: Settings, findings: Findings) -> None:
+    if settings.ipam not in ("auto", "spiderpool"):
+        seen = f"fabric_ipam is '{settings.ipam}', fabric_stack is spiderpool"
         findings.error("ipam", [], "Spiderpool is its own IPAM.", seen, "Set fabric_ipam to auto.")
-    _check_known("Spiderpool", "spiderpool-version", request.spiderpool, SPIDERPOOLS, findings)
-    if request.ofed:
+    _check_known("Spiderpool", "spiderpool-version", settings.spiderpool_version, SPIDERPOOLS, findings)
+    if settings.ofed:
         findings.error(
             "ofed",
             [],
@@ -361,13 +344,13 @@ def _check_known(what: str, check: str, version: str, known: t.Sequence[str], fi
         )
 
 
-def _network_operator_line(request: ReleaseRequest, kubernetes: Version, findings: Findings) -> Version:
+def _network_operator_line(settings: Settings, kubernetes: Version, findings: Findings) -> Version:
     """The line of releases; () if there is none."""
-    version = request.network_operator
+    version = settings.network_operator_version
     line = parse(version)[:2]
     known = [operator.newest for operator in NETWORK_OPERATORS.values()]
     if line not in NETWORK_OPERATORS:
-        fit = operators_for(kubernetes, request.ipam) or operators_for(kubernetes, "auto")
+        fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")
         best = f"For Kubernetes {show(kubernetes)} take {fit[0]}." if fit else f"Take one of {', '.join(known)}."
         findings.error(
             "network-operator-version",
@@ -389,24 +372,24 @@ def _network_operator_line(request: ReleaseRequest, kubernetes: Version, finding
     return line
 
 
-def _check_range(request: ReleaseRequest, line: Version, kubernetes: Version, findings: Findings) -> None:
+def _check_range(settings: Settings, line: Version, kubernetes: Version, findings: Findings) -> None:
     low, high = NETWORK_OPERATORS[line].kubernetes
     if low <= kubernetes <= high:
         return
     nearest = low if kubernetes < low else high
-    fit = operators_for(kubernetes, request.ipam) or operators_for(kubernetes, "auto")
+    fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")
     instead = f", or network operator {fit[0]}" if fit else ""
     findings.error(
         "kubernetes-range",
         [],
-        f"Network operator {request.network_operator} does not support Kubernetes {show(kubernetes)}.",
+        f"Network operator {settings.network_operator_version} does not support Kubernetes {show(kubernetes)}.",
         f"its vendor supports {show(low)} to {show(high)}",
         f"Take Kubernetes {show(nearest)}.x{instead}.",
     )
 
 
-def _choose_ipam(request: ReleaseRequest, line: Version, kubernetes: Version, findings: Findings) -> str:
-    ipam = request.ipam
+def _choose_ipam(settings: Settings, line: Version, kubernetes: Version, findings: Findings) -> str:
+    ipam = settings.ipam
     if ipam == "auto":
         return "whereabouts" if features(line)["whereabouts"] else "nv-ipam"
     if ipam not in ("nv-ipam", "whereabouts"):
@@ -419,7 +402,7 @@ def _choose_ipam(request: ReleaseRequest, line: Version, kubernetes: Version, fi
         findings.error(
             "ipam",
             [],
-            f"Network operator {request.network_operator} does not work with {ipam}.",
+            f"Network operator {settings.network_operator_version} does not work with {ipam}.",
             "its nv-ipam can't exclude addresses (24.7 and later can)",
             f"Set fabric_ipam to whereabouts or auto{instead}.",
         )

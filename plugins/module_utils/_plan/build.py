@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations, PortNeeds
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedHost, Preflight
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
-    ReleaseRequest,
-    choose_releases,
-    parse,
-)
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import choose_releases, parse
 from ansible_collections.ipu.fabric.plugins.module_utils._network.support import check_support, support_of
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import check_approved
@@ -106,7 +103,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     running = find_running(hosts, settings.manage_kubernetes, findings)
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
-    releases = choose_releases(_release_request(settings, kubernetes), findings)
+    releases = choose_releases(dataclasses.replace(settings, kubernetes_version=kubernetes), findings)
     distribution = plan_distribution(settings, hosts, releases, findings)
     runtime = plan_runtime(settings, hosts, kubernetes, findings)
     sources = plan_sources(settings, releases, findings) + cri_dockerd_sources(settings, hosts, findings)
@@ -217,22 +214,6 @@ def build_port_needs(settings: Settings, observations: Observations) -> PortNeed
     if not settings.manage_kubernetes:
         needs += embedded_needs(hosts, {facts["distribution"] for facts in made_by(hosts).values()})
     return {"listen": listen_ports(hosts, needs), "ports": port_targets(hosts, needs)}
-
-
-def _release_request(settings: Settings, kubernetes: str) -> ReleaseRequest:
-    return ReleaseRequest(
-        kubernetes=kubernetes,
-        network_operator=settings.network_operator_version,
-        ipu_operator=settings.ipu_operator_version,
-        ipam=settings.ipam,
-        cni=settings.cni,
-        calico=settings.calico_version,
-        managed=settings.manage_kubernetes,
-        stack=settings.stack,
-        spiderpool=settings.spiderpool_version,
-        ofed=bool(settings.ofed),
-        gpu_operator=settings.gpu_operator_version if settings.gpu else "",
-    )
 
 
 def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Findings) -> Expected:

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS
 
 
-def resolve(kubernetes="1.35.4", operator="26.4.1", ipu="1.2.0", ipam="auto", cni="calico", managed=True, allow=()):
+def resolve(
+    kubernetes="1.35.4", operator="26.4.1", ipu="1.2.0", ipam="auto", cni="calico", managed=True, allow=(), **settings
+):
     findings = Findings(allow)
-    request = release_table.ReleaseRequest(kubernetes, operator, ipu, ipam, cni, managed)
-    return release_table.choose_releases(request, findings), findings.as_list()
+    asked = {
+        "kubernetes_version": kubernetes,
+        "network_operator_version": operator,
+        "ipu_operator_version": ipu,
+        "ipam": ipam,
+        "cni": cni,
+        "manage_kubernetes": managed,
+    }
+    return release_table.choose_releases(Settings(**{**SETTINGS, **asked, **settings}), findings), findings.as_list()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +112,7 @@ def test_images_of_the_pod_network(cni, calico, version, images):
 @pytest.mark.parametrize("cni", ["calico", "flannel"])
 def test_the_documentation_lists_the_images_of_the_pod_network(cni):
     listed = (ROOT / "docs/mirror.md").read_text(encoding="utf-8").splitlines()
-    version, images = release_table.pod_network(cni, release_table.ReleaseRequest.calico)
+    version, images = release_table.pod_network(cni, SETTINGS["calico_version"])
     assert set(images) <= set(listed)
     assert [line for line in listed if version in line and " " not in line] == [i for i in images if version in i]
 
@@ -127,10 +138,8 @@ def test_each_release_of_calico_has_its_own_operator():
     ],
 )
 def test_a_kubernetes_that_calico_is_not_tested_with(kubernetes, calico, step):
-    findings = Findings(["kubernetes-range"])
-    request = release_table.ReleaseRequest(kubernetes, "26.4.1", "1.2.0", "auto", "calico", True, calico=calico)
-    release_table.choose_releases(request, findings)
-    found = [each for each in findings.as_list() if each["check"] == "calico-version"]
+    findings = resolve(kubernetes, allow=["kubernetes-range"], calico_version=calico)[1]
+    found = [each for each in findings if each["check"] == "calico-version"]
     assert [(each["level"], each["next"]) for each in found] == ([("warning", step)] if step else [])
 
 
