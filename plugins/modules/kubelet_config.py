@@ -41,13 +41,13 @@ options:
 
 EXAMPLES = r"""
 - name: Read the configuration
-  ansible.builtin.slurp:
-    src: /var/lib/kubelet/config.yaml
-  register: config
+  ipu.fabric.kubelet_config:
+  check_mode: true
+  register: kubelet
 
 - name: Limit the processes of each pod
   ipu.fabric.kubelet_config:
-    content: "{{ config.content | b64decode | ipu.fabric.kubelet_config({'podPidsLimit': 16384}) }}"
+    content: "{{ kubelet.content | regex_replace('(?m)^podPidsLimit: .*$', 'podPidsLimit: 16384') }}"
   throttle: 1
 """
 
@@ -56,8 +56,8 @@ needed:
   description: Whether there was something to do.
   type: bool
   returned: success
-awaits:
-  description: Whether the kubelet gets its serving certificate from the cluster, and has none that is valid.
+serves:
+  description: Whether the kubelet has a serving certificate of the cluster that is valid.
   type: bool
   returned: success
 content:

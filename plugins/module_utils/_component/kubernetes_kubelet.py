@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import (
+    asks_for_certificate,
+    kubelet_config,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import CIS
@@ -49,16 +51,23 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The kubelet's file on a host, as ansible.builtin.slurp returns it; nothing without one."""
+    """What ipu.fabric.kubelet_config found on a host."""
 
-    content: str = ""
+    content: str = ""  # nothing where the host is no node
+    unfinished: bool = False  # a change that was interrupted, or a mode that is too wide
+    serves: bool = False  # whether it has a serving certificate of the cluster
 
 
 def decide(settings: Settings, seen: Seen) -> KubeletWish:
     """FabricError for a file that is no configuration."""
     wanted = kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config)
-    text = base64.b64decode(seen.content).decode("utf-8")
-    return KubeletWish(settings=wanted, content=kubelet_config(text, wanted))
+    content = kubelet_config(seen.content, wanted)
+    return KubeletWish(
+        settings=wanted,
+        content=content,
+        due=seen.unfinished or content != seen.content,
+        awaits=not seen.serves and asks_for_certificate(content),
+    )
 
 
 def kubelet_settings(runtime: str, version: str, hardening: str, site: Object) -> Object:

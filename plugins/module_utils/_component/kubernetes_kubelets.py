@@ -9,7 +9,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeletsWish, NodeSeen
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeletsWish, KubeletWish, NodeSeen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Seen:
     control_planes: t.Sequence[str]  # of the inventory
     hosts: t.Sequence[str]
     nodes: t.Sequence[t.Mapping[str, t.Any]]  # theirs, in this order
-    kubelets: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.kubelet_config found there
+    kubelets: t.Sequence[t.Mapping[str, t.Any]]  # what each of theirs becomes
 
 
 def decide(settings: Settings, seen: Seen) -> KubeletsWish:
     nodes = {host: pick(NodeSeen, node) for host, node in zip(seen.hosts, seen.nodes)}
-    found = dict(zip(seen.hosts, seen.kubelets))
-    due = [host for host in seen.hosts if found[host].get("needed")]
+    kubelets = {host: pick(KubeletWish, wish) for host, wish in zip(seen.hosts, seen.kubelets)}
+    due = [host for host in seen.hosts if kubelets[host].due]
     own = {node.name: node.address.split(",") for node in nodes.values()}
     return KubeletsWish(
         planes=[name for name in seen.control_planes if name in due],
         workers=[name for name in due if name not in seen.control_planes],
-        awaited=[nodes[host].name for host in seen.hosts if found[host].get("awaits")],
+        awaited=[nodes[host].name for host in seen.hosts if kubelets[host].awaits],
         addresses=settings.node_addresses or own,
     )

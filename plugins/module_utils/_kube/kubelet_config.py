@@ -8,6 +8,7 @@ Hosts can't parse YAML with what they have, so this runs on the controller, or w
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
@@ -21,6 +22,12 @@ except ImportError:
     HAS_YAML = False  # run_module() says so, by the module's `libraries`
 
 KIND = "KubeletConfiguration"
+BOOTSTRAP = re.compile(r"(?:^|[{,])\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\b", re.MULTILINE)
+
+
+def asks_for_certificate(text: str) -> bool:
+    """Whether a kubelet with this configuration gets its serving certificate from the cluster."""
+    return BOOTSTRAP.search(text) is not None
 
 
 def kubelet_config(text: str, settings: t.Mapping[str, t.Any]) -> str:

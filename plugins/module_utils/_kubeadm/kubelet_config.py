@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import calendar
 import os
-import re
 import stat
 import time
 import typing as t
@@ -55,7 +54,6 @@ PRIVATE = (
     "lib/systemd/system/kubelet.service.d/10-kubeadm.conf",
     "etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
 )
-BOOTSTRAP = re.compile(r"(?:^|[{,])\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\b", re.MULTILINE)
 RESTART_SECONDS = 120
 SETTLE = 12.0  # seconds that its process has to last: one that refuses its configuration ends in the first few
 PAUSE = 2.0  # seconds between two questions
@@ -89,15 +87,13 @@ def heartbeat(condition: NodeCondition) -> float:
     return calendar.timegm(time.strptime(condition["lastHeartbeatTime"], "%Y-%m-%dT%H:%M:%SZ"))
 
 
-def awaits_certificate(root: str, config: str, now: float) -> bool:
-    """Whether the kubelet gets its serving certificate from the cluster and has none: its server does not answer."""
-    if not BOOTSTRAP.search(config):
-        return False
+def has_certificate(root: str, now: float) -> bool:
+    """Whether the kubelet has a serving certificate of the cluster that is valid."""
     path = os.path.join(root, SERVING[0])
     if not os.path.exists(path):
-        return True
+        return False
     certificate = read_certificate(KUBELET_SERVING, path, "kubelet")
-    return bool(certificate["error"]) or has_expired(certificate, now)
+    return not certificate["error"] and not has_expired(certificate, now)
 
 
 def read_main_pid() -> str:
@@ -118,7 +114,7 @@ class KubeletConfig:
     def apply(self) -> t.Dict[str, object]:
         before = read_file(self.path)
         if before is None:  # no node yet: kubeadm writes it
-            return outcome(None, None, needed=False, awaits=False, content="")
+            return outcome(None, None, needed=False, serves=False, content="")
         content = self.module.params["content"] or before["content"]
         unfinished = os.path.exists(paths.EARLIER_KUBELET_CONFIG)
         modes = private_modes(paths.ROOT)
@@ -139,7 +135,7 @@ class KubeletConfig:
             {"content": before["content"], **was},
             {"content": content, **becomes},
             needed=changes or was != becomes,
-            awaits=awaits_certificate(paths.ROOT, content, time.time()),
+            serves=has_certificate(paths.ROOT, time.time()),
             content=content,
         )
         wanted: Files = {self.path: {"content": content, "mode": before["mode"]}}

@@ -198,6 +198,8 @@ class KubeletWish:
 
     settings: Object  # for nodes to come
     content: str  # of its file; empty where there is none yet
+    due: bool  # whether there is something to do on a node that is there
+    awaits: bool  # whether it has to get its serving certificate from the cluster
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import HARDENED
 from ansible_collections.ipu.fabric.tests.unit.fixtures import play as hosts
 from ansible_collections.ipu.fabric.tests.unit.fixtures.play import Answers
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_kubernetes import BARE, GROUPS, PLAY, node
 
 MEMBERS = dict.fromkeys(BARE, "member")
-CONTENT = "kind: KubeletConfiguration\n"
+HARDENED_CONTENT = yaml.safe_dump({"kind": "KubeletConfiguration", **HARDENED})
 
 
-def kubelet(needed=True, awaits=False, **more):
-    return {"needed": needed, "awaits": awaits, "content": CONTENT, **more}
+def kubelet(needed=True):
+    return {"needed": needed, "serves": True, "content": HARDENED_CONTENT}
 
 
 def run_role(folder, kubelets, *arguments, states=None, **variables):
@@ -84,7 +86,7 @@ class SecondFails(Answers):
 
     def kubelet_config(self, args):
         fails = self.host == "cp2" and not self.check
-        return {"needed": True, "awaits": False, "content": "x", "failed": fails, "msg": "did not come up"}
+        return {"needed": True, "serves": True, "content": "kind: KubeletConfiguration\n", "failed": fails, "msg": "did not come up"}
 
 
 def test_where_a_kubelet_fails_no_other_is_changed(tmp_path):

@@ -20,7 +20,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component import (
     kubernetes_kubelets,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import IDENTITY
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import DocumentsWish, HardeningWish, KubeletsWish
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import (
+    DocumentsWish,
+    HardeningWish,
+    KubeletsWish,
+    KubeletWish,
+)
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.control_plane import CONFIGURATION
 
@@ -168,10 +173,14 @@ def test_a_rotation(members: t.List[str], live: t.List[str], read: t.Any, said: 
     assert (decided.new, decided.source, decided.generate) == ("key2", "cp1", True)
 
 
-def kubelet(hardening: str, text: str = "", **config: t.Any) -> t.Any:
+CONFIGURATION = "kind: KubeletConfiguration\n"
+
+
+def kubelet(
+    hardening: str, text: str = "", unfinished: bool = False, serves: bool = False, **config: t.Any
+) -> KubeletWish:
     settings = defaults("kubernetes", "kubernetes_kubelet", hardening=hardening, kubelet_config=config)
-    content = base64.b64encode(text.encode()).decode()
-    return kubernetes_kubelet.decide(settings, kubernetes_kubelet.Seen(content))
+    return kubernetes_kubelet.decide(settings, kubernetes_kubelet.Seen(text, unfinished, serves))
 
 
 def test_the_default_changes_nothing() -> None:
@@ -195,12 +204,35 @@ def test_a_site_wins_over_the_benchmark() -> None:
     assert yaml.safe_load(decided.content) == {"kind": "KubeletConfiguration", "mine": 1, **decided.settings}
 
 
+@pytest.mark.parametrize(
+    ("text", "serves", "awaits"),
+    [
+        ("serverTLSBootstrap: true\n", False, True),
+        ("serverTLSBootstrap: true\n", True, False),
+        ('{"serverTLSBootstrap": true}', False, True),
+        ("serverTLSBootstrap: false\n", False, False),
+        ("# serverTLSBootstrap: true\n", False, False),
+        ("", False, False),
+    ],
+)
+def test_whether_a_kubelet_waits_for_a_certificate(text: str, serves: bool, awaits: bool) -> None:
+    assert kubelet("baseline", text, serves=serves).awaits == awaits
+
+
+def test_when_a_kubelet_is_changed() -> None:
+    assert not kubelet("baseline", CONFIGURATION).due
+    assert kubelet("baseline", CONFIGURATION, unfinished=True).due
+    assert kubelet("cis", CONFIGURATION).due
+    assert kubelet("cis", CONFIGURATION).awaits
+    assert not kubelet("cis").due  # kubeadm writes it
+
+
 def kubelets(found: t.Mapping[str, t.Tuple[bool, bool]], **settings: t.Any) -> KubeletsWish:
     seen = kubernetes_kubelets.Seen(
         control_planes=list(PLANES),
         hosts=list(found),
         nodes=[{"name": f"node-{host}", "address": "192.0.2.1,fd00::1"} for host in found],
-        kubelets=[{"needed": needed, "awaits": awaits} for needed, awaits in found.values()],
+        kubelets=[{"settings": {}, "content": "", "due": due, "awaits": awaits} for due, awaits in found.values()],
     )
     return kubernetes_kubelets.decide(defaults("kubernetes", "kubernetes_kubelets", **settings), seen)
 

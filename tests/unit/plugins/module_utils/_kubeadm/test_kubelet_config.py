@@ -118,7 +118,7 @@ def test_a_host_that_is_no_node_is_left_alone(make, tmp_path):
     host = make()
     (tmp_path / "var/lib/kubelet/config.yaml").unlink()
     result = apply(host)
-    assert (result["changed"], result["needed"], result["awaits"]) == (False, False, False)
+    assert (result["changed"], result["needed"], result["serves"]) == (False, False, False)
 
 
 def test_modes_alone_restart_nothing(make, tmp_path):
@@ -204,24 +204,16 @@ def test_after_a_killed_run_it_still_goes_back_to_what_worked(make, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "days", "awaits"),
-    [
-        ("serverTLSBootstrap: true\n", None, True),
-        ("serverTLSBootstrap: true\n", 30, False),
-        ("serverTLSBootstrap: true\n", -1, True),
-        ('{"serverTLSBootstrap": true}', None, True),
-        ("serverTLSBootstrap: false\n", None, False),
-        ("# serverTLSBootstrap: true\n", None, False),
-        ("kind: KubeletConfiguration\n", None, False),
-    ],
+    ("days", "serves"),
+    [(None, False), (30, True), (-1, False)],
 )
-def test_whether_the_kubelet_waits_for_a_certificate(tmp_path, config, days, awaits):
+def test_whether_the_kubelet_has_a_certificate_of_the_cluster(tmp_path, days, serves):
     now = datetime.datetime.now(datetime.timezone.utc)
     if days is not None:
         path = tmp_path / "var/lib/kubelet/pki/kubelet-server-current.pem"
         path.parent.mkdir(parents=True)
         path.write_bytes(certificate(now + datetime.timedelta(days=days)))
-    assert kubelet_config.awaits_certificate(str(tmp_path), config, now.timestamp()) == awaits
+    assert kubelet_config.has_certificate(str(tmp_path), now.timestamp()) == serves
 
 
 @pytest.mark.parametrize(
