@@ -109,10 +109,22 @@ def variable(name: str, option: dict[str, Any], where: str) -> str:
     return line(f"`{name}`", kind, default if len(default) <= WIDEST else "see the role", where, first_sentence(option))
 
 
+def roles_in(text: str) -> set[str]:
+    """The roles that a text of YAML runs, by those that they run and by its own included tasks."""
+    found: set[str] = set()
+    new = set(re.findall(r"(?:name|role): ipu\.fabric\.(\w+)$", text, re.MULTILINE))
+    for name in re.findall(r"\btasks/(\w+\.yml)", text):
+        new |= roles_in((ROOT / "playbooks/tasks" / name).read_text())
+    while new:
+        found |= new
+        texts = (path.read_text() for role in new for path in (ROOT / f"roles/{role}/tasks").glob("*.yml"))
+        new = set(re.findall(r"\bname: ipu\.fabric\.(\w+)$", "\n".join(texts), re.MULTILINE)) - found
+    return found
+
+
 def playbooks_of(role: str) -> str:
-    named = re.compile(rf"(?:name|role): ipu\.fabric\.{role}$", re.MULTILINE)
     paths = [path for folder in ("playbooks", "playbooks/plays") for path in (ROOT / folder).glob("*.yml")]
-    found = {path.stem for path in paths if named.search(path.read_text())}
+    found = {path.stem for path in paths if role in roles_in(path.read_text())}
     return ", ".join(f"`{name}`" for name in sorted(found))
 
 

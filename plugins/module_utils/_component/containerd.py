@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """containerd's configuration: a drop-in of ours, and a main file that imports it and is otherwise left as it is. Pure.
 
+What else a host gets, and for which runtime, is decided in kubernetes_host.py.
+
 containerd 2 merges drop-ins table by table; containerd 1 takes all of a plugin's settings from the last file with any.
 Up to 2.2 a drop-in of another version than the main file is ignored in part, and 2.3 refuses one of a higher version.
 """

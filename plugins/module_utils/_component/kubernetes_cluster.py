@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which cluster a host belongs to: through which control plane hosts join, or which one begins it, if one may."""
+"""Who begins the cluster, if one may, and through which control plane the others join; or which one a host is in."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a host gets to be a Kubernetes node: packages, and the files and services of its container runtime.
 
-The paths of all files are in _host/role_files.py, by which a reset takes them away again.
+The texts are in containerd.py and keepalived.py. The paths of files that a reset takes away are in _host/role_files.py.
 """
 
 from __future__ import annotations

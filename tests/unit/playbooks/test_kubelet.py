@@ -86,7 +86,8 @@ class SecondFails(Answers):
 
     def kubelet_config(self, args):
         fails = self.host == "cp2" and not self.check
-        return {"needed": True, "serves": True, "content": "kind: KubeletConfiguration\n", "failed": fails, "msg": "did not come up"}
+        content = "kind: KubeletConfiguration\n"
+        return {"needed": True, "serves": True, "content": content, "failed": fails, "msg": "did not come up"}
 
 
 def test_where_a_kubelet_fails_no_other_is_changed(tmp_path):
