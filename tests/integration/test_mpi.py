@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.mpi_operator import PROBE
-from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import native_workload
+from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import Settings, native_workload
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
@@ -79,13 +81,14 @@ def test_the_probe_of_the_role(run: Modules) -> None:
 @pytest.mark.parametrize("user", [0, 1000])
 @pytest.mark.parametrize("kind", ["Job", "Deployment"])
 def test_native_workload(run: Modules, kind: str, user: int) -> None:
-    settings = {**EVERYTHING, "kind": kind, "name": f"native-{kind.lower()}-{user}", "user": user, "port": 8000}
+    own = {"kind": kind, "name": f"native-{kind.lower()}-{user}", "user": user, "port": 8000}
+    settings = pick(Settings, {**EVERYTHING, **own, "vipu_host": "10.5.0.2", "partition": "training"})
     objects = native_workload(settings)
     run("kube_apply", objects=objects)
     assert not run("kube_apply", objects=objects)["changed"]
     if kind == "Deployment":
-        assert run("kube_apply", objects=native_workload({**settings, "replicas": 3}))["updated"] == [
-            f"Deployment default/{settings['name']}"
+        assert run("kube_apply", objects=native_workload(dataclasses.replace(settings, replicas=3)))["updated"] == [
+            f"Deployment default/{settings.name}"
         ]
     run("kube_apply", objects=objects, state="absent")
 
@@ -99,7 +102,7 @@ def end(api: ApiServer, name: str, *conditions: str, **status: t.Any) -> None:
 
 
 def job_of(run: Modules, name: str) -> None:
-    run("kube_apply", objects=native_workload({"name": name, "image": "x"}))
+    run("kube_apply", objects=native_workload(Settings(name, "x")))
 
 
 def test_a_job_that_succeeded(run: Modules, api: ApiServer) -> None:

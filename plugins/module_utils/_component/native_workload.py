@@ -39,15 +39,6 @@ def read_script(name: str) -> str:
 MEMLOCK_SCRIPT = read_script("memlock_check.sh")
 
 
-class Vipu(t.TypedDict, total=False):
-    """Where a pod finds its IPUs."""
-
-    host: str  # as pods reach it; empty: that of the plan
-    port: int  # empty: that of the plan, else 8090
-    partition: str
-    controller: str  # which of the plan: its label, host, address or address:port, or a host that it serves
-
-
 class _VolumeMount(t.TypedDict):
     name: str
     path: str  # in the container
@@ -62,70 +53,41 @@ class Volume(_VolumeMount, total=False):
     read_only: bool
 
 
-class Workload(t.TypedDict, total=False):
-    """Settings of a pod on a fabric network. Only name and image are needed; empty and 0 mean not set."""
-
-    kind: str  # Job or Deployment
-    name: str
-    namespace: str
-    image: str
-    replicas: int
-    command: t.Sequence[str]
-    args: t.Sequence[str]
-    working_dir: str
-    env: t.Mapping[str, t.Any]  # values become text
-    pull_secrets: t.Sequence[str]
-    port: int
-    network: str  # as in the annotation for multus
-    rdma_resource: str  # rdma/NAME; several with commas between, one for each rail
-    vipu: Vipu
-    plan: t.Mapping[str, t.Any]  # the plan of the fabric; only its V-IPU controllers and hosts are read
-    user: int
-    group: int
-    capabilities: t.Sequence[str]  # beside IPC_LOCK
-    privileged: bool  # with the device files of the node, where no device plugin gives them
-    check_memlock: bool
-    node_selector: t.Mapping[str, str]
-    tolerations: t.Sequence[Object]
-    resources: t.Mapping[str, t.Mapping[str, t.Any]]  # requests and limits
-    volumes: t.Sequence[Volume]
-    shm: str  # size of /dev/shm, as 8Gi
-    backoff_limit: int  # pods that a Job replaces
-    deadline: int  # seconds
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them; Workload says what they are."""
+    """A pod on a fabric network: variables of the role, without its name before them. Empty and 0 mean not set."""
 
     name: str
     image: str
-    kind: str
-    namespace: str
-    replicas: int
-    command: t.Sequence[str]
-    args: t.Sequence[str]
-    working_dir: str
-    env: t.Mapping[str, t.Any]
-    pull_secrets: t.Sequence[str]
-    port: int
-    network: str
-    rdma_resource: str
-    plan: t.Mapping[str, t.Any]
-    vipu_controller: str
-    vipu_host: str
-    vipu_port: int
-    partition: str
-    user: int
-    group: int
-    check_memlock: bool
-    node_selector: t.Mapping[str, str]
-    tolerations: t.Sequence[Object]
-    resources: t.Mapping[str, t.Mapping[str, t.Any]]
-    volumes: t.Sequence[Volume]
-    shm: str
-    backoff_limit: int
-    deadline: int
+    kind: str = "Job"  # or Deployment
+    namespace: str = "default"
+    replicas: int = 1
+    command: t.Sequence[str] = ()
+    args: t.Sequence[str] = ()
+    working_dir: str = ""
+    env: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # values become text
+    pull_secrets: t.Sequence[str] = ()
+    port: int = 0
+    network: str = ""  # as in the annotation for multus
+    rdma_resource: str = ""  # rdma/NAME; several with commas between, one for each rail
+    # The plan of the fabric; only its V-IPU controllers and hosts are read.
+    plan: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    vipu_controller: str = ""  # of the plan: its label, host, address or address:port, or a host that it serves
+    vipu_host: str = ""  # as pods reach it; empty: that of the plan
+    vipu_port: int = 0  # that of the plan, else 8090
+    partition: str = ""
+    user: int = 0
+    group: int = 0
+    capabilities: t.Sequence[str] = ()  # beside IPC_LOCK
+    privileged: bool = False  # with the device files of the node, where no device plugin gives them
+    check_memlock: bool = False
+    node_selector: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tolerations: t.Sequence[Object] = ()
+    resources: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)  # requests and limits
+    volumes: t.Sequence[Volume] = ()
+    shm: str = ""  # size of /dev/shm, as 8Gi
+    backoff_limit: int = 1  # pods that a Job replaces
+    deadline: int = 0  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,13 +96,7 @@ class Seen:
 
 
 def decide(settings: Settings, _seen: Seen) -> Objects:
-    vipu: Vipu = {
-        "controller": settings.vipu_controller,
-        "host": settings.vipu_host,
-        "port": settings.vipu_port,
-        "partition": settings.partition,
-    }
-    return Objects(native_workload(t.cast(Workload, {**vars(settings), "vipu": vipu})))
+    return Objects(native_workload(settings))
 
 
 def checked_name(name: str, longest: int = LONGEST_NAME) -> str:
@@ -162,13 +118,17 @@ def controller_names(controller: Controller) -> t.Set[str]:
     return {controller["label"], host, address, join_endpoint(host, port), join_endpoint(address, port)}
 
 
-def planned_controller(settings: Workload) -> t.Optional[Controller]:
+def controllers(settings: Settings) -> t.List[Controller]:
+    """Those of the plan."""
+    return (settings.plan.get("vipu") or {}).get("controllers") or []
+
+
+def planned_controller(settings: Settings) -> t.Optional[Controller]:
     """The V-IPU controller of the plan that serves the pods; None where their V-IPU is given, or the plan has none."""
-    vipu, plan, selector = settings.get("vipu") or {}, settings.get("plan") or {}, settings.get("node_selector") or {}
-    known: t.List[Controller] = (plan.get("vipu") or {}).get("controllers") or []
-    if vipu.get("host") or not known:
+    plan, selector, known = settings.plan, settings.node_selector, controllers(settings)
+    if settings.vipu_host or not known:
         return None
-    asked, node = vipu.get("controller") or "", selector.get(HOSTNAME_LABEL)
+    asked, node = settings.vipu_controller, selector.get(HOSTNAME_LABEL)
     found = []
     for one in known:
         key, _equals, value = one["label"].partition("=")
@@ -182,7 +142,7 @@ def planned_controller(settings: Workload) -> t.Optional[Controller]:
     if len(found) != 1:
         raise FabricError(
             "The V-IPU of a workload was looked for in the plan.",
-            f"{settings['name']}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
+            f"{settings.name}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
             f"{len(found)} of the controllers fit: " + "; ".join(map(describe_controller, known)),
             "Name one by its label, its address or a host that it serves (native_workload_vipu_controller, or "
             "vipu.controller of the filter mpi_job), or set its host.",
@@ -196,10 +156,9 @@ def describe_controller(controller: Controller) -> str:
     return f"{endpoint} ({controller['label']}) for {', '.join(controller['serves']) or 'no host'}"
 
 
-def endpoint_of(settings: Workload) -> t.Tuple[str, int]:
+def endpoint_of(settings: Settings) -> t.Tuple[str, int]:
     """Host and port of V-IPU as pods reach it; an empty host when it is not known."""
-    vipu, controller = settings.get("vipu") or {}, planned_controller(settings)
-    host, port = vipu.get("host") or "", vipu.get("port")
+    host, port, controller = settings.vipu_host, settings.vipu_port, planned_controller(settings)
     if controller:
         # A host name that hosts know by a file of theirs means nothing in a pod.
         host, port = controller["address"] or controller["host"], port or controller["port"]
@@ -209,23 +168,19 @@ def endpoint_of(settings: Workload) -> t.Tuple[str, int]:
     return host, port or VIPU_PORT
 
 
-def environment(settings: Workload) -> t.List[Object]:
+def environment(settings: Settings) -> t.List[Object]:
     """The variables of the container: where V-IPU is, then those that were given, which win."""
     host, port = endpoint_of(settings)
-    partition = (settings.get("vipu") or {}).get("partition")
     values: t.Dict[str, t.Any] = {"IPUOF_VIPU_API_HOST": host, "IPUOF_VIPU_API_PORT": port} if host else {}
-    if partition:
-        values["IPUOF_VIPU_API_PARTITION_ID"] = partition
-    return [
-        {"name": name, "value": as_text(value)} for name, value in {**values, **(settings.get("env") or {})}.items()
-    ]
+    if settings.partition:
+        values["IPUOF_VIPU_API_PARTITION_ID"] = settings.partition
+    return [{"name": name, "value": as_text(value)} for name, value in {**values, **settings.env}.items()]
 
 
-def node_selector(settings: Workload) -> t.Dict[str, str]:
+def node_selector(settings: Settings) -> t.Dict[str, str]:
     """The labels of the nodes. With several V-IPU controllers, only the nodes of one reach its IPUs."""
-    given, controller = dict(settings.get("node_selector") or {}), planned_controller(settings)
-    several = len(((settings.get("plan") or {}).get("vipu") or {}).get("controllers") or []) > 1
-    if controller and several and HOSTNAME_LABEL not in given:
+    given, controller = dict(settings.node_selector), planned_controller(settings)
+    if controller and len(controllers(settings)) > 1 and HOSTNAME_LABEL not in given:
         key, _equals, value = controller["label"].partition("=")
         given.setdefault(key, value)
     return given
@@ -257,43 +212,43 @@ def volume_source(wanted: Volume) -> Object:
     return {"name": wanted["name"], **source}
 
 
-def volumes(settings: Workload) -> t.Tuple[t.List[Object], t.List[Object]]:
+def volumes(settings: Settings) -> t.Tuple[t.List[Object], t.List[Object]]:
     """The pod's volumes, and where its container has them."""
-    sources = [volume_source(wanted) for wanted in settings.get("volumes") or []]
+    sources = [volume_source(wanted) for wanted in settings.volumes]
     mounts: t.List[Object] = [
         {"name": v["name"], "mountPath": v["path"], **({"readOnly": True} if v.get("read_only") else {})}
-        for v in settings.get("volumes") or []
+        for v in settings.volumes
     ]
-    if settings.get("privileged"):
+    if settings.privileged:
         # Else the kubelet would make an empty directory on a node without RDMA.
         sources.append({"name": "infiniband", "hostPath": {"path": DEVICES, "type": "Directory"}})
         mounts.append({"name": "infiniband", "mountPath": DEVICES})
-    if settings.get("shm"):
-        sources.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings["shm"]}})
+    if settings.shm:
+        sources.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings.shm}})
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
     return sources, mounts
 
 
-def security(settings: Workload) -> Object:
+def security(settings: Settings) -> Object:
     """The container's security context: only what RDMA needs, as root and as a normal user, unless it is privileged."""
-    user, group = settings.get("user") or 0, settings.get("group")
-    added = (["IPC_LOCK"] if settings.get("rdma_resource") else []) + list(settings.get("capabilities") or [])
-    rights: Object = {"privileged": True} if settings.get("privileged") else {"allowPrivilegeEscalation": False}
+    user, group = settings.user, settings.group
+    added = (["IPC_LOCK"] if settings.rdma_resource else []) + list(settings.capabilities)
+    rights: Object = {"privileged": True} if settings.privileged else {"allowPrivilegeEscalation": False}
     context: Object = {"runAsUser": user, **rights}
     if user:
         context.update(runAsGroup=group or user, runAsNonRoot=True)
     elif group:
         context["runAsGroup"] = group
-    if settings.get("privileged"):  # it has all capabilities
+    if settings.privileged:  # it has all capabilities
         return context
     capabilities = {**({"drop": ["ALL"]} if user else {}), **({"add": added} if added else {})}
     return {**context, **({"capabilities": capabilities} if capabilities else {})}
 
 
-def resources(settings: Workload) -> Object:
+def resources(settings: Settings) -> Object:
     """Requests and limits, with one RDMA device of each resource in both."""
-    given = settings.get("resources") or {}
-    names = (name.strip() for name in (settings.get("rdma_resource") or "").split(","))
+    given = settings.resources
+    names = (name.strip() for name in settings.rdma_resource.split(","))
     device = {name: "1" for name in names if name}
     both = {part: {**(given.get(part) or {}), **device} for part in ("requests", "limits")}
     return {
@@ -301,26 +256,26 @@ def resources(settings: Workload) -> Object:
     }
 
 
-def container(settings: Workload, name: str) -> Object:
+def container(settings: Settings, name: str) -> Object:
     _volumes, mounts = volumes(settings)
-    required: Object = {"name": name, "image": settings["image"], "securityContext": security(settings)}
+    required: Object = {"name": name, "image": settings.image, "securityContext": security(settings)}
     optional = {
-        "command": list(settings.get("command") or []),
-        "args": list(settings.get("args") or []),
-        "workingDir": settings.get("working_dir"),
+        "command": list(settings.command),
+        "args": list(settings.args),
+        "workingDir": settings.working_dir,
         "env": environment(settings),
-        "ports": [{"containerPort": settings["port"]}] if settings.get("port") else [],
+        "ports": [{"containerPort": settings.port}] if settings.port else [],
         "resources": resources(settings),
         "volumeMounts": mounts,
     }
     return {**required, **{key: value for key, value in optional.items() if value}}
 
 
-def memlock_check(settings: Workload) -> Object:
+def memlock_check(settings: Settings) -> Object:
     """The init container that proves the limit, as the same user and with the same rights as the workload."""
     check: Object = {
         "name": "memlock",
-        "image": settings["image"],
+        "image": settings.image,
         "command": ["sh", "-c", MEMLOCK_SCRIPT],
         "securityContext": security(settings),
     }
@@ -328,41 +283,41 @@ def memlock_check(settings: Workload) -> Object:
     return {**check, **({"resources": needed} if needed else {})}
 
 
-def pod_template(settings: Workload, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
+def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
     """The template of a pod on the network; `name` is its container's."""
     sources, _mounts = volumes(settings)
     spec: Object = {"containers": [container(settings, name)]}
     optional = {
         "restartPolicy": restart,
-        "initContainers": [memlock_check(settings)] if settings.get("check_memlock") else [],
-        "securityContext": {"fsGroup": settings["group"]} if settings.get("group") else {},
+        "initContainers": [memlock_check(settings)] if settings.check_memlock else [],
+        "securityContext": {"fsGroup": settings.group} if settings.group else {},
         "volumes": sources,
         "nodeSelector": node_selector(settings),
-        "tolerations": list(settings.get("tolerations") or []),
-        "imagePullSecrets": [{"name": secret} for secret in settings.get("pull_secrets") or []],
+        "tolerations": list(settings.tolerations),
+        "imagePullSecrets": [{"name": secret} for secret in settings.pull_secrets],
     }
     spec.update({key: value for key, value in optional.items() if value})
     metadata: Object = {"labels": dict(labels)} if labels else {}
-    if settings.get("network"):
-        metadata["annotations"] = {NETWORKS: settings["network"]}
+    if settings.network:
+        metadata["annotations"] = {NETWORKS: settings.network}
     return {**({"metadata": metadata} if metadata else {}), "spec": spec}
 
 
-def job(settings: Workload, metadata: Object) -> Object:
+def job(settings: Settings, metadata: Object) -> Object:
     """A Job of `replicas` pods. A pod that failed stays, so that its log can be read."""
-    count = settings.get("replicas", 1)
-    spec: Object = {"backoffLimit": settings.get("backoff_limit", 1), "parallelism": count, "completions": count}
-    if settings.get("deadline"):
-        spec["activeDeadlineSeconds"] = settings["deadline"]
+    count = settings.replicas
+    spec: Object = {"backoffLimit": settings.backoff_limit, "parallelism": count, "completions": count}
+    if settings.deadline:
+        spec["activeDeadlineSeconds"] = settings.deadline
     spec["template"] = pod_template(settings, metadata["labels"], "main", "Never")
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def deployment(settings: Workload, metadata: Object) -> Object:
+def deployment(settings: Settings, metadata: Object) -> Object:
     """A Deployment that is updated pod by pod: a spare pod would need IPUs and an address that may not be free."""
     labels = metadata["labels"]
     spec = {
-        "replicas": settings.get("replicas", 1),
+        "replicas": settings.replicas,
         "selector": {"matchLabels": labels},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
         "template": pod_template(settings, labels, "main", "Always"),
@@ -370,16 +325,16 @@ def deployment(settings: Workload, metadata: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
-def service(settings: Workload, metadata: Object) -> Object:
-    port = settings["port"]
+def service(settings: Settings, metadata: Object) -> Object:
+    port = settings.port
     spec = {"selector": metadata["labels"], "ports": [{"port": port, "targetPort": port, "protocol": "TCP"}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def native_workload(settings: Workload) -> t.List[Object]:
+def native_workload(settings: Settings) -> t.List[Object]:
     """The objects of a workload without an operator."""
-    name = checked_name(settings["name"])
-    metadata = {"name": name, "namespace": settings.get("namespace") or "default", "labels": {NAME_LABEL: name}}
-    if settings.get("kind", "Job") == "Job":
+    name = checked_name(settings.name)
+    metadata = {"name": name, "namespace": settings.namespace or "default", "labels": {NAME_LABEL: name}}
+    if settings.kind == "Job":
         return [job(settings, metadata)]
-    return [deployment(settings, metadata)] + ([service(settings, metadata)] if settings.get("port") else [])
+    return [deployment(settings, metadata)] + ([service(settings, metadata)] if settings.port else [])

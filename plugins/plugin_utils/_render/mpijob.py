@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import (
     Object,
-    Workload,
+    Settings,
     checked_name,
     environment,
     pod_template,
     read_script,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
 
 API = "kubeflow.org/v2beta1"
 # The workers' host names are made of the job's name.
@@ -40,22 +42,32 @@ OB1 = {"pml": "ob1", "osc": "^ucx", "btl": "^openib"}
 RANK_SCRIPT = read_script("rank_env.sh")
 
 
-class MpiJob(Workload, total=False):
+@dataclasses.dataclass(frozen=True)
+class MpiJob(Settings):
     """Settings of an MPIJob: those of its pods, and how it is started. transport and command are needed."""
 
-    transport: str  # roce or tcp
-    pml: str  # ucx or ob1: how MPI itself sends
-    interfaces: t.Sequence[str]  # of the rails; empty: those of the networks
-    show_environment: bool  # each rank prints what it was given
-    count: bool  # each rank prints by how much counters grew
-    one_per_node: bool  # no two workers on one node
-    workers: int  # pods
-    slots_per_worker: int  # ranks
-    mpirun_options: t.Sequence[str]
-    launcher_resources: t.Mapping[str, t.Mapping[str, t.Any]]  # requests and limits
-    clean_pod_policy: str  # Running, All or None
-    ttl: int  # seconds that the job is kept
-    suspend: bool
+    transport: str = ""  # roce or tcp
+    pml: str = "ucx"  # or ob1: how MPI itself sends
+    interfaces: t.Sequence[str] = ()  # of the rails; empty: those of the networks
+    show_environment: bool = False  # each rank prints what it was given
+    count: bool = False  # each rank prints by how much counters grew
+    one_per_node: bool = False  # no two workers on one node
+    workers: int = 2  # pods
+    slots_per_worker: int = 1  # ranks
+    mpirun_options: t.Sequence[str] = ()
+    launcher_resources: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)
+    clean_pod_policy: str = "Running"  # All or None
+    ttl: int = 0  # seconds that the job is kept
+    suspend: bool = False
+    check_memlock: bool = True
+    backoff_limit: int = 0
+
+
+def read_job(given: t.Mapping[str, t.Any]) -> MpiJob:
+    """As it is written for the filter: what is null or an empty text is not set, and V-IPU has a dictionary."""
+    vipu = given.get("vipu") or {}
+    own = {("" if key == "partition" else "vipu_") + key: value for key, value in vipu.items()}
+    return pick(MpiJob, {key: value for key, value in {**given, **own}.items() if value not in (None, "")})
 
 
 class Rails(t.NamedTuple):
@@ -81,10 +93,10 @@ def network_interfaces(network: str) -> t.List[str]:
 
 def rails_of(settings: MpiJob) -> Rails:
     """A privileged pod needs no network: it has the node's devices, with the node's addresses."""
-    given = list(settings.get("interfaces") or [])
-    network = settings.get("network") or ""
-    if settings.get("privileged") and not network:
-        if not given and settings["transport"] == "roce":
+    given = list(settings.interfaces)
+    network = settings.network
+    if settings.privileged and not network:
+        if not given and settings.transport == "roce":
             step = "Set interfaces to those of the nodes that have RDMA, or network."
             raise FabricError("A privileged job uses a network or the nodes' own NICs.", "interfaces", "nothing", step)
         return Rails(given, [POD_NETWORK], "node")
@@ -111,27 +123,27 @@ def transport_environment(transport: str, rails: Rails) -> t.Dict[str, str]:
 
 def rank_command(settings: MpiJob, rails: Rails) -> t.List[str]:
     """What mpirun starts: the program, with the transport and the devices that it uses."""
-    whose = rails.whose if settings["transport"] == "roce" else "none"
-    flags = [name for name, key in (("show", "show_environment"), ("count", "count")) if settings.get(key)]
+    whose = rails.whose if settings.transport == "roce" else "none"
+    flags = [name for name, asked in (("show", settings.show_environment), ("count", settings.count)) if asked]
     words = [whose, ",".join(rails.rdma), f",{','.join(flags)},"]
-    values = [f"{name}={value}" for name, value in transport_environment(settings["transport"], rails).items()]
-    return ["sh", "-c", RANK_SCRIPT, "rank", *words, *values, "--", *settings["command"]]
+    values = [f"{name}={value}" for name, value in transport_environment(settings.transport, rails).items()]
+    return ["sh", "-c", RANK_SCRIPT, "rank", *words, *values, "--", *settings.command]
 
 
 def mca(settings: MpiJob, rails: Rails) -> t.Dict[str, str]:
     """How MPI itself sends."""
-    if settings.get("pml", "ucx") == "ucx":
+    if settings.pml == "ucx":
         return UCX
     return {**OB1, "btl_tcp_if_include": ",".join(rails.sockets)}
 
 
 def mpirun(settings: MpiJob, ranks: int) -> t.List[str]:
     rails = rails_of(settings)
-    root = [] if settings.get("user") else ["--allow-run-as-root"]
+    root = [] if settings.user else ["--allow-run-as-root"]
     # A rank is started by sshd, which passes on nothing of its container's environment.
     names = [word for variable in environment(settings) for word in ("-x", variable["name"])]
     how = [word for option, value in mca(settings, rails).items() for word in ("--mca", option, value)]
-    own = [str(option) for option in settings.get("mpirun_options") or []]
+    own = [str(option) for option in settings.mpirun_options]
     command = rank_command(settings, rails)
     return ["mpirun", *root, "-n", str(ranks), "--bind-to", "none", *how, *names, *own, *command]
 
@@ -152,17 +164,15 @@ class _Choice(t.NamedTuple):
     """A setting that takes one of some words."""
 
     key: str
-    default: str
     allowed: t.Sequence[str]
     what: str
     step: str
 
 
 CHOICES = (
-    _Choice("transport", "", ("roce", "tcp"), "An MPIJob has a transport.", "Use roce, or tcp to compare with."),
+    _Choice("transport", ("roce", "tcp"), "An MPIJob has a transport.", "Use roce, or tcp to compare with."),
     _Choice(
         "pml",
-        "ucx",
         ("ucx", "ob1"),
         "MPI has a way to send its own messages.",
         "Use ucx, or ob1 to send them over TCP.",
@@ -170,7 +180,6 @@ CHOICES = (
     # The definition allows any text here, and the operator then deletes nothing.
     _Choice(
         "clean_pod_policy",
-        "Running",
         POLICIES,
         "An MPIJob has a policy for its pods.",
         f"Use one of {', '.join(POLICIES)}.",
@@ -181,49 +190,58 @@ CHOICES = (
 def check(settings: MpiJob, where: str) -> None:
     """Find what the definition of MPIJobs would take and no job could use."""
     for choice in CHOICES:
-        given = settings.get(choice.key, choice.default)
+        given = getattr(settings, choice.key)
         if given not in choice.allowed:
             raise FabricError(choice.what, f"{where}, {choice.key}", str(given), choice.step)
-    if not settings.get("command"):
+    if not settings.command:
         step = "Give the program as a list."
         raise FabricError("An MPIJob runs a program.", f"{where}, command", "nothing", step)
 
 
-def mpi_job(settings: MpiJob) -> Object:
+def mpi_job(given: t.Mapping[str, t.Any]) -> Object:
     """An MPIJob."""
-    name = checked_name(settings["name"], LONGEST_NAME)
+    settings = read_job(given)
+    name = checked_name(settings.name, LONGEST_NAME)
     check(settings, f"MPIJob {name}")
-    policy, roce = settings.get("clean_pod_policy", "Running"), settings["transport"] == "roce"
-    workers, slots = settings.get("workers", 2), settings.get("slots_per_worker", 1)
+    roce, workers, slots = settings.transport == "roce", settings.workers, settings.slots_per_worker
     # TCP needs no RDMA device, so it also runs on nodes without one.
-    worker: MpiJob = {**settings, "command": [], "args": []}
-    worker["rdma_resource"] = settings.get("rdma_resource", "") if roce else ""
-    worker["check_memlock"] = roce and settings.get("check_memlock", True)
-    worker["privileged"] = roce and settings.get("privileged", False)
-    if settings.get("user"):
+    worker = dataclasses.replace(
+        settings,
+        command=[],
+        args=[],
+        rdma_resource=settings.rdma_resource if roce else "",
+        check_memlock=roce and settings.check_memlock,
+        privileged=roce and settings.privileged,
+    )
+    if settings.user:
         # The file of that sshd has this capability: without it in the bounding set the program can't even start.
-        worker["command"], worker["capabilities"] = USER_SSHD, ["NET_BIND_SERVICE"]
+        worker = dataclasses.replace(worker, command=USER_SSHD, capabilities=["NET_BIND_SERVICE"])
     # The launcher is on the network too: mpirun's own connections may then take any interface.
-    launcher: MpiJob = {**worker, "rdma_resource": "", "check_memlock": False, "privileged": False}
-    launcher["command"] = mpirun(settings, workers * slots)
-    launcher["resources"] = settings.get("launcher_resources") or {}
-    launcher["env"] = {**OPEN_MPI_5, **(settings.get("env") or {})}
+    launcher = dataclasses.replace(
+        worker,
+        rdma_resource="",
+        check_memlock=False,
+        privileged=False,
+        command=mpirun(settings, workers * slots),
+        resources=settings.launcher_resources,
+        env={**OPEN_MPI_5, **settings.env},
+    )
     workers_template = pod_template(worker, {}, "worker", "")
-    if settings.get("one_per_node"):
+    if settings.one_per_node:
         workers_template["spec"]["affinity"] = apart(name)
-    run_policy: Object = {"cleanPodPolicy": policy, "backoffLimit": settings.get("backoff_limit", 0)}
-    run_policy["suspend"] = bool(settings.get("suspend"))
-    optional = {"ttlSecondsAfterFinished": settings.get("ttl"), "activeDeadlineSeconds": settings.get("deadline")}
+    run_policy: Object = {"cleanPodPolicy": settings.clean_pod_policy, "backoffLimit": settings.backoff_limit}
+    run_policy["suspend"] = bool(settings.suspend)
+    optional = {"ttlSecondsAfterFinished": settings.ttl, "activeDeadlineSeconds": settings.deadline}
     run_policy.update({key: value for key, value in optional.items() if value})
     return {
         "apiVersion": API,
         "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": settings.get("namespace") or "default"},
+        "metadata": {"name": name, "namespace": settings.namespace or "default"},
         "spec": {
             "mpiImplementation": "OpenMPI",
             "slotsPerWorker": slots,
             "launcherCreationPolicy": "WaitForWorkersReady",
-            "sshAuthMountPath": "/home/mpiuser/.ssh" if settings.get("user") else "/root/.ssh",
+            "sshAuthMountPath": "/home/mpiuser/.ssh" if settings.user else "/root/.ssh",
             "runPolicy": run_policy,
             "mpiReplicaSpecs": {
                 "Launcher": replica(1, pod_template(launcher, {}, "launcher", "")),

@@ -17,7 +17,7 @@ RDMA = {"network": "rdma-net", "rdma_resource": "rdma/a"}
 
 
 def objects(**settings):
-    return workload.native_workload({**BASE, **settings})
+    return workload.native_workload(workload.Settings(**{**BASE, **settings}))
 
 
 def pod(**settings):
@@ -120,9 +120,9 @@ def test_the_group_owns_the_volumes():
 @pytest.mark.parametrize(
     ("settings", "env"),
     [
-        ({"vipu": {"host": "", "port": 8090, "partition": ""}}, {}),
+        ({"vipu_host": "", "vipu_port": 8090, "partition": ""}, {}),
         (
-            {"vipu": {"host": "10.5.0.2", "partition": "training"}},
+            {"vipu_host": "10.5.0.2", "partition": "training"},
             {
                 "IPUOF_VIPU_API_HOST": "10.5.0.2",
                 "IPUOF_VIPU_API_PORT": "8090",
@@ -131,7 +131,7 @@ def test_the_group_owns_the_volumes():
         ),
         ({"env": {"EPOCHS": 3, "SHUFFLE": True, "NAME": "x"}}, {"EPOCHS": "3", "SHUFFLE": "true", "NAME": "x"}),
         (
-            {"vipu": {"host": "10.5.0.2"}, "env": {"IPUOF_VIPU_API_PORT": 9}},
+            {"vipu_host": "10.5.0.2", "env": {"IPUOF_VIPU_API_PORT": 9}},
             {"IPUOF_VIPU_API_HOST": "10.5.0.2", "IPUOF_VIPU_API_PORT": "9"},
         ),
     ],
@@ -178,7 +178,7 @@ def test_names_that_kubernetes_refuses(name):
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_pod_has_its_own_localhost(host):
     with pytest.raises(FabricError, match="its own localhost"):
-        objects(vipu={"host": host})
+        objects(vipu_host=host)
 
 
 @pytest.mark.parametrize("source", [{}, {"claim": "a", "size": "1Gi"}])
@@ -242,17 +242,17 @@ def found_vipu(**settings):
     [
         # A pod does not know the names that a host's file has.
         ({"plan": ONE}, ("10.5.0.20", "8091", {})),
-        ({"plan": ONE, "vipu": {"host": "", "port": 0, "partition": "p"}}, ("10.5.0.20", "8091", {})),
-        ({"plan": ONE, "vipu": {"port": 9000}}, ("10.5.0.20", "9000", {})),
-        ({"plan": ONE, "vipu": {"host": "10.5.0.9"}}, ("10.5.0.9", "8090", {})),
+        ({"plan": ONE, "vipu_host": "", "vipu_port": 0, "partition": "p"}, ("10.5.0.20", "8091", {})),
+        ({"plan": ONE, "vipu_port": 9000}, ("10.5.0.20", "9000", {})),
+        ({"plan": ONE, "vipu_host": "10.5.0.9"}, ("10.5.0.9", "8090", {})),
         ({"plan": {}}, (None, None, {})),
         ({"plan": {"vipu": {"controllers": []}}}, (None, None, {})),
-        ({"plan": TWO, "vipu": {"host": "10.5.0.9"}}, ("10.5.0.9", "8090", {})),
+        ({"plan": TWO, "vipu_host": "10.5.0.9"}, ("10.5.0.9", "8090", {})),
         *(
-            ({"plan": TWO, "vipu": {"controller": asked}}, ("10.5.0.21", "8091", {"rack": "b"}))
+            ({"plan": TWO, "vipu_controller": asked}, ("10.5.0.21", "8091", {"rack": "b"}))
             for asked in ("rack=b", "10.5.0.21", "10.5.0.21:8091", "ipu3", "ipu3.site")
         ),
-        ({"plan": TWO, "vipu": {"controller": "vipu-a:8090"}}, ("10.5.0.20", "8090", {"rack": "a"})),
+        ({"plan": TWO, "vipu_controller": "vipu-a:8090"}, ("10.5.0.20", "8090", {"rack": "a"})),
         ({"plan": TWO, "node_selector": {"rack": "a"}}, ("10.5.0.20", "8090", {"rack": "a"})),
         (
             {"plan": TWO, "node_selector": {"kubernetes.io/hostname": "ipu3.site"}},
@@ -268,9 +268,9 @@ def test_v_ipu_is_found_in_the_plan(settings, found):
     ("settings", "count"),
     [
         ({}, 2),
-        ({"vipu": {"controller": "ipu9"}}, 0),
-        ({"vipu": {"controller": "rack=a"}, "node_selector": {"rack": "b"}}, 0),
-        ({"vipu": {"controller": "ipu1"}, "node_selector": {"kubernetes.io/hostname": "ipu3.site"}}, 0),
+        ({"vipu_controller": "ipu9"}, 0),
+        ({"vipu_controller": "rack=a", "node_selector": {"rack": "b"}}, 0),
+        ({"vipu_controller": "ipu1", "node_selector": {"kubernetes.io/hostname": "ipu3.site"}}, 0),
         ({"node_selector": {"rack": "c"}}, 0),
     ],
 )
@@ -295,6 +295,5 @@ def test_an_mpi_job_finds_v_ipu_in_the_plan_too():
 def test_the_role_has_a_variable_for_all_of_it():
     settings = {"vipu_host": "10.5.0.20", "vipu_port": 8091, "partition": "p", "user": 1000, "shm": "8Gi"}
     decided = workload.decide(defaults("native_workload", **BASE, **settings), workload.Seen())
-    vipu = {"host": "10.5.0.20", "port": 8091, "partition": "p"}
     known = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a", "check_memlock": True}
-    assert decided.objects == objects(**known, vipu=vipu, user=1000, shm="8Gi")
+    assert decided.objects == objects(**known, **settings)
