@@ -97,6 +97,7 @@ def build(wanted: Wanted = Wanted()) -> Parts:
         # Two groups at a time: the linker uses one core only.
         groups = dict(zip(names, pool.map(programs.group, names), strict=True))
         standins, calico_files = programs.standins(), programs.calico_files()
+        scripts = programs.whereabouts_files()
         made = debian_trees.result()
     bin_dir = programs.binaries(groups[programs.CLUSTER], groups["containerd"])
     previous_dir = groups.get(programs.PREVIOUS)
@@ -125,10 +126,11 @@ def build(wanted: Wanted = Wanted()) -> Parts:
         if wanted.calico:
             programs_of = groups[programs.CALICO_GROUP]
             served += images.calico_images(programs_of, calico_files, groups["cni"], standins)
-        served += images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"], bin_dir)
+        whereabouts = images.whereabouts_content(groups["whereabouts"], scripts)
+        served += images.standin_images(standins, groups["cni"], groups["rdma-shared-dp"], bin_dir, whereabouts)
         images.fill(target, bin_dir / "registry", served, layers)
 
-    made_of = sorted(part.name for part in (bin_dir, standins, calico_files, *groups.values(), *made.values()))
+    made_of = sorted(part.name for part in (bin_dir, standins, calico_files, scripts, *groups.values(), *made.values()))
     listed = programs.STANDINS / "images.json"
     registry = stored("registry", digest(Path(images.__file__), made_of, listed), fill)
     parts = Parts(bin_dir, standins, debian, made["mpi"], made["rdma"], calico_files, registry, www, distribution)

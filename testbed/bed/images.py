@@ -120,12 +120,21 @@ def calico_images(calico: Path, files: Path, plugins: Path, standins: Path) -> l
     ]
 
 
-def standin_images(built: Path, plugins: Path, device_plugin: Path, kubernetes: Path) -> list[Image]:
+def whereabouts_content(whereabouts: Path, scripts: Path) -> dict[str, Path]:
+    """What the image of whereabouts has at its root."""
+    programs_of = {"whereabouts": whereabouts / "cmd", "ip-control-loop": whereabouts / "controlloop"}
+    return programs_of | {path.name: path for path in (scripts / "script").iterdir()}
+
+
+def standin_images(
+    built: Path, plugins: Path, device_plugin: Path, kubernetes: Path, whereabouts: dict[str, Path]
+) -> list[Image]:
     """The images that standins/images.json lists (standins/README.md says how)."""
     images = []
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
         files = {f"plugins/{name}": plugins / name for name in entry.get("programs", [])}
         files |= {f"usr/local/bin/{name}": kubernetes / name for name in entry.get("beside", [])}
+        files |= whereabouts if "/whereabouts:" in entry["image"] else {}
         start: list[str] | None = entry.get("entrypoint")
         if "package" in entry:
             program = Path(entry["package"]).name

@@ -19,7 +19,7 @@ from .common import SOURCE, ProblemError, digest, output, run, stored
 PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
 CLUSTER = "cluster"
-SHORT = ("containerd", "rdma-shared-dp", "cni", "cri-tools", "flannel-cni")
+SHORT = ("containerd", "rdma-shared-dp", "cni", "cri-tools", "flannel-cni", "whereabouts")
 # Built on demand: the pod network that sites have by default, and this testbed has not.
 CALICO_GROUP = "calico"
 
@@ -48,8 +48,9 @@ COREDNS = version(CLUSTER, "github.com/coredns/coredns")
 FLANNEL = version(CLUSTER, "github.com/flannel-io/flannel")
 HELM = version(CLUSTER, "helm.sh/helm/v3")
 CALICO = "3.31.0"  # its module has no versions: go.mod pins the release's commit
-# What Calico's images and manifests have besides the programs; it comes with the module.
+# What images and manifests have besides the programs; it comes with the module.
 CALICO_FILES = ("manifests/operator-crds.yaml", "manifests/tigera-operator.yaml", "node/filesystem")
+WHEREABOUTS_FILES = ("script/install-cni.sh", "script/lib.sh", "script/token-watcher.sh")
 
 
 # flannel's udp back end is C, so the C compiler is on for its group; a static program runs on any image.
@@ -138,22 +139,36 @@ def group(name: str) -> Path:
     return stored(f"go-{name}", digest(source, _toolchain(name), words), make)
 
 
+def _copy_of_module(group: str, name: str, wanted: tuple[str, ...], target: Path) -> Path:
+    """Copies files and directories of a Go module, and returns where it is."""
+    module = Path(json.loads(output("go", "mod", "download", "-json", name, cwd=PROGRAMS / group))["Dir"])
+    for path in (module / part for part in wanted):
+        for file in [path] if path.is_file() else (file for file in path.rglob("*") if file.is_file()):
+            copy = target / file.relative_to(module)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+            copy.chmod(0o755)  # modules have no modes, and most of these are scripts
+    return module
+
+
 def calico_files() -> Path:
     """What is no program in Calico's module, if it is the release that the images are called by."""
 
     def make(target: Path) -> None:
-        download = output("go", "mod", "download", "-json", "github.com/projectcalico/calico", cwd=PROGRAMS / "calico")
-        module = Path(json.loads(download)["Dir"])
+        module = _copy_of_module("calico", "github.com/projectcalico/calico", CALICO_FILES, target)
         if f"image: quay.io/calico/node:v{CALICO}\n" not in (module / "manifests/calico.yaml").read_text():
             raise ProblemError(f"testbed/programs/calico/go.mod pins another Calico than {CALICO}: change both")
-        for path in (module / name for name in CALICO_FILES):
-            for file in [path] if path.is_file() else (file for file in path.rglob("*") if file.is_file()):
-                copy = target / file.relative_to(module)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, copy)
-                copy.chmod(0o755)  # modules have no modes, and most of these are scripts
 
     return stored("calico-files", digest(PROGRAMS / "calico/go.mod", CALICO_FILES, CALICO), make)
+
+
+def whereabouts_files() -> Path:
+    """The scripts that start whereabouts."""
+
+    def make(target: Path) -> None:
+        _copy_of_module("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts", WHEREABOUTS_FILES, target)
+
+    return stored("whereabouts-files", digest(PROGRAMS / "whereabouts/go.mod", WHEREABOUTS_FILES), make)
 
 
 def standins() -> Path:

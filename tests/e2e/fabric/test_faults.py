@@ -383,17 +383,41 @@ def test_a_node_without_a_block_and_one_whose_block_is_used_up(finished: Bed, he
     named(found, "pod", "not found", node="cp1")
 
 
+def alone(bed: Bed, role: str, **variables: Any) -> Result:
+    """A role by itself, as a site's own playbook has it."""
+    given = {f"{role}_{name}": value for name, value in variables.items()}
+    block = [{"ansible.builtin.import_role": {"name": f"ipu.fabric.{role}"}}]
+    tasks = [{"delegate_to": "localhost", "run_once": True, "become": False, "block": block}]
+    play = {"hosts": "cp1", "gather_facts": False, "tasks": tasks, "vars": given}
+    playbook = bed.artifacts / "alone.yml"
+    playbook.write_text(json.dumps([play]))
+    return bed.play(str(playbook))
+
+
+def test_a_role_alone_ends_with_pods_that_start(finished: Bed, heal: contextlib.ExitStack) -> None:
+    kubeconfig, networks = str(finished.artifacts / "admin.conf"), finished.plan()["networks"]
+    assert alone(finished, "macvlan", kubeconfig=kubeconfig, networks=networks).code == 0
+    finished.on("w1", "mv /opt/cni/bin/macvlan /opt/cni/bin/macvlan.away")
+    heal.callback(finished.on, "w1", "mv /opt/cni/bin/macvlan.away /opt/cni/bin/macvlan")
+    broken = alone(finished, "macvlan", kubeconfig=kubeconfig, networks=networks, timeout=45)
+    assert broken.code != 0
+    assert 'failed to find plugin \\"macvlan\\"' in broken.text
+    assert "w1" in broken.text
+
+
 WHEREABOUTS = {"fabric_ipam": "whereabouts", "fabric_prune_networks": True}
 
 
 def test_a_node_that_lost_its_pods(finished: Bed, heal: contextlib.ExitStack) -> None:
-    """What was on its disk is gone, so that nobody gives the addresses of its pods back."""
+    """What was on its disk is gone, and whereabouts did not see it go: nobody gives the addresses of its pods back."""
     heal.callback(finished.play, "plan fabric", fabric_prune_networks=True)
     assert finished.play("plan fabric", **WHEREABOUTS).code == 0
     run_pods(finished, heal, pod("w1", "lost"))
     lost = next(entry for entry in status_of(finished, "lost") if entry["interface"] == "net1")["ips"][0]
+    pods = finished.kubectl("get pods -A -l name=whereabouts --field-selector spec.nodeName=w1")["items"]
+    watcher = containers_of(finished, "w1", pods[0]["metadata"]["name"])
     finished.on("w1", "systemctl stop kubelet")
-    for container in containers_of(finished, "w1", "lost"):
+    for container in [*watcher, *containers_of(finished, "w1", "lost")]:
         finished.on("w1", f"ctr -n k8s.io tasks kill -s SIGKILL {container}", check=False)
         gone = f"ctr -n k8s.io tasks delete --force {container}; ctr -n k8s.io containers delete {container}"
         finished.on("w1", gone, check=False)
