@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed, Result
+import yaml
+from ansible_collections.ipu.fabric.tests.e2e.bed import HOSTS, KUBECTL, Bed, Result
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
 
 fault = pytest.mark.fault
@@ -396,13 +397,18 @@ def alone(bed: Bed, role: str, **variables: Any) -> Result:
 
 def test_a_role_alone_ends_with_pods_that_start(finished: Bed, heal: contextlib.ExitStack) -> None:
     kubeconfig, networks = str(finished.artifacts / "admin.conf"), finished.plan()["networks"]
+    helm, site = next((finished.artifacts / "bin").glob("helm-v*64")), yaml.safe_load(finished.inventory.read_text())
+    repository = site["all"]["vars"]["fabric_mirror"]["charts"]["whereabouts"]
+    options = {"kubeconfig": kubeconfig, "helm": str(helm), "chart_repo_url": repository}
+    for state in ("present", "absent"):
+        assert alone(finished, "whereabouts", state=state, **options).code == 0
     assert alone(finished, "macvlan", kubeconfig=kubeconfig, networks=networks).code == 0
-    finished.on("w1", "mv /opt/cni/bin/macvlan /opt/cni/bin/macvlan.away")
-    heal.callback(finished.on, "w1", "mv /opt/cni/bin/macvlan.away /opt/cni/bin/macvlan")
+    for host in HOSTS:
+        finished.on(host, "mv /opt/cni/bin/macvlan /opt/cni/bin/macvlan.away")
+        heal.callback(finished.on, host, "mv /opt/cni/bin/macvlan.away /opt/cni/bin/macvlan")
     broken = alone(finished, "macvlan", kubeconfig=kubeconfig, networks=networks, timeout=45)
     assert broken.code != 0
     assert 'failed to find plugin \\"macvlan\\"' in broken.text
-    assert "w1" in broken.text
 
 
 WHEREABOUTS = {"fabric_ipam": "whereabouts", "fabric_prune_networks": True}
