@@ -86,6 +86,11 @@ objects:
   type: list
   elements: str
   sample: [MacvlanNetwork rdma-net, IPPool nvidia-network-operator/rdma-net, NicClusterPolicy nic-cluster-policy]
+behind:
+  description: Whether a pod of the device plugin is older than its configuration, which some releases read only once.
+  returned: with O(state=rendered)
+  type: bool
+  sample: false
 pods:
   description: Namespace and name of the pods that used the networks.
   returned: success

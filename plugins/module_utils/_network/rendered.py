@@ -35,7 +35,7 @@ WORKLOADS = {
     "nvIpam": ("daemonsets/nv-ipam-node", "deployments/nv-ipam-controller"),
 }
 KINDS = {"daemonsets": "DaemonSet", "deployments": "Deployment", "configmaps": "ConfigMap"}
-PLUGIN_CONFIG = "rdma-devices"
+PLUGIN_CONFIG, PLUGIN = "rdma-devices", "rdma-shared-dp"
 
 
 class Rendered(t.NamedTuple):
@@ -99,6 +99,16 @@ def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rend
     return found
 
 
+def plugin_is_behind(cluster: Cluster, namespace: str) -> bool:
+    """Whether a pod of the device plugin is older than its configuration: a run was killed before it restarted them."""
+    home = f"/api/v1/namespaces/{namespace}"
+    managed = query("metadata.managedFields", cluster.get(f"{home}/configmaps/{PLUGIN_CONFIG}")) or []
+    written = [each.get("time") or "" for each in managed if '"f:config.json"' in json.dumps(each.get("fieldsV1"))]
+    pods = cluster.items(f"{home}/pods", labelSelector=f"app={PLUGIN}") if written else []
+    started = [query("status.startTime", pod) for pod in pods]
+    return any(time and time < max(written) for time in started)  # as RFC 3339 has them, in UTC
+
+
 def still_edited(cluster: Cluster, rendered: t.Iterable[Rendered]) -> t.List[str]:
     """Take the operator's note off what is not as wanted: it renders that again. Returns what it has not done yet."""
     left = []
@@ -133,4 +143,5 @@ def render_again(module: AnsibleModule) -> t.Dict[str, t.Any]:
             "Read the log of the network operator's controller.",
         )
     empty: t.Dict[str, t.Any] = {"pods": [], "other_pods": [], "attachments": [], "needed_by": []}
-    return outcome(before, after, objects=sorted(found), **empty)
+    behind = plugin_is_behind(cluster, module.params["namespace"])
+    return outcome(before, after, objects=sorted(found), behind=behind, **empty)

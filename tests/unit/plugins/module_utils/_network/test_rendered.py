@@ -30,7 +30,7 @@ class Operator:
         policy = nic_cluster_policy(defaults("network_operator", rdma_resources=RESOURCES))
         managed = [{"manager": name, "operation": "Apply"} for name in managers]
         policy["metadata"].update(uid="p1", managedFields=managed)
-        self.works, self.patched, self.wanted = True, [], {}
+        self.works, self.patched, self.wanted, self.started = True, [], {}, []
         for each in rendered.rendered_objects(policy["spec"], NAMESPACE):
             container = {"name": "main", "image": each.wanted}
             spec = {"template": {"spec": {"containers": [container]}}}
@@ -50,6 +50,10 @@ class Operator:
 
     def get(self, path):
         return copy.deepcopy(self.objects.get(path))
+
+    def items(self, path, labelSelector):  # noqa: N803 (as the API has it)
+        assert (path, labelSelector) == (f"/api/v1/namespaces/{NAMESPACE}/pods", "app=rdma-shared-dp")
+        return [{"status": {"startTime": time} if time else {}} for time in self.started]
 
     def patch(self, path, body):
         assert body == {"metadata": {"resourceVersion": "1", "annotations": {rendered.REVISION: None}}}
@@ -113,6 +117,25 @@ def test_what_a_webhook_rewrites_is_no_edit(monkeypatch, by, changed):
         note = wrote("manager", f"f:{rendered.REVISION}")
         cluster.objects[path]["metadata"]["managedFields"] = [note, wrote(by, "f:image", "f:config.json")]
     assert run(monkeypatch, cluster)["changed"] is changed
+
+
+@pytest.mark.parametrize(
+    ("started", "behind"),
+    [
+        ([], False),
+        (["2026-11-26T10:00:01Z"], False),
+        (["2026-11-26T10:00:01Z", "2026-11-26T09:59:59Z"], True),
+        ([""], False),  # it has not started yet
+    ],
+)
+def test_a_plugin_that_a_killed_run_has_not_restarted(monkeypatch, started, behind):
+    cluster = Operator()
+    cluster.started = started
+    assert not run(monkeypatch, cluster, check=True)["behind"]  # nobody says when it was written
+    earlier, later = wrote("manager", "f:config.json"), wrote("kubectl-edit", "f:config.json")
+    earlier["time"], later["time"] = "2026-11-25T10:00:00Z", "2026-11-26T10:00:00Z"
+    cluster.objects[CONFIG]["metadata"]["managedFields"] = [later, earlier, wrote("manager", "f:labels")]
+    assert run(monkeypatch, cluster, check=True)["behind"] is behind
 
 
 def test_an_operator_that_does_not_render_it_is_what_to_look_at(monkeypatch):
