@@ -23,6 +23,14 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action impo
 )
 from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import role_options
 
+try:
+    from ansible.template import trust_as_template
+except ImportError:  # before ansible-core 2.19 every text is a template
+
+    def trust_as_template(value: str) -> str:
+        return value
+
+
 COMPONENTS = "ansible_collections.ipu.fabric.plugins.module_utils._component."
 # Ansible loads an action in its main process. Otherwise each task would compile its component again.
 for path in sorted((Path(__file__).parents[1] / "module_utils/_component").glob("*.py")):
@@ -30,11 +38,21 @@ for path in sorted((Path(__file__).parents[1] / "module_utils/_component").glob(
         importlib.import_module(COMPONENTS + path.stem)
 
 
+def own_options(role: str, names: t.Collection[str]) -> t.Dict[str, Result]:
+    """How the role documents these of its variables, without its name before them."""
+    known = role_options(role) if names else {}  # what only a playbook asks for has no role
+    return {name: known[f"{role}_{name}"] for name in names if f"{role}_{name}" in known}
+
+
+def default(option: Result) -> t.Any:
+    """Of a role whose own tasks don't run: it has its defaults in its documentation, too."""
+    value = option.get("default")
+    return trust_as_template(value) if isinstance(value, str) else value
+
+
 def validated(role: str, names: t.Collection[str], given: Result) -> Result:
     """These variables of the role, without its name before them, of the types that it documents."""
-    known = role_options(role)
-    options = {name: known[f"{role}_{name}"] for name in names if f"{role}_{name}" in known}
-    valid = ArgumentSpecValidator(option_spec(options)).validate(plain(given))
+    valid = ArgumentSpecValidator(option_spec(own_options(role, names))).validate(plain(given))
     if valid.error_messages:
         raise AnsibleActionFail("; ".join(valid.error_messages))
     return dict(valid.validated_parameters)
@@ -53,9 +71,11 @@ class ActionModule(ControllerAction):
         role = options["role"] or options["component"]
         component = importlib.import_module(COMPONENTS + options["component"])
         names = [field.name for field in dataclasses.fields(component.Settings)]
-        own = {name: self.variables[f"{role}_{name}"] for name in names if f"{role}_{name}" in self.variables}
-        # What only a playbook asks for is all seen: it has no settings.
-        settings = pick(component.Settings, validated(role, names, self._templar.template(own)) if names else {})
+        own = {
+            name: self.variables.get(f"{role}_{name}", default(option))
+            for name, option in own_options(role, names).items()
+        }
+        settings = pick(component.Settings, validated(role, names, self._templar.template(own)))
         decided = component.decide(settings, pick(component.Seen, options["seen"]))
         wanted = decided if isinstance(decided, dict) else dataclasses.asdict(decided)
         # Values of charts may have passwords in them; what is refused is said.

@@ -11,10 +11,11 @@ if t.TYPE_CHECKING:
 
 DOCUMENTATION = r"""
 name: plan_nodes
-short_description: What a plan says of hosts, by node name
+short_description: What a plan says of hosts, by node name, and of charts
 version_added: 0.1.0
 description:
-  - Gives the nodes with RDMA NICs, and the V-IPU controllers with the nodes that each serves.
+  - Gives the nodes with RDMA NICs, the addresses of all nodes, the V-IPU controllers with the nodes that each serves,
+    and the digests of charts.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
@@ -32,13 +33,14 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(rdma), a list of node names, and C(vipu_controllers), each with C(host), C(port), C(label) and C(nodes).
+    - C(rdma), a list of node names, C(addresses), lists by node name, C(vipu_controllers), each with C(host), C(port),
+      C(label) and C(nodes), and C(chart_sha256), by the chart's name.
   type: dict
 """
 
 
 def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
-    """What a plan says of hosts, by the names that the cluster knows them by."""
+    """What a plan says of hosts, by the names that the cluster knows them by, and of charts."""
     hosts = plan["hosts"]
     rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
     controllers = [
@@ -50,7 +52,13 @@ def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
         }
         for controller in plan["vipu"]["controllers"]
     ]
-    return {"rdma": rdma, "vipu_controllers": controllers}
+    sources = [(source["name"].split(), source["sha256"]) for source in plan.get("sources", [])]
+    return {
+        "rdma": rdma,
+        "addresses": {host["node"]: host["address"].split(",") for host in hosts.values()},
+        "vipu_controllers": controllers,
+        "chart_sha256": {words[1]: sha256 for words, sha256 in sources if words[0] == "chart"},
+    }
 
 
 class FilterModule:

@@ -9,7 +9,6 @@ import hashlib
 import json
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
 GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
@@ -52,24 +51,6 @@ def install(tmp_path):
         return play(tmp_path, PLAY, GROUPS, answers, *arguments, **settings)
 
     return run
-
-
-def test_a_bundle_takes_no_other_manifests_than_a_site(tmp_path):
-    manifests = "{{ kubernetes_bundled.manifests.values() | list }}"
-    tasks = [
-        {"import_role": {"name": "ipu.fabric.kubernetes", "tasks_from": "bundle_request"}},
-        {
-            "ipu.fabric.program": {"url": "{{ item.url }}", "checksum": "{{ item.checksum }}", "path": "/nowhere"},
-            "loop": manifests,
-        },
-    ]
-    settings = {"kubernetes_cni": "calico", "kubernetes_calico_version": "3.32.1"}
-    run = play(tmp_path, [{"hosts": "cp1", "gather_facts": False, "tasks": tasks}], GROUPS, {}, **settings)
-    found = {call.options["url"].rpartition("/")[2]: call.options["checksum"] for call in run.calls}
-    assert found == {
-        name: f"sha256:{known_digest(f'calico-3.32.1/{name}')}"
-        for name in ("operator-crds.yaml", "tigera-operator.yaml")
-    }
 
 
 def calls(run, module):

@@ -29,6 +29,7 @@ PLAN = {
     "hosts": {"cp1": {"links": {}, "node": "cp1", "address": "192.0.2.1"}},
     "cluster": {"endpoint": "192.0.2.1:6443", "pod_cidr": "10.244.0.0/16", "service_cidr": "10.96.0.0/12"},
     "hardening": {"level": "baseline"},
+    "vipu": {"controllers": []},
 }
 # The playbook, and a play after it that uses the API as the playbook fabric does.
 PLAYS = [

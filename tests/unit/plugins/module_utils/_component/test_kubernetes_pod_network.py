@@ -117,6 +117,7 @@ def test_manifests_of_calico_have_the_digests_of_the_table() -> None:
     assert checksums(calico_version="3.32.1") == known
     assert checksums(calico_version="v3.32.1") == known
     assert checksums(calico_version="3.99.0") == ["", ""]
+    assert [each["checksum"] for each in wish("calico", calico_version="3.32.1").bundled.values()] == known
 
 
 def test_pinned_images_of_calico() -> None:

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a bundle of a plan has besides Kubernetes, for the playbook bundle."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Package
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Variables of the role verify, without its name before them."""
+
+    image: str
+    rdma_image: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What is asked for."""
+
+    directory: str
+    plan_file: str
+    plan: t.Optional[Plan]  # None: there is no such file
+    gpu: bool
+    ipu: bool
+    ntp: t.Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class BundleWish:
+    """What each role would have from the internet."""
+
+    charts: t.Sequence[str]  # names of the components that decide which
+    packages: t.Sequence[Package]
+    images: t.Sequence[str]
+
+
+def decide(settings: Settings, seen: Seen) -> BundleWish:
+    """FabricError for a plan that no bundle can be made of."""
+    if not seen.directory or not seen.plan:
+        raise FabricError(
+            "A bundle is written for a plan.",
+            seen.plan_file,
+            f"fabric_bundle is '{seen.directory}', and the plan {'is there' if seen.plan else 'is not there'}",
+            "Run ipu.fabric.plan where the hosts are, and give -e fabric_bundle=DIRECTORY, with"
+            " -e fabric_bundle_plan=FILE where plan.json is not in the artifacts folder.",
+            code="invalid-input",
+        )
+    check_plan(seen.plan, seen.plan_file)
+    releases = seen.plan["releases"]
+    parts = {
+        releases["stack"]: True,
+        "whereabouts": releases["whereabouts_standalone"],
+        "gpu_operator": seen.gpu,
+        "ipu_operator": seen.ipu,
+    }
+    rdma = any(network["rdma"] for network in seen.plan["networks"])
+    return BundleWish(
+        charts=[name for name, wanted in parts.items() if wanted],
+        packages=[Package("chrony", hold=False)] if seen.ntp else [],
+        images=[settings.rdma_image if rdma else settings.image],
+    )
+
+
+def check_plan(plan: Plan, file: str) -> None:
+    errors = [each["what"] for each in plan["findings"] if each["level"] == "error" and each["check"] != "bundle"]
+    if errors:
+        raise FabricError(
+            "The plan has errors, so what it installs may change.",
+            file,
+            " ".join(errors),
+            "Correct them with ipu.fabric.plan, and copy plan.json here again.",
+            code="invalid-input",
+        )
+    if (plan["cluster"].get("runtime") or {}).get("name") == "docker":
+        raise FabricError(
+            "A bundle has no packages of Docker, and its images are imported into containerd.",
+            file,
+            "it is of a site with fabric_runtime docker",
+            "Leave fabric_runtime out, and plan again; or let the hosts reach the internet, through fabric_proxy too.",
+            code="invalid-input",
+        )
