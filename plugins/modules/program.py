@@ -46,6 +46,14 @@ options:
     description: SHA-256 that the program in the archive must have. Empty takes what is in it.
     type: str
     default: ""
+  version:
+    description:
+      - Arguments by which the program says its release. With them it is a tool of the run, which check mode does
+        without, and a program that is there is left alone. It has to be the one of O(record) or O(sha256). With neither
+        it has to say that it is the release in the file name of O(url), and there is a warning.
+    type: list
+    elements: str
+    default: []
   mode:
     description: Its permissions, in octal digits with a leading zero.
     type: str
@@ -88,6 +96,7 @@ def main() -> None:
             "member": {"type": "str", "default": ""},
             "record": {"type": "path"},
             "sha256": {"type": "str", "default": ""},
+            "version": {"type": "list", "elements": "str", "default": []},
             "mode": {"type": "str", "default": "0755"},
             "timeout": {"type": "int", "default": 30},
             "download_proxy": PROXY,

@@ -225,10 +225,7 @@ def test_errors_of_modules_name_their_kind() -> None:
 
 # Roles name fields of what Python has decided. Those that still decide in Jinja are listed until they don't.
 DECIDES = re.compile(r"\b(selectattr|rejectattr|is version|regex_\w+|combine\(|product\(|dict2items|items2dict|zip\()")
-DECIDING = (
-    "fabric",
-    "helm",
-)
+DECIDING = ("fabric",)
 
 
 @pytest.mark.parametrize("role", sorted(path.name for path in (ROOT / "roles").iterdir()))

@@ -14,6 +14,8 @@ import tempfile
 import typing as t
 
 from ansible.module_utils.urls import open_url
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import plain_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
@@ -24,6 +26,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 AGAIN = "Fix that, then run again: what is there already is kept."
+RELEASE = re.compile(r"v[0-9]+[.][0-9]+[.][0-9]+")
 
 
 class Source(t.TypedDict):
@@ -113,10 +116,15 @@ def unpack(archive: str, member: str, path: str) -> None:
     raise FabricError(what, archive, seen, "See what its URL serves, then run again.", code="wrong-content")
 
 
+def given_digest(params: t.Mapping[str, str]) -> str:
+    """The digest that a program is given by; empty takes any."""
+    return params["sha256"].lower().replace("sha256:", "")
+
+
 def install_member(module: AnsibleModule, source: Source, path: str) -> str:
     """Put a program from an archive in place in one step: a killed run leaves no half of it. Its digest is returned."""
     params = module.params
-    part, wanted = f"{path}.part", params["sha256"].lower().replace("sha256:", "")
+    part, wanted = f"{path}.part", given_digest(params)
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(prefix="ipu-fabric-") as folder:
@@ -138,12 +146,50 @@ def install_member(module: AnsibleModule, source: Source, path: str) -> str:
     return digest
 
 
+def check_kept(module: AnsibleModule, digest: str) -> None:
+    """A program that is there stays: it has to be the one that was installed, or that somebody has compared.
+
+    FabricError for another one. One that nobody knows has to be of the release in the URL, by what it says itself."""
+    params = module.params
+    path, given = params["path"], given_digest(params)
+    recorded = "".join(read_text(params["record"]).split()[:1])
+    expected = given or plain_digest(recorded)
+    if expected not in ("", digest):
+        raise FabricError(
+            "A program has to be the one that was checked.",
+            path,
+            f"SHA-256 {digest}, expected {expected} ({'sha256' if given else params['record']})",
+            "Find out who has changed it. Remove the file, and a run installs it again.",
+            code="wrong-content",
+        )
+    if expected:
+        return
+    said, release = output_of(path, *params["version"]), RELEASE.search(os.path.basename(params["url"]))
+    if not said or (release and said != release[0]):
+        raise FabricError(
+            "A program has to be of the release that is asked for.",
+            path,
+            f"{said or 'nothing'}, expected {release[0] if release else 'a release'}",
+            f"Remove the file, choose another path, or give its sha256, {digest}, if you trust it.",
+            code="wrong-content",
+        )
+    module.warn(
+        f"{path} was not installed by this collection, and says of itself that it is {said}. No digest of the program"
+        f" is known. Next: give its sha256, {digest}, if you trust it, or remove it, and a run installs one from the"
+        " archive, whose digest is compared."
+    )
+
+
 def install(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.program)."""
     params = module.params
     path = params["path"]
-    use_proxy(params["download_proxy"])
     before = sha256_of(path) if os.path.exists(path) else ""
+    if params["version"] and (before or module.check_mode):
+        if before:
+            check_kept(module, before)
+        return outcome({"sha256": before}, {"sha256": before}, sha256=before)
+    use_proxy(params["download_proxy"])
     expected = expected_digest(Source(url=params["url"], checksum=params["checksum"]), params["timeout"])
     source = Source(url=params["url"], checksum=f"sha256:{expected}")
     if params["member"]:

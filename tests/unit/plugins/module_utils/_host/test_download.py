@@ -22,8 +22,13 @@ class Module:
         self.check_mode = check_mode
         self.params = {
             "url": f"file://{folder}/archive.tar.gz", "checksum": f"sha256:{DIGEST}", "path": str(folder / "got"),
-            "mode": "0600", "timeout": 30, "download_proxy": {}, "member": "", "record": None, "sha256": "", **params,
+            "mode": "0600", "timeout": 30, "download_proxy": {}, "member": "", "record": None, "sha256": "",
+            "version": [], **params,
         }  # fmt: skip
+        self.warnings = []
+
+    def warn(self, text):
+        self.warnings.append(text)
 
     def set_mode_if_different(self, path, mode, changed):
         if not self.check_mode:
@@ -175,3 +180,69 @@ def test_what_is_not_the_program_is_left_where_it_is(tmp_path, packed, params, s
         download.install(packed(**params))
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["archive.tar.gz"]
     assert not (tmp_path / "lib/record").exists()
+
+
+# ---- a tool of the run, which stays as it is
+
+
+TOOL = b"#!/bin/sh\necho v3.22.0 $*\n"
+TOOL_DIGEST = hashlib.sha256(TOOL).hexdigest()
+
+
+@pytest.fixture
+def tool(tmp_path, packed):
+    """The module for a program that is there; with nothing at its URL."""
+    (tmp_path / "archive.tar.gz").unlink()
+
+    def module(recorded="", release="v3.22.0", **params):
+        (tmp_path / "it").write_bytes(TOOL)
+        (tmp_path / "it").chmod(0o755)
+        (tmp_path / "record").write_text(recorded)
+        url = f"file://{tmp_path}/helm-{release}-linux-amd64.tar.gz"
+        return packed(url=url, **{"record": str(tmp_path / "record"), "version": ["-s"], **params})
+
+    return module
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"recorded": f"{TOOL_DIGEST} sha256:{'0' * 64}\n"},
+        {"recorded": f"{TOOL_DIGEST}  helm\n"},  # as sha256sum writes it
+        {"sha256": TOOL_DIGEST.upper()},
+        {"sha256": f"sha256:{TOOL_DIGEST}", "recorded": f"{'0' * 64}\n"},
+    ],
+)
+def test_a_tool_that_is_known_stays(tool, known, check_mode):
+    module = tool(check_mode=check_mode, **known)
+    assert (download.install(module)["changed"], module.warnings) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("known", "seen"),
+    [
+        ({"recorded": f"{'0' * 64}\n"}, f"SHA-256 {TOOL_DIGEST}, expected {'0' * 64} .*record"),
+        ({"sha256": "0" * 64, "recorded": f"{TOOL_DIGEST}\n"}, "[(]sha256[)]"),
+        ({"release": "v3.21.0", "version": [""]}, "v3.22.0, expected v3.21.0"),
+        ({"release": "v3.22.0", "version": ["-s"]}, "v3.22.0 -s, expected v3.22.0"),
+    ],
+)
+def test_a_tool_that_is_another_one_is_refused(tool, known, seen):
+    with pytest.raises(FabricError, match=seen):
+        download.install(tool(**known))
+
+
+def test_a_tool_that_nobody_knows_is_asked_for_its_release(tool):
+    module = tool(version=[""])
+    assert download.install(module)["changed"] is False
+    assert (
+        f"says of itself that it is v3.22.0. No digest of the program is known. Next: give its sha256, {TOOL_DIGEST}"
+        in (module.warnings[0])
+    )
+
+
+def test_check_mode_does_without_a_tool(tmp_path, packed):
+    (tmp_path / "archive.tar.gz").unlink()
+    result = download.install(packed(check_mode=True, checksum="sha256:file:///nowhere", version=["-s"]))
+    assert (result["changed"], list(tmp_path.iterdir())) == (False, [])
