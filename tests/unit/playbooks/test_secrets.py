@@ -15,7 +15,7 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_host import mirror_file
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
-from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import COMPILED, ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.secret_inputs import INPUTS, is_public, leaked, may_be_secret
 from ansible_collections.ipu.fabric.tests.unit.fixtures.terminal import LIMIT
@@ -296,9 +296,10 @@ def test_modules_keep_them(tmp_path):
         "ANSIBLE_LOG_PATH": str(tmp_path / "log/ansible.log"),
         "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"),
         "ANSIBLE_REMOTE_TEMP": str(tmp_path / "tmp"),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path / "python"), os.environ.get("PYTHONPATH", "")])),
+        **COMPILED,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path / "python"), COMPILED["PYTHONPATH"]]),
     }
-    program = [sys.executable, "-m", "ansible", "playbook", "-vvv", "--diff", "-i", "localhost,", str(source)]
+    program = [sys.executable, "-m", "one_process", "-vvv", "--diff", "-i", "localhost,", str(source)]
     done = subprocess.run(
         [*program, "-e", f"folder={tmp_path}"],
         env=environment,
