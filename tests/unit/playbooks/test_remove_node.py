@@ -49,7 +49,8 @@ def remove(folder, names, *arguments, dead=(), answers=None, **variables):
         "cluster_node": {"*": {"left": []}},
         **(answers or {}),
     }
-    return play(folder, "ipu.fabric.remove_node", GROUPS, found, *arguments, fabric_remove_nodes=names, **variables)
+    given = {"fabric_remove_nodes": names, **variables}
+    return play(folder, "ipu.fabric.remove_node", GROUPS, found, *arguments, one_process=True, **given)
 
 
 def steps(run):
