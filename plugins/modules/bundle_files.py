@@ -7,12 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bundle_files
-short_description: Copy files of a bundle to a host
+short_description: Copy files of a bundle to a host, or give its containerd the images
 version_added: 0.1.0
 description:
   - Compares a directory of the host with a part of a bundle by digest, copies what is missing or differs, and removes
     files of a former bundle.
   - Each file is compared again when it has arrived, and takes its place in one step.
+  - With O(architecture) it imports the images that containerd does not have, by the digest of each, under their own
+    names, and pins them, so that the kubelet does not remove what could not be pulled again.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -28,15 +30,32 @@ options:
   directory:
     description: Directory on the host. It belongs to this module, which removes other files from it.
     type: path
-    required: true
+  architecture:
+    description: Give containerd the images for it, such as V(amd64).
+    type: str
+  control_plane:
+    description: Whether the host is a control plane, and needs its images too.
+    type: bool
+    default: false
   files:
-    description: Size and digest of each file, by its name. The action reads them from the list of the bundle.
+    description:
+      - Size and digest of each file, by its name, and of an image in O(incoming). The action reads them from the list
+        of the bundle.
     type: dict
     default: {}
+  images:
+    description: The images of this host. The action reads them from the list of the bundle.
+    type: list
+    elements: dict
+    default: []
   incoming:
-    description: Where the action has put files on the host, by their names.
+    description: Where the action has put files, or an image, on the host, by their names.
     type: dict
     default: {}
+  timeout:
+    description: Seconds that an import may take.
+    type: int
+    default: 1800
 """
 
 EXAMPLES = r"""
@@ -45,11 +64,17 @@ EXAMPLES = r"""
     bundle: /media/bundle
     part: apt/debian-bookworm-amd64
     directory: /var/lib/ipu-fabric/bundle/apt
+
+- name: Import the images for this host
+  ipu.fabric.bundle_files:
+    bundle: /media/bundle
+    architecture: amd64
+    control_plane: true
 """
 
 RETURN = r"""
 missing:
-  description: Files that are missing, or differ.
+  description: Files or images that are missing, or differ.
   returned: success
   type: list
   elements: str
@@ -62,14 +87,26 @@ copied:
   sample: [kubelet_1.35.4-1.1_amd64.deb]
 removed:
   description: Files of a former bundle that were removed.
-  returned: success
+  returned: with O(directory)
+  type: list
+  elements: str
+  sample: []
+imported:
+  description: Images that were imported.
+  returned: with O(architecture), when not in check mode
+  type: list
+  elements: str
+  sample: [registry.k8s.io/pause:3.10.1]
+pinned:
+  description: Images that were only pinned.
+  returned: with O(architecture)
   type: list
   elements: str
   sample: []
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import apply_files
+from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import apply_bundle
 
 
 def main() -> None:
@@ -77,11 +114,16 @@ def main() -> None:
         {
             "bundle": {"type": "path"},
             "part": {"type": "str"},
-            "directory": {"type": "path", "required": True},
+            "directory": {"type": "path"},
+            "architecture": {"type": "str"},
+            "control_plane": {"type": "bool", "default": False},
             "files": {"type": "dict", "default": {}},
+            "images": {"type": "list", "elements": "dict", "default": []},
             "incoming": {"type": "dict", "default": {}},
+            "timeout": {"type": "int", "default": 1800},
         },
-        apply_files,
+        apply_bundle,
+        required_one_of=[("directory", "architecture")],
     )
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bundle on the controller: its list, and its files on their way to a host."""
+"""A bundle on the controller: its list, compared with its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import json
 import os
 import typing as t
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fault_of
 from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
@@ -19,7 +18,6 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
     BundleFile,
     SeenBundle,
 )
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure
 
 KEPT_HERE = ("charts/", "helm/", "manifests/")  # parts that no host takes: they are compared before anything is changed
 UNFINISHED = "Make it with ipu.fabric.bundle, which goes on where it stopped."
@@ -57,51 +55,3 @@ def _fault(path: str, name: str, wanted: BundleFile) -> str:
         return fault_of(path, wanted)
     size = os.path.getsize(path)
     return "" if size == wanted["size"] else f"{size} bytes instead of {wanted['size']}"
-
-
-class BundleAction(ActionBase):
-    """Asks the host what it lacks of a bundle, and sends it that."""
-
-    TRANSFERS_FILES = True
-    module = ""
-
-    def ask(self, arguments: Result, task_vars: t.Dict[str, t.Any]) -> Result:
-        result: Result = self._execute_module(
-            module_name=f"ipu.fabric.{self.module}", module_args=arguments, task_vars=task_vars
-        )
-        return result
-
-    def send(self, path: str, name: str, remote: str) -> None:
-        if not os.path.isfile(path):
-            raise FabricError("A file of the bundle is missing.", path, "no such file", UNFINISHED, code="not-found")
-        self._transfer_file(path, remote)
-
-    def explain(self, result: Result, path: str, wanted: BundleFile) -> Result:
-        """What a host could not take may be broken here already: then that is the error."""
-        fault = fault_of(path, wanted)
-        if not fault:
-            return result
-        error = FabricError(
-            "A file of the bundle is damaged.", path, fault, f"Remove the file. {UNFINISHED}", code="wrong-content"
-        )
-        return {**result, **failure(error)}
-
-    def work(self, options: t.Dict[str, t.Any], task_vars: t.Dict[str, t.Any]) -> Result:
-        raise NotImplementedError
-
-    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> Result:
-        result: Result = super().run(tmp, task_vars)
-        try:
-            return {**result, **self.work(self._task.args, task_vars or {})}
-        except FabricError as error:
-            return {**result, **failure(error)}
-        finally:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-
-    def place(self, number: int) -> str:
-        """A path on the host, in the directory that Ansible removes after the task."""
-        shell = self._connection._shell
-        if shell.tmpdir is None:
-            self._make_tmp_path()
-        path: str = shell.join_path(shell.tmpdir, f"bundle-{number}")
-        return path

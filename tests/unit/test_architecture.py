@@ -22,7 +22,6 @@ HOST_PACKAGES = {f"module_utils.{name}" for name in ("_common", "_host", "_kubea
 HOST_MODULES = (
     "apt_packages",
     "bundle_files",
-    "bundle_images",
     "control_plane",
     "control_plane_backup",
     "control_plane_info",

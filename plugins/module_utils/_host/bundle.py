@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a host takes from a bundle: files that are copied to it, and images that its containerd gets.
 
-The action of each module asks the host first what it lacks, and sends it only that.
+The action asks the host first what it lacks, and sends it only that.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> Non
 
 
 def apply_files(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.bundle_files): `incoming` is where the files lie that the action has sent, by name."""
+    """`incoming` is where the files lie that the action has sent, by name."""
     directory, files, incoming = (module.params[name] for name in ("directory", "files", "incoming"))
     if not module.check_mode:
         for name, source in incoming.items():
@@ -131,9 +131,10 @@ def _ctr(what: str, where: str, timeout: int, *words: str) -> str:
 
 
 def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.bundle_images): imports the archive that the action has sent, and pins what is there."""
+    """Imports the archive that the action has sent, if any, and pins what is there."""
     images: t.List[BundleImage] = module.params["images"]
-    archive, timeout = module.params["archive"], module.params["timeout"]
+    timeout: int = module.params["timeout"]
+    imported, archive = next(iter(module.params["incoming"].items()), ("", ""))
     by_name = {image["name"]: image for image in images}
     if not module.get_bin_path("ctr"):
         if not module.check_mode:
@@ -145,9 +146,8 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
                 code="missing-requirement",
             )
         return {"changed": True, "missing": sorted(by_name), "pinned": []}
-    imported = module.params["name"]
     if archive and not module.check_mode:
-        fault = fault_of(archive, module.params["file"])
+        fault = fault_of(archive, module.params["files"][imported])
         if fault:
             raise FabricError(
                 "An image of the bundle did not arrive as it is.",
@@ -173,3 +173,8 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
         for name in loose:
             _ctr("An image could not be pinned.", name, timeout, "label", name, PIN)
     return {"changed": bool(absent or loose or archive), "missing": absent, "pinned": loose}
+
+
+def apply_bundle(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.bundle_files)."""
+    return apply_images(module) if module.params["architecture"] else apply_files(module)

@@ -15,7 +15,7 @@ GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
 PROXY = {"http": "http://user:secret@proxy:3128", "https": "http://proxy:3128", "no_proxy": ["10.96.0.0/12", ".svc"]}
 VARIABLES = {"kubernetes_cni": "none", "kubernetes_version": "1.35.4"}
 PLAY = [{"hosts": "all", "gather_facts": False, "roles": ["ipu.fabric.kubernetes"], "vars": VARIABLES}]
-ORDER = ["bundle_files", "apt_packages", "systemd_units", "bundle_images", "kubeadm"]
+ORDER = ["bundle_files", "apt_packages", "systemd_units", "bundle_files", "kubeadm"]
 
 
 def node(host):
@@ -53,28 +53,31 @@ def install(tmp_path):
     return run
 
 
-def calls(run, module):
-    return {call.host: call.options for call in run.calls if call.module == module}
+def calls(run, module, with_option=""):
+    found = [call for call in run.calls if call.module == module]
+    return {call.host: call.options for call in found if not with_option or call.options.get(with_option)}
 
 
 def test_packages_and_images_come_from_the_bundle_alone(install):
     run = install(kubernetes_bundle="/media/bundle")
     assert "enough" in run.text
     assert [call.module for call in run.calls if call.host == "cp1" and call.module in ORDER] == ORDER
-    for host, options in calls(run, "bundle_files").items():
+    files, images = (calls(run, "bundle_files", with_option=name) for name in ("part", "architecture"))
+    for host, options in files.items():
         assert (host, options["part"]) == (host, "apt/debian-bookworm-amd64")
     for options in calls(run, "apt_packages").values():
         assert options["only"] is True
         assert [(one["uri"], one["trusted"]) for one in options["repositories"].values()] == [
             ("file:/var/lib/ipu-fabric/bundle/apt/", True)
         ]
-    planes = {host: options["control_plane"] for host, options in calls(run, "bundle_images").items()}
+    planes = {host: options["control_plane"] for host, options in images.items()}
+    assert files.keys() == planes.keys()
     assert planes == {"cp1": True, "w1": False}
 
 
 def test_without_a_bundle_nothing_of_it(install):
     run = install()
-    assert calls(run, "bundle_files") == calls(run, "bundle_images") == {}
+    assert calls(run, "bundle_files") == {}
     assert all(options["only"] is False for options in calls(run, "apt_packages").values())
 
 
