@@ -27,9 +27,9 @@ options:
       - V(present) is the settings.
       - V(files) only writes O(files), on a host that is to become a control plane.
       - V(settled) ends a change that was interrupted, and does nothing else.
-      - V(uploaded) writes O(configuration) into the ConfigMap kubeadm-config.
+      - V(uploaded) writes O(configuration) into the ConfigMap kubeadm-config, and V(read) only reads it.
     type: str
-    choices: [present, files, settled, uploaded]
+    choices: [present, files, settled, uploaded, read]
     default: present
   documents:
     description:
@@ -91,18 +91,23 @@ action:
   description: What had to be done, V(nothing), V(completed) or V(restored).
   type: str
   returned: with O(state=settled)
+configuration:
+  description: The ClusterConfiguration, as YAML. Empty where the ConfigMap has none.
+  type: str
+  returned: with O(state=read)
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.control_plane import run
 
+STATES = ["present", "files", "settled", "uploaded", "read"]
 FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True}}
 
 
 def main() -> None:
     run_module(
         {
-            "state": {"type": "str", "choices": ["present", "files", "settled", "uploaded"], "default": "present"},
+            "state": {"type": "str", "choices": STATES, "default": "present"},
             "documents": {"type": "list", "elements": "dict", "default": []},
             "files": {"type": "list", "elements": "dict", "options": FILE, "default": []},
             "private": {"type": "bool", "default": True},

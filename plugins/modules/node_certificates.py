@@ -17,7 +17,7 @@ description:
   - The kubelet's client certificate is signed again where the kubelet has not renewed it in time. The one that it has
     made itself for its server is replaced.
   - CAs are not renewed. A certificate of the kubelet's server that the cluster has signed takes an approval, which
-    M(ipu.fabric.kubelet_certificates) makes.
+    M(ipu.fabric.cluster_kubelets) makes.
   - A renewal that was interrupted is completed by the next call.
 author:
   - ipu.fabric contributors (@ipu-fabric)

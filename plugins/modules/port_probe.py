@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: port_probe
-short_description: Find out which ports of other hosts a host reaches
+short_description: Find out which ports of other hosts a host reaches, and which images it can get
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
@@ -15,7 +15,12 @@ description:
   - The listener is one process called C(fabric-ports), which ends by itself when its time is up. Nothing is written.
   - It accepts TCP connections and closes them. It returns UDP packets, and packets of IP protocols, of this module to
     their sender, and no others.
+  - Of images it asks a mirror for the manifest of each, as containerd does. For those that it does not have it tries to
+    reach the registry in the image's name. It pulls nothing.
+  - An image is lacking if the mirror answers with 404 and its own registry does not answer at all. Other answers of a
+    mirror prove nothing, and count as if it had the image.
 extends_documentation_fragment:
+  - ipu.fabric.proxy
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
 options:
@@ -24,8 +29,9 @@ options:
       - V(listen) starts the listener, and ends one that an interrupted run has left behind.
       - V(connect) connects to O(targets).
       - V(stop) ends the listener.
+      - V(images) asks O(mirror) for O(images).
     type: str
-    choices: [listen, connect, stop]
+    choices: [listen, connect, stop, images]
     required: true
   tcp:
     description: TCP ports to listen on, with O(step=listen).
@@ -79,8 +85,29 @@ options:
         type: list
         elements: int
         default: []
+  mirror:
+    description: URL of the mirror, with V(http://) or V(https://).
+    type: str
+  images:
+    description: Names of images. Without a registry they are Docker Hub's, as for containerd.
+    type: list
+    elements: str
+    default: []
+  login:
+    description: The login at the mirror, sent with each request (Basic).
+    type: dict
+    default: {}
+    suboptions:
+      username:
+        description: Name of the user.
+        type: str
+        default: ""
+      password:
+        description: Password of the user.
+        type: str
+        default: ""
   timeout:
-    description: Seconds to wait for an answer, with O(step=connect).
+    description: Seconds to wait for an answer, with O(step=connect) and O(step=images).
     type: int
     default: 3
 """
@@ -102,6 +129,17 @@ EXAMPLES = r"""
 - name: End the listener
   ipu.fabric.port_probe:
     step: stop
+
+- name: Ask the mirror for the images of Calico
+  ipu.fabric.port_probe:
+    step: images
+    mirror: https://registry.site:5000
+    timeout: 10
+    images:
+      - quay.io/calico/node:v3.32.1
+      - quay.io/calico/cni:v3.32.1
+  register: images
+  failed_when: images.lacking | length > 0
 """
 
 RETURN = r"""
@@ -152,15 +190,37 @@ listened:
   description: Name of the listener that was ended. Empty if its time was up before.
   returned: with O(step=stop)
   type: str
+lacking:
+  description: The images that this host can't get, in the order of O(images).
+  returned: with O(step=images)
+  type: list
+  elements: dict
+  contains:
+    image:
+      description: Its name.
+      type: str
+    seen:
+      description: How the registry in its name could not be reached.
+      type: str
+  sample:
+    - image: quay.io/calico/node:v3.32.1
+      seen: "quay.io: [Errno -2] Name or service not known"
 """
 
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY, use_proxy
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import listen, probe, stop
+from ansible_collections.ipu.fabric.plugins.module_utils._host.registry import find_lacking
 
 PORTS: t.Dict[str, t.Any] = {"type": "list", "elements": "int", "default": []}
+
+LOGIN = {
+    "username": {"type": "str", "default": ""},
+    "password": {"type": "str", "default": "", "no_log": True},
+}
 
 
 def take_step(module: AnsibleModule) -> t.Dict[str, t.Any]:
@@ -169,13 +229,16 @@ def take_step(module: AnsibleModule) -> t.Dict[str, t.Any]:
         return {"listener": listen(options["tcp"], options["udp"], options["lifetime"], options["ip"])}
     if options["step"] == "connect":
         return {"probes": probe(options["targets"], options["timeout"])}
+    if options["step"] == "images":
+        use_proxy(options["download_proxy"])
+        return {"lacking": find_lacking(options["mirror"], options["images"], options["login"], options["timeout"])}
     return {"listened": stop()}
 
 
 def main() -> None:
     run_module(
         {
-            "step": {"type": "str", "choices": ["listen", "connect", "stop"], "required": True},
+            "step": {"type": "str", "choices": ["listen", "connect", "stop", "images"], "required": True},
             "tcp": PORTS,
             "udp": PORTS,
             "ip": PORTS,
@@ -193,9 +256,15 @@ def main() -> None:
                     "ip": PORTS,
                 },
             },
+            "mirror": {"type": "str"},
+            "images": {"type": "list", "elements": "str", "default": []},
+            "login": {"type": "dict", "default": {}, "options": LOGIN},
+            "download_proxy": PROXY,
             "timeout": {"type": "int", "default": 3},
         },
         take_step,
+        required_if=[("step", "images", ["mirror", "images"])],
+        hidden=("login", "download_proxy"),
     )
 
 

@@ -147,8 +147,8 @@ def begin(path: str) -> None:
         ) from None
 
 
-def run(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.backup_files)."""
+def look_after(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.control_plane_backup) with a path."""
     params = module.params
     path = os.path.abspath(params["path"])
     if params["state"] == "verified":

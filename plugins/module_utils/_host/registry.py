@@ -16,10 +16,9 @@ from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import open_url
 from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import full_image, image_tag
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
 
 if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
+    pass
 
 KINDS = ", ".join(
     (
@@ -110,11 +109,3 @@ def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: fl
         unreachable = dict(zip(registries, pool.map(why_unreachable, registries)))
     found = ((image, unreachable.get(split_name(image).registry, "it is the mirror itself")) for image in missing)
     return [Lacking(image=image, seen=seen) for image, seen in found if seen]
-
-
-def read_lacking(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.registry_images_info)."""
-    params = module.params
-    use_proxy(params["download_proxy"])
-    lacking = find_lacking(params["mirror"], params["images"], params["login"], params["timeout"])
-    return {"changed": False, "lacking": lacking}

@@ -223,8 +223,8 @@ class Approval:
         return [f"{node}: {refused.get(node) or answer}" for node, answer in silent]
 
 
-def manage_requests(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.kubelet_certificates)."""
+def manage_requests(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Approve what fits, and wait for those that are awaited."""
     params, cluster = module.params, connect(module)
     approval = Approval(cluster, params["nodes"], params["awaited"], params["requested"])
     if module.check_mode:

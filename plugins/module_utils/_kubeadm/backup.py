@@ -13,6 +13,7 @@ import time
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._host.backups import look_after
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, snapshot
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
@@ -106,7 +107,7 @@ def write(path: str, files: t.Sequence[str], etcd: snapshot.EtcdFacts, timeout: 
 
 
 def back_up(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.control_plane_backup)."""
+    """An archive of this control plane."""
     # Of this run alone: another one may be about to fetch its own.
     path = os.path.join(DIRECTORY, f"{secrets.token_hex(4)}-{NAME}")
     timeout: int = module.params["timeout"]
@@ -118,3 +119,10 @@ def back_up(module: AnsibleModule) -> t.Dict[str, object]:
             sha256 = write(path, files, etcd, timeout)
     saved = [SNAPSHOT, *files]
     return outcome({}, {"path": path, "files": saved}, path=path, sha256=sha256, files=saved, etcd=etcd)
+
+
+def run(module: AnsibleModule) -> t.Dict[str, object]:
+    """The body of M(ipu.fabric.control_plane_backup)."""
+    if module.params["path"]:
+        return look_after(module)
+    return snapshot.take_snapshot(module) if module.params["snapshot"] else back_up(module)

@@ -116,12 +116,6 @@ def read_config_map(module: AnsibleModule) -> ConfigMap:
     return found
 
 
-def read_info(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.control_plane_info)."""
-    data = read_config_map(module).get("data", {})
-    return {"changed": False, "configuration": data.get("ClusterConfiguration", "")}
-
-
 class ControlPlane:
     """The settings of one control plane."""
 
@@ -143,6 +137,10 @@ class ControlPlane:
                 if file is not None and before[path] != file:
                     write_file(self.module, path, file["content"], file["mode"])
         return outcome(before, wanted)
+
+    def read(self) -> t.Dict[str, object]:
+        data = read_config_map(self.module).get("data", {})
+        return {"changed": False, "configuration": data.get("ClusterConfiguration", "")}
 
     def upload(self) -> t.Dict[str, object]:
         """kubeadm's configuration, from which control planes join and are upgraded."""
@@ -284,5 +282,6 @@ def run(module: AnsibleModule) -> t.Dict[str, object]:
         "present": control_plane.apply,
         "settled": control_plane.settle,
         "uploaded": control_plane.upload,
+        "read": control_plane.read,
     }
     return bodies[module.params["state"]]()

@@ -33,17 +33,17 @@ def answers(folder, answering=("cp2",)):
         "cluster_info": {"*": {"present": True, "ca": CA, "nodes": [{"name": "node1", "machine_id": ""}]}},
         "cluster_objects_info": {"*": {"saved": SAVED}},
         "control_plane_backup": {
-            "*": {"path": str(archive), "sha256": SUM, "files": ["etcd.db"], "etcd": ETCD, "changed": True}
+            "*": {"path": str(archive), "sha256": SUM, "files": ["etcd.db"], "etcd": ETCD, "changed": True},
+            "localhost": {"path": "BACKUP", "pruned": [], "later": [], "changed": True},
         },
-        "backup_files": {"*": {"path": "BACKUP", "pruned": [], "later": [], "changed": True}},
     }
 
 
 def test_backup(tmp_path):
     done = play(tmp_path, "ipu.fabric.backup", GROUPS, answers(tmp_path))
     assert done.code == 0, done.text
-    assert done.where("control_plane_backup") == ["cp2"]  # cp1 does not answer
-    begun, sealed = [call for call in done.calls if call.module == "backup_files"]
+    packed, begun, sealed = [call for call in done.calls if call.module == "control_plane_backup"]
+    assert packed.host == "cp2"  # cp1 does not answer
     assert (begun.options["state"], begun.options["path"]) == ("begun", sealed.options["path"])
     assert (sealed.host, sealed.become) == ("localhost", False)
     directory, name = os.path.split(sealed.options["path"])
@@ -66,7 +66,10 @@ def test_check_mode(tmp_path):
 
 def test_a_failure_leaves_nothing(tmp_path):
     given = answers(tmp_path)
-    given["backup_files"] = {"*": {"failed": True, "msg": "control-plane.tar.gz did not arrive as it was sent"}}
+    given["control_plane_backup"]["localhost"] = {
+        "failed": True,
+        "msg": "control-plane.tar.gz did not arrive as it was sent",
+    }
     done = play(tmp_path, "ipu.fabric.backup", GROUPS, given)
     assert done.code != 0
     assert "did not arrive as it was sent" in done.said
@@ -76,7 +79,7 @@ def test_a_failure_leaves_nothing(tmp_path):
 
 def test_one_that_began_in_the_same_second_keeps_what_it_has(tmp_path):
     given = answers(tmp_path)
-    given["backup_files"] = {"*": {"failed": True, "msg": "another backup began in the same second"}}
+    given["control_plane_backup"]["localhost"] = {"failed": True, "msg": "another backup began in the same second"}
     theirs = tmp_path / "artifacts/backups/20260101T000000Z.part"
     theirs.mkdir(parents=True)
     done = play(tmp_path, "ipu.fabric.backup", GROUPS, given, "-e", "_backup_name=20260101T000000Z")
@@ -87,7 +90,7 @@ def test_one_that_began_in_the_same_second_keeps_what_it_has(tmp_path):
 
 def test_a_clock_that_was_ahead_is_named(tmp_path):
     given = answers(tmp_path)
-    given["backup_files"]["*"]["later"] = ["20310101T000000Z"]
+    given["control_plane_backup"]["localhost"]["later"] = ["20310101T000000Z"]
     done = play(tmp_path, "ipu.fabric.backup", GROUPS, given)
     assert done.code == 0, done.text
     assert "with a later time than this one: 20310101T000000Z. The clock of the controller was ahead" in done.said

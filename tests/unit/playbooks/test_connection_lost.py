@@ -214,10 +214,10 @@ class Stage:
         about = {**test_restore.ABOUT, "cluster": {**test_restore.ABOUT["cluster"], "nodes": NAMES}}
         backup = {"path": str(folder / "saved"), "about": about, "sums": {"control-plane.tar.gz": test_restore.SUM}}
         self.answers = {
-            "backup_files": {"*": backup},
+            "control_plane_backup": {"*": backup},
             "memlock": {"*": {"restartable": []}},
-            "kubelet_certificates": {"*": {"approved": []}},
-            "control_plane_info": {"*": DEFAULT_ANSWERS["control_plane_info"]},
+            "cluster_kubelets": {"*": {"approved": []}},
+            "control_plane": {"*": DEFAULT_ANSWERS["control_plane"]},
         }
 
     def run(self, losses: t.Sequence[Loss] = ()) -> t.Tuple[Run, Data]:

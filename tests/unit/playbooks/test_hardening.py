@@ -35,7 +35,7 @@ def run(folder, *arguments, states=None, playbook=None, answers=None, fetched=Fa
 
 
 def hardened(done):
-    return [call for call in done.calls if call.module == "control_plane"]
+    return [call for call in done.calls if call.module == "control_plane" and call.options.get("state") != "read"]
 
 
 def keys(done, state="present"):
@@ -59,14 +59,19 @@ def test_one_control_plane_after_another_and_then_the_configuration(tmp_path):
 def test_what_is_there_already_is_not_uploaded(tmp_path):
     first = run(tmp_path / "first")
     text = hardened(first)[-1].options["configuration"]
-    done = run(tmp_path / "second", answers={"control_plane_info": {"*": {"configuration": text}}})
+    done = run(tmp_path / "second", answers={"control_plane": {"* read": {"configuration": text}}})
     assert [call.host for call in hardened(done)] == PLANES
     assert "changed=0" in done.said
     assert "changed=1" not in done.said
 
 
 def test_the_first_that_fails_is_the_last(tmp_path):
-    failed = {"control_plane": {"cp2": {"failed": True, "msg": "The earlier files are back."}}}
+    failed = {
+        "control_plane": {
+            "* read": {"configuration": CONFIGURATION},
+            "cp2": {"failed": True, "msg": "The earlier files are back."},
+        }
+    }
     done = run(tmp_path, answers=failed)
     assert done.code != 0
     assert [call.host for call in hardened(done)] == ["cp1", "cp2"]
@@ -87,7 +92,7 @@ def test_cis_has_all_read_with_the_key_before_one_writes_with_it(tmp_path):
         *(("cp1", 1, True), ("cp2", 1, False), ("cp3", 1, False)),
     ]
     assert [call.host for call in keys(done, "rewritten")] == ["cp1"]
-    order = [(call.module, call.host) for call in done.calls if call.module in ("control_plane", "secrets_encryption")]
+    order = [(call.module, call.host) for call in done.calls if call in hardened(done) or call in keys(done)]
     assert order.index(("control_plane", "cp1")) > order.index(("secrets_encryption", "cp3"))
     assert KEYS["key1"] not in done.text
 
@@ -98,7 +103,7 @@ def test_who_joins_has_the_files_and_keys_before_kubeadm(tmp_path):
         "  - {name: encryption-provider-config, value: /etc/kubernetes/hardening/encryption.yaml}\n"
     )
     answers = {
-        "control_plane_info": {"*": {"configuration": configuration}},
+        "control_plane": {"* read": {"configuration": configuration}},
         "secrets_encryption": {"*": ENCRYPTED},
     }
     done = run(tmp_path, states={"cp3": "none"}, answers=answers)

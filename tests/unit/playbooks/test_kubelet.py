@@ -43,9 +43,9 @@ def test_nothing_to_change(tmp_path):
     run = run_role(tmp_path, {})
     assert run.code == 0, run.text
     assert changes(run) == []
-    assert run.where("kubelet_config_map") == []
-    assert run.where("kubelet_certificates") == ["localhost"]
-    (call,) = [call for call in run.calls if call.module == "kubelet_certificates"]
+    assert run.where("cluster_kubelets") == ["localhost"]
+    (call,) = [call for call in run.calls if call.module == "cluster_kubelets"]
+    assert call.options["settings"] == {}
     assert call.options["nodes"]["cp1"] == ["10.88.0.3"]
 
 
@@ -55,8 +55,9 @@ def test_control_planes_one_after_another_and_then_the_workers(tmp_path):
     assert run.code == 0, run.text
     assert changes(run)[:2] == ["cp1", "cp3"]
     assert sorted(changes(run)[2:]) == ["w1", "w9"]
-    modules = [call.module for call in run.calls if call.module.startswith("kubelet_")]
-    assert modules[-2:] == ["kubelet_config_map", "kubelet_certificates"]
+    last = [call for call in run.calls if call.module in ("kubelet_config", "cluster_kubelets")][-1]
+    assert last.module == "cluster_kubelets"
+    assert last.options["settings"]["serverTLSBootstrap"] is True
 
 
 class SecondFails(Answers):
@@ -95,7 +96,7 @@ def test_where_a_kubelet_fails_no_other_is_changed(tmp_path):
     run = hosts.play(tmp_path, PLAY, SecondFails, GROUPS, kubernetes_hardening="cis", **settings)
     assert run.code != 0
     assert [call.host for call in run.of("kubelet_config") if not call.check] == ["cp1", "cp2"], run.text
-    assert run.of("kubelet_config_map", "kubelet_certificates") == []
+    assert run.of("cluster_kubelets") == []
 
 
 def test_bare_hosts_get_it_from_kubeadm(tmp_path):

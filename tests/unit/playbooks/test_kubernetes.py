@@ -168,9 +168,9 @@ ASK = [
 
 def test_images_that_nobody_has_end_the_run_before_a_host_is_changed(tmp_path):
     lacking = {"image": "ghcr.io/flannel-io/plugin:v1", "seen": "Name or service not known"}
-    answers = {"registry_images_info": {"*": {"lacking": [lacking]}}}
+    answers = {"port_probe": {"*": {"lacking": [lacking]}}}
     run = play(tmp_path, ASK, GROUPS, answers, "--check", kubernetes_kubeconfig=str(tmp_path / "admin.conf"))
-    assert {call.module for call in run.calls} == {"registry_images_info"}, run.text
+    assert {call.module for call in run.calls} == {"port_probe"}, run.text
     (call,) = run.calls
     assert call.options["mirror"] == "http://mirror.site:5000"
     assert call.options["images"] == [

@@ -24,7 +24,7 @@ CHANGING = {
     "host_reset",
     "kube_apply",
     "kubeadm",
-    "kubelet_certificates",
+    "cluster_kubelets",
     "network_operator",
     "node_certificates",
     "node_drain",
@@ -57,7 +57,7 @@ def bed():
         "cluster_info": {"*": {"present": True, "ca": CA, "version": "1.36.2", "nodes": nodes, "ipu": {"jobs": []}}},
         "cluster_node": {"*": {"left": []}},
         "kubeadm": {"*": {"changed": True, "client": "secret"}},
-        "kubelet_certificates": {"*": {"changed": True, "approved": []}},
+        "cluster_kubelets": {"*": {"changed": True, "approved": []}},
         "kubernetes_node_info": {"*": {"node": {"membership": "member", "kubeconfig_sha256": SHA256, "name": "cp1"}}},
         "node_certificates": {
             name: {**found, "node": name, "interrupted": False, "restarted": [], "table": []} for name in hosts
@@ -135,6 +135,6 @@ def test_nothing_is_signed_for_another(tmp_path):
     assert names == [("cp1", "w2")], done.text
     renewed = [(host, name) for module, host, name in changes(done) if module == "node_certificates"]
     assert renewed == [("cp1", "cp1"), ("w2", "w2")]
-    approved = [call.options["nodes"] for call in done.calls if call.module == "kubelet_certificates"]
+    approved = [call.options["nodes"] for call in done.calls if call.module == "cluster_kubelets"]
     assert approved[0] == {"cp1": ["10.88.0.11"], "w2": ["10.88.0.13"]}
     assert "w1" not in {host for _module, host, _name in changes(done)}

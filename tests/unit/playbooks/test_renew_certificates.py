@@ -197,23 +197,23 @@ def signed(host, requested=True):
 
 
 def test_without_certificates_that_the_cluster_signs_the_api_is_not_asked(tmp_path):
-    assert renew(tmp_path, {}).where("kubelet_certificates") == []
+    assert renew(tmp_path, {}).where("cluster_kubelets") == []
 
 
 def test_what_kubelets_ask_for_is_approved_and_one_that_does_not_ask_is_restarted(tmp_path):
     found = {name: signed(name, name in ("w1", "w2")) for name in ("cp1", "cp2", "cp3", "w1", "w2")}
-    answers = {"kubelet_certificates": {"*": {"changed": True, "approved": ["csr-1 of system:node:node-w1"]}}}
+    answers = {"cluster_kubelets": {"*": {"changed": True, "approved": ["csr-1 of system:node:node-w1"]}}}
     run = renew(tmp_path, found, answers=answers)
     assert run.code == 0, run.text
-    first, second = [call.options for call in run.calls if call.module == "kubelet_certificates"]
+    first, second = [call.options for call in run.calls if call.module == "cluster_kubelets"]
     assert first["nodes"] == {f"node-{name}": [ADDRESSES[name]] for name in found}
     assert second["requested"] == ["node-w2"]
     assert run.where("systemd_units") == ["w2"]
 
 
 def test_check_mode_waits_for_no_kubelet(tmp_path):
-    answers = {"kubelet_certificates": {"*": {"approved": []}}}
+    answers = {"cluster_kubelets": {"*": {"approved": []}}}
     run = renew(tmp_path, {"w1": signed("w1")}, "--check", answers=answers)
     assert run.code == 0, run.text
-    assert run.where("kubelet_certificates") == ["localhost"]
+    assert run.where("cluster_kubelets") == ["localhost"]
     assert run.where("systemd_units") == ["w1"]

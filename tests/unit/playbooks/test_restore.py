@@ -50,7 +50,9 @@ def answers(answered=False, restoring="", membership="none"):
     }
     return {
         "host_info": site.observed(hosts),
-        "backup_files": {"*": {"path": "/backups/" + NAME, "about": ABOUT, "sums": {"control-plane.tar.gz": SUM}}},
+        "control_plane_backup": {
+            "*": {"path": "/backups/" + NAME, "about": ABOUT, "sums": {"control-plane.tar.gz": SUM}}
+        },
         # For every state.
         "control_plane_restore": {"*": {**STATE, "restoring": restoring, "going_on": bool(restoring), "set_aside": ""}},
         "kubernetes_node_info": {
@@ -80,7 +82,11 @@ def states(done):
     [
         (answers(answered=True), {}, f"name it with -e fabric_restore={ENDPOINT}"),
         (answers(), {"fabric_runtime": "docker"}, "Seen: fabric_runtime is docker"),
-        ({**answers(), "backup_files": {"*": {"failed": True, "msg": "backup.json has changed"}}}, {}, "has changed"),
+        (
+            {**answers(), "control_plane_backup": {"*": {"failed": True, "msg": "backup.json has changed"}}},
+            {},
+            "has changed",
+        ),
     ],
 )
 def test_nothing_is_changed(tmp_path, found, arguments, seen):
@@ -104,7 +110,7 @@ def hosts_to_restore(folder):
     found, saved = answers(), folder / "saved"
     saved.mkdir()
     (saved / "control-plane.tar.gz").write_bytes(b"keys")
-    found["backup_files"]["*"]["path"] = str(saved)
+    found["control_plane_backup"]["*"]["path"] = str(saved)
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1"}}}
     found["systemd_units"] = {"*": {"stale": []}}
     return found

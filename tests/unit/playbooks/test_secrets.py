@@ -104,7 +104,7 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     }
     found["apt_packages"] = {"*": {"versions": {"containerd.io": "2.2.1", "docker-ce": "29.1"}}}
     found["systemd_units"] = {"*": {"stale": [], "restarted": []}}
-    found["registry_images_info"] = {"*": {"lacking": []}}
+    found["port_probe"] = {"*": {"lacking": []}}
     found["kubeadm"] = {"*": {"failed": True, "msg": "enough"}}
     roles = ("fabric", "kubernetes", "network_operator", "ipu_operator", "gpu_operator", "spiderpool", "whereabouts")
     # A site gives them to the role by others.
@@ -112,7 +112,7 @@ def test_a_site_keeps_its_secrets(tmp_path, playbook, settings):
     given = {"fabric_probe_ports": False, "fabric_cni": "none", "fabric_mirror": {"registry": "mirror.site:5000"}}
     given = {**given, **given_to(*roles, without=without), **settings}
     done = shown(tmp_path, playbook, GROUPS, found, "--check", **given)
-    downloads = [call for call in done.calls if call.module in ("apt_packages", "helm_release", "registry_images_info")]
+    downloads = [call for call in done.calls if call.module in ("apt_packages", "helm_release", "port_probe")]
     assert {call.options["download_proxy"]["http"] for call in downloads} == {given["fabric_proxy"]["http"]}, done.text
     assert found_in(done, tmp_path) == set()
 
@@ -187,7 +187,7 @@ def test_what_hosts_join_with_is_not_shown(tmp_path, joins):
     failed = {"failed": True, "msg": "the API server does not answer"}
     encryption = {"order": ["key1", "identity"], "digests": {"key1": "ab"}, "used": True, "keys": {}}
     found = {
-        "control_plane_info": {"*": {"configuration": CONFIGURED}},
+        "control_plane": {"*": {"configuration": CONFIGURED}},
         "secrets_encryption": {
             "*": encryption,
             "* secrets": {**encryption, "keys": {"key1": MARKER}},
@@ -248,9 +248,9 @@ TASKS = [
         "workers": {"template": {"spec": POD}}, "ipus_per_job_instance": 1,
     }},
     {"ipu.fabric.program": {"url": "http://127.0.0.1:9/a", "path": "{{ folder }}/a", "download_proxy": PROXY}},
-    {"ipu.fabric.registry_images_info": {
-        "mirror": "http://127.0.0.1:9", "images": ["a.invalid/a:1"], "login": {"username": "a", "password": MARKER},
-        "download_proxy": PROXY,
+    {"ipu.fabric.port_probe": {
+        "step": "images", "mirror": "http://127.0.0.1:9", "images": ["a.invalid/a:1"],
+        "login": {"username": "a", "password": MARKER}, "download_proxy": PROXY,
     }},
     {"ipu.fabric.apt_packages": {"download_proxy": PROXY, "sets_proxy": True}, "check_mode": True},
     {"ipu.fabric.systemd_units": {"files": [

@@ -86,7 +86,7 @@ def test_it_reads_the_cluster_and_reports_no_change(check, tmp_path):
     ran = check("--check")
     assert (ran.code, ran.changed()) == (0, 0), ran.output
     found = dict(kubeconfigs(ran))
-    names = ("kube_apply", "kube_wait", "kubelet_certificates", "helm_release")
+    names = ("kube_apply", "kube_wait", "cluster_kubelets", "helm_release")
     assert found == {name: {"text": ADMIN, "mode": "0600"} for name in names}
     assert left(tmp_path) == []
     assert not (tmp_path / "second").exists()

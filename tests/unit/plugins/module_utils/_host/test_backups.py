@@ -71,11 +71,11 @@ def part(tmp_path):
 
 def seal(part, check_mode=False, name=NEW, **options):
     given = {"state": "present", "keep": 3, "expected": {}, **options}
-    return backups.run(Module(path=str(part.parent / name), check_mode=check_mode, **given))
+    return backups.look_after(Module(path=str(part.parent / name), check_mode=check_mode, **given))
 
 
 def verify(path):
-    return backups.run(Module(path=str(path), state="verified"))
+    return backups.look_after(Module(path=str(path), state="verified"))
 
 
 def test_sealed(part):
@@ -119,12 +119,12 @@ def test_directories_of_others_stay(part):
 
 def test_two_that_begin_in_the_same_second(tmp_path):
     given = {"path": str(tmp_path / NEW), "state": "begun"}
-    assert backups.run(Module(**given, check_mode=True))["changed"]
+    assert backups.look_after(Module(**given, check_mode=True))["changed"]
     assert os.listdir(tmp_path) == []
-    backups.run(Module(**given))
+    backups.look_after(Module(**given))
     assert (tmp_path / f"{NEW}.part").stat().st_mode & 0o777 == 0o700
     with pytest.raises(FabricError, match="another backup began in the same second") as failed:
-        backups.run(Module(**given))
+        backups.look_after(Module(**given))
     assert failed.value.code == "busy"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import kubelet_config_map
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import kubelets
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 from kubernetes.client.exceptions import ApiException
@@ -79,8 +79,10 @@ class Memory:
 
 
 def apply(monkeypatch, memory, check_mode=False):
-    monkeypatch.setattr(kubelet_config_map, "connect", lambda module: memory)
-    return kubelet_config_map.apply_config_map(fake.Module(check_mode=check_mode, settings=CIS))
+    approved = {"changed": False, "approved": [], "diff": {"before": {"pending": []}, "after": {"pending": []}}}
+    monkeypatch.setattr(kubelets, "connect", lambda module: memory)
+    monkeypatch.setattr(kubelets, "manage_requests", lambda module: approved)
+    return kubelets.manage_kubelets(fake.Module(check_mode=check_mode, settings=CIS))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_the_config_map(monkeypatch, text, check_mode, changed, writes):
     memory = Memory(text)
     result = apply(monkeypatch, memory, check_mode)
     assert (result["changed"], len(memory.writes)) == (changed, writes)
-    assert result["found"] == (text is not None)
+    assert (len(result["diff"]), result["approved"]) == (changed, [])
 
 
 def test_somebody_else_changes_the_config_map(monkeypatch):

@@ -144,7 +144,7 @@ def test_backups_of_five_years_ahead_and_of_today(tmp_path):
     def back_up(name):
         (tmp_path / f"{name}.part").mkdir()
         (tmp_path / f"{name}.part/backup.json").write_text("{}")
-        return backups.run(Module(state="present", path=str(tmp_path / name), keep=2, expected={}))
+        return backups.look_after(Module(state="present", path=str(tmp_path / name), keep=2, expected={}))
 
     (tmp_path / "20250101T000000Z").mkdir()
     (tmp_path / "20250101T000000Z/thesis.tex").write_text("somebody's")

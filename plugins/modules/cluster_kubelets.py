@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: kubelet_certificates
-short_description: Approve the serving certificates that the kubelets of planned hosts ask for
+module: cluster_kubelets
+short_description: Configure kubelets to come, and approve the certificates that those of planned hosts ask for
 version_added: 0.1.0
 description:
+  - Sets O(settings) in the ConfigMap C(kube-system/kubelet-config), and leaves all others as they are. kubeadm writes
+    it to hosts that join, and to all nodes in an upgrade. Nodes that are there are changed by
+    M(ipu.fabric.kubelet_config).
   - A kubelet with C(serverTLSBootstrap) has its serving certificate signed by the cluster, and asks again before that
     ends. Kubernetes approves none of these requests by itself.
   - Approved is a request that the kubelet of a node in O(nodes) has made, for the name of that node and its addresses,
@@ -19,12 +22,17 @@ author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - cryptography
   - jmespath
+  - PyYAML
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
+  settings:
+    description: Fields of a KubeletConfiguration. Mappings are merged, everything else is replaced.
+    type: dict
+    default: {}
   nodes:
     description: The addresses of each node, by its name.
     type: dict
@@ -47,7 +55,7 @@ options:
 
 EXAMPLES = r"""
 - name: Approve what the kubelets of two hosts ask for
-  ipu.fabric.kubelet_certificates:
+  ipu.fabric.cluster_kubelets:
     kubeconfig: artifacts/admin.conf
     nodes:
       cp1: [10.88.0.11]
@@ -74,19 +82,20 @@ left:
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import manage_requests
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelets import manage_kubelets
 
 
 def main(run: Runner = run_module) -> None:
     run(
         arguments(
+            settings={"type": "dict", "default": {}},
             nodes={"type": "dict", "required": True},
             awaited={"type": "list", "elements": "str", "default": []},
             requested={"type": "list", "elements": "str", "default": []},
             timeout={"type": "int", "default": 120},
         ),
-        manage_requests,
-        libraries=("cryptography", "jmespath"),
+        manage_kubelets,
+        libraries=("cryptography", "jmespath", "yaml"),
     )
 
 

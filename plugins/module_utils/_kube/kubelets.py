@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ConfigMap of kubeadm with the kubelet's configuration: for nodes that join, and for all of them in an upgrade."""
+"""What kubelets have of the API: kubeadm's ConfigMap, for nodes that join and in an upgrade, and certificates."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, connect, refusal
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import manage_requests
 
 CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
 
 
-def apply_config_map(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.kubelet_config_map)."""
+def apply_config_map(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Set these fields for nodes to come. Without a cluster, or in one that is not kubeadm's, there are none."""
     cluster = connect(module)
-    found = cluster.get(CONFIG_MAP)
-    if found is None:  # no cluster yet, or none of kubeadm
-        return outcome("", "", found=False)
+    found = cluster.get(CONFIG_MAP) or {}
     before = (found.get("data") or {}).get("kubelet") or ""
     after = kubelet_config(before, module.params["settings"])
     if before != after and not module.check_mode:
@@ -29,4 +28,12 @@ def apply_config_map(module: AnsibleModule) -> t.Dict[str, object]:
             cluster.patch(CONFIG_MAP, body)
         except ApiError as error:
             raise refusal(error, "change", "ConfigMap kube-system/kubelet-config") from error
-    return outcome(before, after, found=True)
+    return outcome(before, after)
+
+
+def manage_kubelets(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """The body of M(ipu.fabric.cluster_kubelets)."""
+    configured = apply_config_map(module) if module.params["settings"] else outcome("", "")
+    approved = manage_requests(module)
+    changed, diffs = configured["changed"] or approved["changed"], [configured["diff"], approved["diff"]]
+    return {**approved, "changed": changed, "diff": [each for each in diffs if each["before"] != each["after"]]}
