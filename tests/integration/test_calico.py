@@ -218,7 +218,7 @@ def site(api: ApiServer, tmp_path: Path) -> t.Iterator[Site]:
 
 def test_the_role_from_bare_hosts_and_again(site: Site, api: ApiServer) -> None:
     """In check mode without a cluster or a directory, then for real, then again with what the operator wrote."""
-    parts = ("manifests", "cni_calico")
+    parts = ("manifests", "cni")
     assert not site.artifacts.exists()
     succeeded, said = site.run(*parts, check=True)
     assert succeeded, said
