@@ -16,6 +16,8 @@ description:
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - cryptography
+  - jmespath
+  - netaddr
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - ipu.fabric.api
@@ -25,11 +27,22 @@ options:
   parts:
     description:
       - What else to read, V(gpu) for the GPU operator and what uses it, V(ipu) for the IPU operator, V(mpi) for
-        MPIJobs.
+        MPIJobs, V(objects) to keep them beside a backup and to compare them after a restore. These are networks, pools
+        and the addresses of pods as they are, and a fingerprint of every other object that lasts. Events, leases,
+        nodes, pods, and what others own are left out, as they change by themselves. So are join tokens.
     type: list
     elements: str
-    choices: [gpu, ipu, mpi]
+    choices: [gpu, ipu, mpi, objects]
     default: []
+  expected:
+    description:
+      - RV(saved) of an earlier call. V(objects) are compared with it, and what is missing or different is returned
+        instead. What came since is no difference.
+    type: dict
+  wait:
+    description: With O(expected), seconds until pods that have just started must have their addresses.
+    type: int
+    default: 0
   namespace:
     description: Namespace of the IPU operator.
     type: str
@@ -54,6 +67,14 @@ EXAMPLES = r"""
     kubeconfig: artifacts/admin.conf
     parts: [ipu]
   register: cluster
+  delegate_to: localhost
+  run_once: true
+
+- name: Compare the objects of the cluster with those from before
+  ipu.fabric.cluster_info:
+    kubeconfig: artifacts/admin.conf
+    parts: [objects]
+    expected: "{{ before.saved }}"
   delegate_to: localhost
   run_once: true
 
@@ -268,6 +289,34 @@ mpi:
       type: list
       elements: str
       sample: [training/resnet]
+saved:
+  description:
+    - C(objects) of the fabric, as the API has them, C(digests) of all objects by kind and name, and C(addresses), which
+      pod has which address on which network.
+  returned: with V(objects) in O(parts) and without O(expected)
+  type: dict
+count:
+  description: How many objects were compared.
+  returned: with O(expected)
+  type: int
+missing:
+  description: Kind and name of the objects that are gone.
+  returned: with O(expected)
+  type: list
+  elements: str
+  sample: ["MacvlanNetwork.mellanox.com rdma-net"]
+different:
+  description: Kind and name of the objects that have changed.
+  returned: with O(expected)
+  type: list
+  elements: str
+  sample: ["ConfigMap default/settings"]
+moved:
+  description: Pods that have other addresses than they had, or none. Pods that have ended do not count.
+  returned: with O(expected)
+  type: list
+  elements: str
+  sample: ["default/worker-0 net1: 10.5.0.130 became 10.5.0.131"]
 """
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
@@ -280,8 +329,10 @@ def main(run: Runner = run_module) -> None:
         parts={"type": "list", "elements": "str", "choices": list(PARTS), "default": []},
         namespace={"type": "str", "default": "ipu-operator"},
         labels={"type": "list", "elements": "str", "default": []},
+        expected={"type": "dict"},
+        wait={"type": "int", "default": 0},
     )
-    run(spec, read, libraries=("cryptography", "jmespath"))
+    run(spec, read, libraries=("cryptography", "jmespath", "netaddr"))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import
 from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import read_cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network.gpu_operator import read_gpu_operator
 from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.saved_objects import report_objects
 
-PARTS = ("gpu", "ipu", "mpi")
+PARTS = ("gpu", "ipu", "mpi", "objects")
 MPIJOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
 
 
@@ -37,4 +38,6 @@ def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
         found["ipu"] = read_ipu_operator(cluster, params["namespace"], params["labels"])
     if "mpi" in params["parts"]:
         found["mpi"] = read_mpi_operator(cluster)
+    if "objects" in params["parts"]:
+        found.update(report_objects(cluster, params["expected"], params["wait"]))
     return found

@@ -9,10 +9,9 @@ import json
 import time
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource, comparable, connect
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource, comparable
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
 from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
@@ -211,15 +210,14 @@ def moved(before: t.Iterable[Address], pods: Pods) -> t.List[str]:
     ]
 
 
-def report_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module cluster_objects_info."""
-    cluster, expected = connect(module), module.params["expected"]
+def report_objects(cluster: Cluster, expected: t.Optional[Saved], wait: int) -> t.Dict[str, t.Any]:
+    """The objects as they are, or how they differ from these. Pods may take some seconds to have their addresses."""
     if expected is None:
-        return {"changed": False, "saved": read_saved(cluster)}
-    give_up = time.monotonic() + module.params["wait"]
+        return {"saved": read_saved(cluster)}
+    give_up = time.monotonic() + wait
     elsewhere = moved(expected["addresses"], read_pods(cluster))
     while elsewhere and time.monotonic() < give_up:
         time.sleep(5)
         elsewhere = moved(expected["addresses"], read_pods(cluster))
     saved = read_saved(cluster)
-    return {"changed": False, "count": len(saved["digests"]), **compare(expected, saved), "moved": elsewhere}
+    return {"count": len(saved["digests"]), **compare(expected, saved), "moved": elsewhere}

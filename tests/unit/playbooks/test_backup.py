@@ -30,8 +30,9 @@ def answers(folder, answering=("cp2",)):
             seen["host"]["cluster"].update(present=True, answered=True, version="1.36.3")
     return {
         "host_info": {name: {"host": seen["host"]} for name, seen in hosts.items()},
-        "cluster_info": {"*": {"present": True, "ca": CA, "nodes": [{"name": "node1", "machine_id": ""}]}},
-        "cluster_objects_info": {"*": {"saved": SAVED}},
+        "cluster_info": {
+            "*": {"present": True, "ca": CA, "nodes": [{"name": "node1", "machine_id": ""}], "saved": SAVED}
+        },
         "control_plane_backup": {
             "*": {"path": str(archive), "sha256": SUM, "files": ["etcd.db"], "etcd": ETCD, "changed": True},
             "localhost": {"path": "BACKUP", "pruned": [], "later": [], "changed": True},

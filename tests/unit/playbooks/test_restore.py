@@ -173,11 +173,9 @@ def test_the_first_control_plane_then_the_others(tmp_path, monkeypatch):
     (tmp_path / "admin.conf").write_text("clusters: [{cluster: {certificate-authority-data: QQ==}}]\nusers: []\n")
     found["host_info"]["w1"]["host"]["kubelet"]["server"] = ""  # reinstalled
     found["kubeadm"] = {"*": {"discovery": {"token": "t"}, "changed": True}}
-    found["cluster_info"] = {"*": {"present": True, "ca": CA, "nodes": []}}
+    compared = {"count": 9, "missing": [], "different": ["ConfigMap default/a"], "moved": []}
+    found["cluster_info"] = {"*": {"present": True, "ca": CA, "nodes": [], **compared}}
     found["memlock"] = {"*": {"restartable": []}}
-    found["cluster_objects_info"] = {
-        "*": {"count": 9, "missing": [], "different": ["ConfigMap default/a"], "moved": []}
-    }
     done = restore(
         tmp_path,
         found,
