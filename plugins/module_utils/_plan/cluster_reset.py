@@ -44,6 +44,7 @@ class ResetPlan(t.TypedDict):
 
     name: str  # of the cluster; empty where no host has it any more
     ca: str  # digest; empty where no host has it any more
+    serving: t.List[str]  # hosts whose API server runs
     table: t.List[str]
     refusal: str  # why nothing is removed, and what to do; empty where all may go
 
@@ -176,6 +177,7 @@ def plan_reset(
     return {
         "name": name,
         "ca": next((mark["ca"] for mark in marks if mark["ca"]), ""),
+        "serving": [host for host, found in reached.items() if found["cluster"].get("serves")],
         "table": [printable(line) for host, found in reached.items() for line in describe_host(host, found)],
         "refusal": printable(f"{what} Next: {next_step}") if what else "",
     }

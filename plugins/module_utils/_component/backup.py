@@ -1,0 +1,57 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which control plane a backup is taken from, and of which cluster it is, for the playbook backup."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import BackupCluster, cluster_name
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The cluster, and its control planes by the inventory."""
+
+    hosts: t.Sequence[str]
+    facts: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.host_info returned, in this order
+    ca: str  # digest
+    nodes: t.Sequence[t.Mapping[str, t.Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class BackupWish:
+    """What a backup says about itself."""
+
+    control_plane: str
+    cluster: BackupCluster
+
+
+def decide(settings: Settings, seen: Seen) -> BackupWish:
+    """FabricError without an API server that answers."""
+    hosts = {name: answer["host"] for name, answer in zip(seen.hosts, seen.facts) if "host" in answer}
+    plane = next((name for name, facts in hosts.items() if facts["cluster"]["answered"]), "")
+    if not plane:
+        raise FabricError(
+            "A backup is taken from a control plane whose API server answers.",
+            ", ".join(seen.hosts),
+            "none answers",
+            "Start the cluster. If it is lost, restore an earlier backup: docs/backup.md.",
+            code="not-ready",
+        )
+    cluster = hosts[plane]["cluster"]
+    return BackupWish(
+        plane,
+        BackupCluster(
+            name=cluster_name(hosts[plane]),
+            ca=seen.ca,
+            version=cluster["version"],
+            pod_cidr=cluster["pod_cidr"],
+            service_cidr=cluster["service_cidr"],
+            nodes=sorted(node["name"] for node in seen.nodes),
+        ),
+    )

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a restored cluster still believes of hosts that have to join it again, for the playbook restore."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The hosts of the plan, and what the backup has of them."""
+
+    first: str  # the control plane that was restored
+    aside: t.Sequence[str]  # control planes that were set aside for it
+    planned: t.Mapping[str, t.Mapping[str, t.Any]]  # hosts of the plan
+    hosts: t.Sequence[str]
+    facts: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.host_info returned, in this order
+    addresses: t.Sequence[t.Mapping[str, str]]  # that pods had
+
+
+@dataclasses.dataclass(frozen=True)
+class Rejoining:
+    """What is no longer true."""
+
+    ready: t.Sequence[str]  # lines that say so of nodes
+    pods: t.Sequence[t.Mapping[str, t.Any]]  # of reinstalled hosts, with their namespace
+
+
+def decide(settings: Settings, seen: Seen) -> Rejoining:
+    """Nodes of hosts that were set aside or are reinstalled."""
+    nodes = {name: host["node"] for name, host in seen.planned.items()}
+    hosts = {name: answer["host"] for name, answer in zip(seen.hosts, seen.facts) if "host" in answer}
+    bare = [name for name, facts in hosts.items() if not facts["kubelet"]["server"]]
+    gone = [name for name in dict.fromkeys([*bare, *seen.aside]) if name != seen.first]
+    reinstalled = {nodes[name] for name in bare}
+    pods: t.Dict[str, t.List[str]] = {}
+    for full_name in dict.fromkeys(each["pod"] for each in seen.addresses if each["node"] in reinstalled):
+        namespace, _slash, name = full_name.partition("/")
+        pods.setdefault(namespace, []).append(name)
+    return Rejoining(
+        ready=[f"{nodes[name]} True" for name in gone],
+        pods=[{"namespace": namespace, "names": names} for namespace, names in pods.items()],
+    )
