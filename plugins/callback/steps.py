@@ -80,7 +80,7 @@ QUIET = {
         "include_role",
         "include_tasks",
     ),
-    *("include_vars", "meta", "set_fact", "set_stats", "validate_argument_spec"),
+    *("include_vars", "meta", "set_fact", "set_stats", "validate_argument_spec", "ipu.fabric.wish"),
 }
 COLORS = {
     "ok": constants.COLOR_OK,

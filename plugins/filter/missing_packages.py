@@ -14,6 +14,7 @@ short_description: Python packages and collections that Ansible's own Python lac
 version_added: 0.1.0
 description:
   - A run that needs a package on the controller can end before it has changed a host.
+positional: core
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
@@ -21,6 +22,10 @@ options:
     type: list
     elements: str
     required: true
+  core:
+    description: Release that ansible-core has to be, or a later one. Empty takes any.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -33,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Those that can't be imported.
+  description: Those that can't be imported, and before them an ansible-core that is older, as pip takes it.
   type: list
   elements: str
 """

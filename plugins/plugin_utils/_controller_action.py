@@ -13,7 +13,9 @@ import typing as t
 
 import yaml
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.ansible_release import __version__
 from ansible.module_utils.basic import missing_required_lib
+from ansible.module_utils.compat.version import LooseVersion
 from ansible.plugins.action import ActionBase
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, plain_failure
 from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
@@ -39,9 +41,11 @@ def plain(data: t.Any) -> t.Any:
     return json.loads(json.dumps(data, default=str))
 
 
-def missing_packages(names: t.Iterable[str]) -> t.List[str]:
-    """Python packages and collections (kubernetes.core) that Ansible's own Python lacks."""
-    return [name for name in names if not importable(f"ansible_collections.{name}" if "." in name else name)]
+def missing_packages(names: t.Iterable[str], core: str = "") -> t.List[str]:
+    """Python packages and collections (kubernetes.core) that Ansible's own Python lacks, itself if it is older."""
+    old = bool(core) and LooseVersion(__version__) < LooseVersion(core)
+    missing = [name for name in names if not importable(f"ansible_collections.{name}" if "." in name else name)]
+    return [*([f"ansible-core>={core}"] if old else []), *missing]
 
 
 def importable(name: str) -> bool:

@@ -220,13 +220,13 @@ def test_errors_of_modules_name_their_kind() -> None:
     assert unnamed == []
 
 
-# Roles name fields of what Python has decided. Those that still decide in Jinja are listed until they don't.
+# Roles and playbooks name fields of what Python has decided.
 DECIDES = re.compile(r"\b(selectattr|rejectattr|is version|regex_\w+|combine\(|product\(|dict2items|items2dict|zip\()")
-DECIDING = ("fabric",)
+PLACES = ("playbooks", *sorted(f"roles/{path.name}" for path in (ROOT / "roles").iterdir()))
 
 
-@pytest.mark.parametrize("role", sorted(path.name for path in (ROOT / "roles").iterdir()))
-def test_a_role_decides_in_python(role: str) -> None:
-    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "roles" / role).rglob("*.yml")}
+@pytest.mark.parametrize("place", PLACES)
+def test_python_decides(place: str) -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / place).rglob("*.yml")}
     found = [f"{path.relative_to(ROOT)}: {word}" for path, text in texts.items() for word in DECIDES.findall(text)]
-    assert bool(found) is (role in DECIDING), found
+    assert found == []

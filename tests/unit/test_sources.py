@@ -53,10 +53,3 @@ def test_only_the_role_that_takes_from_upstream_says_where_it_is():
     # One vendor's chart repository has two charts.
     shared = [["gpu_operator", "network_operator"]]
     assert [roles for roles in found.values() if len(roles) > 1] == shared
-
-
-def test_every_source_of_the_site_is_a_default_of_a_role():
-    variables = (ROOT / "roles/fabric/vars/main.yml").read_text(encoding="utf-8")
-    roles = load("roles/fabric/vars/main.yml")["_fabric_sources"]
-    known = {name for role in roles for name in load(f"roles/{role}/defaults/main.yml")}
-    assert set(re.findall(r"_fabric_defaults\.([a-z0-9_]+)", variables)) <= known

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a site takes everything from, and what follows from where its API is spoken to."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component.site import Seen, decide
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+
+DEFAULTS: t.Dict[str, t.Any] = {}
+for path in sorted(ROOT.glob("roles/*/defaults/main.yml")):
+    DEFAULTS.update(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+HELM = DEFAULTS["helm_url"]
+PATHS = {"artifacts_dir": "/site", "kubeconfig": "~/admin.conf", "api_kubeconfig": "a", "backup_dir": "b"}
+
+
+def site(bundle: str = "", listed: str = "", **settings: t.Any) -> t.Dict[str, t.Any]:
+    return decide(defaults("fabric", "site", **settings), Seen(PATHS, DEFAULTS, bundle, listed))
+
+
+def test_upstream_is_where_the_roles_have_it() -> None:
+    sources = site()["mirror"]
+    assert sources["apt"] == DEFAULTS["kubernetes_apt"]
+    assert sources["charts"]["gpu_operator"] == DEFAULTS["gpu_operator_chart_repo_url"]
+    assert sources["helm"] == {"url": HELM, "checksum": f"sha256:{known_digest(HELM.rpartition('/')[2])}"}
+    assert sources["mpi_operator"]["sha256"] == DEFAULTS["mpi_operator_manifest_sha256"]
+
+
+def test_a_mirror_replaces_what_it_names() -> None:
+    helm = {"url": "https://mirror/helm-v9.9.9-linux-amd64.tar.gz"}
+    mirror = {"charts": {"spiderpool": "oci://mirror"}, "apt": {"kubernetes": {"uri": "u"}, "more": {}}, "helm": helm}
+    sources = site(mirror=mirror)["mirror"]
+    assert sources["charts"] == {**site()["mirror"]["charts"], "spiderpool": "oci://mirror"}
+    assert sources["apt"]["kubernetes"] == {**DEFAULTS["kubernetes_apt"]["kubernetes"], "uri": "u"}
+    assert list(sources["apt"]) == [*DEFAULTS["kubernetes_apt"], "more"]
+    assert sources["helm"] == {**helm, "checksum": f"sha256:{helm['url']}.sha256sum"}
+
+
+LISTED = json.dumps(
+    {
+        "helm": "helm/helm.tar.gz",
+        "manifests": {"calico_crds": "m/crds.yaml", "calico_operator": "m/op.yaml", "mpi_operator": "m/mpi.yaml"},
+        "files": {
+            "helm/helm.tar.gz": {"sha256": "1f"},
+            "m/crds.yaml": {"sha256": "2e"},
+            "m/mpi.yaml": {"sha256": "3d"},
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "place"), [("localhost", "/media"), ("127.0.0.1", "/media"), ("cp1", "/var/lib/ipu-fabric/bundle")]
+)
+def test_a_bundle_replaces_all(host: str, place: str) -> None:
+    mirror = {"registry": "mirror:5000", "chart_sha256": {"a-1": "4c"}}
+    sources = site("/media", LISTED, api_host=host, mirror=mirror)["mirror"]
+    assert sources["registry"] == ""
+    assert set(sources["charts"].values()) == {f"{place}/charts"}
+    assert sources["chart_sha256"] == {"a-1": "4c"}
+    assert sources["helm"] == {"url": f"file://{place}/helm/helm.tar.gz", "checksum": "sha256:1f"}
+    assert sources["calico"] == {
+        "crds_url": "file:///media/m/crds.yaml", "crds_checksum": "sha256:2e",
+        "operator_url": "file:///media/m/op.yaml", "operator_checksum": "sha256:",
+    }  # fmt: skip
+    assert sources["mpi_operator"] == {"url": "/media/m/mpi.yaml", "sha256": "3d"}
+
+
+@pytest.mark.parametrize("listed", ["", "no JSON"])
+def test_what_is_wrong_with_a_bundle_the_plan_says(listed: str) -> None:
+    assert site("/media", listed)["mirror"]["helm"] == {"url": "file:///media/", "checksum": "sha256:"}
+
+
+def test_another_host_speaks_to_the_api_as_root() -> None:
+    here, there = site(), site(api_host="cp1")
+    assert (here["api_become"], here["helm_directory"]) == (False, "/site/bin")
+    assert (there["api_become"], there["helm_directory"]) == (True, "/var/lib/ipu-fabric/bin")
+    assert there["kubeconfig"] == "~/admin.conf", "it may be that of another host"
+    assert (there["manage_kubernetes"], there["bundle"]) == (True, "")
