@@ -61,7 +61,7 @@ def run(folder, playbook, found, *arguments, **variables):
         "fabric_mirror": {"mpi_operator": {"url": str(manifest), "sha256": ""}},
         **variables,
     }
-    return play(folder, playbook, GROUPS, found, *arguments, one_process=True, **given)
+    return play(folder, playbook, GROUPS, found, *arguments, **given)
 
 
 @pytest.mark.parametrize("playbook", WRITERS)

@@ -31,7 +31,7 @@ def run(folder, *arguments, states=None, playbook=None, answers=None, fetched=Fa
         **(answers or {}),
     }
     variables["kubernetes_kubeconfig"] = str(folder / "admin.conf")
-    return play(folder, playbook or PLAY, GROUPS, table, *arguments, one_process=True, **variables)
+    return play(folder, playbook or PLAY, GROUPS, table, *arguments, **variables)
 
 
 def hardened(done):

@@ -55,7 +55,7 @@ def install(folder, found, *arguments, packages=(), **variables):
         "kubeadm": {"*": {"discovery": {"endpoint": "", "token": "", "ca_hashes": []}}},
     }
     variables["kubernetes_kubeconfig"] = str(folder / "admin.conf")
-    return play(folder, PLAY, GROUPS, answers, *arguments, one_process=True, **variables)
+    return play(folder, PLAY, GROUPS, answers, *arguments, **variables)
 
 
 BARE = dict.fromkeys(("cp1", "cp2", "cp3", "w1", "w9"), "none")
@@ -117,7 +117,7 @@ def test_the_kubeconfig_of_another_cluster_is_kept(tmp_path):
     path.chmod(0o600)
     variables = {"kubernetes_kubeconfig": str(path), "__kubernetes_admin": encoded(kubeconfig("OURS"))}
     variables["__kubernetes_cluster"] = {"first": "cp1"}
-    run = play(tmp_path, KUBECONFIG[:1], GROUPS, {}, "--start-at-task", FETCH, one_process=True, **variables)
+    run = play(tmp_path, KUBECONFIG[:1], GROUPS, {}, "--start-at-task", FETCH, **variables)
     assert run.code == 0, run.text
     assert path.read_text() == kubeconfig("OURS")
     [kept] = tmp_path.glob("admin.conf.*~")
@@ -136,7 +136,7 @@ def speak(folder, there, **more):
     }
     (folder / "admin.conf").write_text(kubeconfig("OURS"))
     (folder / "there.conf").write_text(there)
-    return play(folder, KUBECONFIG[1:], GROUPS, {}, one_process=True, **variables)
+    return play(folder, KUBECONFIG[1:], GROUPS, {}, **variables)
 
 
 def test_the_api_host_speaks_to_this_cluster(tmp_path):

@@ -23,7 +23,7 @@ def test_a_module_runs_on_many_hosts_at_a_time(tmp_path):
     away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
     groups = {"here": ["cp1"], "there": [*HOSTS, "away"]}
     plays = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
-    run = play(tmp_path, plays, groups, {}, "--limit", "cp1", host_vars={"away": away})
+    run = play(tmp_path, plays, groups, {}, "--limit", "cp1", one_process=False, host_vars={"away": away})
     assert run.code == 0, run.text
     asked = run.read("asked.json")
     assert asked["away"]["unreachable"]

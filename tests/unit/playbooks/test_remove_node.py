@@ -50,7 +50,7 @@ def remove(folder, names, *arguments, dead=(), answers=None, **variables):
         **(answers or {}),
     }
     given = {"fabric_remove_nodes": names, **variables}
-    return play(folder, "ipu.fabric.remove_node", GROUPS, found, *arguments, one_process=True, **given)
+    return play(folder, "ipu.fabric.remove_node", GROUPS, found, *arguments, **given)
 
 
 def steps(run):

@@ -54,7 +54,7 @@ def renew(folder, found, *arguments, groups=None, planned=True, **more):
         **more.pop("answers", {}),
     }
     variables = {"fabric_artifacts_dir": str(folder), **more}
-    return play(folder, PLAYBOOK, groups, answers, *arguments, one_process=True, **variables)
+    return play(folder, PLAYBOOK, groups, answers, *arguments, **variables)
 
 
 def renewals(run):

@@ -70,7 +70,7 @@ def restore(folder, found, *arguments, **variables):
         "fabric_backup": "/backups/" + NAME,
         **variables,
     }
-    return play(folder, "ipu.fabric.restore", GROUPS, found, *arguments, one_process=True, **given)
+    return play(folder, "ipu.fabric.restore", GROUPS, found, *arguments, **given)
 
 
 def states(done):
@@ -147,7 +147,7 @@ def test_no_bundle_is_written_for_docker(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     # The plan is looked for in the working directory.
     given = {"fabric_bundle": str(tmp_path / "bundle"), "fabric_bundle_plan": "plan.json"}
-    done = play(tmp_path, "ipu.fabric.bundle", GROUPS, {}, one_process=True, **given)
+    done = play(tmp_path, "ipu.fabric.bundle", GROUPS, {}, **given)
     assert done.code != 0
     assert "is of a site with fabric_runtime docker" in done.said, done.text
     assert not (tmp_path / "bundle").exists()

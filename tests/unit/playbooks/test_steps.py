@@ -31,7 +31,7 @@ def run(folder, tasks, *arguments, columns=0, environment=(), handlers=(), **key
         }
     ]
     environment = {**CALLBACK, **dict(environment)}
-    done = play(folder, plays, HOSTS, {}, *arguments, environment=environment, columns=columns, one_process=True)
+    done = play(folder, plays, HOSTS, {}, *arguments, environment=environment, columns=columns)
     return done, [TIME.sub(" TIME", row) for row in (seen(done.text, columns) if columns else done.text.splitlines())]
 
 
