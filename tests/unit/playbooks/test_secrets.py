@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import base64
+import http.server
 import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import yaml
@@ -223,7 +225,7 @@ URL = f"http://me:{MARKER}@127.0.0.1:9"
 PROXY = {"http": URL, "https": URL}
 LOGGED_IN = {
     "apiVersion": "v1", "kind": "Config", "current-context": "a",
-    "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:9"}}],
+    "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:{{ port }}"}}],
     "users": [{"name": "a", "user": {"token": MARKER}}],
     "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
 }  # fmt: skip
@@ -277,7 +279,30 @@ def syslog(_level, text):
 """
 
 
-def test_modules_keep_them(tmp_path):
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """An API server that answers, and knows nobody: one that doesn't answer would be waited for."""
+
+    def send(self):
+        self.send_error(401)
+
+    def __getattr__(self, name):
+        if name.startswith("do_"):
+            return self.send
+        raise AttributeError(name)
+
+    def log_message(self, *_words):
+        pass
+
+
+@pytest.fixture
+def port():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_modules_keep_them(tmp_path, port):
     """The real ones, most of which fail for want of a cluster: neither output nor log of the host have any."""
     (tmp_path / "log").mkdir()
     (tmp_path / "python").mkdir()
@@ -301,7 +326,7 @@ def test_modules_keep_them(tmp_path):
     }
     program = [sys.executable, "-m", "one_process", "-vvv", "--diff", "-i", "localhost,", str(source)]
     done = subprocess.run(
-        [*program, "-e", f"folder={tmp_path}"],
+        [*program, "-e", f"folder={tmp_path} port={port}"],
         env=environment,
         capture_output=True,
         text=True,
