@@ -271,7 +271,9 @@ def test_the_real_device_plugin_is_behind_its_name_in_every_release(tmp_path: Pa
 def test_real_programs_are_in_the_images_that_have_them(tmp_path: Path) -> None:
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
         (tmp_path / Path(entry.get("package", "-")).name).touch()
-    found = images.standin_images(tmp_path, Path("/cni"), Path("/real"), Path("/kubernetes"), {"lib.sh": Path("/lib.sh")})
+    found = images.standin_images(
+        tmp_path, Path("/cni"), Path("/real"), Path("/kubernetes"), {"lib.sh": Path("/lib.sh")}
+    )
     assert [image.tag for image in found if "lib.sh" in image.files] == ["network-operator-v25.7.0", "v0.9.4"]
     launchers = [image for image in found if "ipu-operator-launcher" in image.reference]
     assert len(launchers) == 2
