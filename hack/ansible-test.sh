@@ -28,9 +28,8 @@ if [[ ! -e $bootstrap ]]; then
     printf 'import ensurepip\nensurepip.bootstrap()\n' >"$bootstrap"
 fi
 
-# Every Python that a host may have (3.8 on) is tried on modules and module_utils, where it is here. `make test` names
-# the oldest, its own and the newest: a minute each.
-for version in ${SANITY_PYTHONS:-3.8 3.9 3.10 3.11 3.12 3.13}; do
+# Every Python that a host may have (3.8 on) is tried on modules and module_utils, where it is here.
+for version in 3.8 3.9 3.10 3.11 3.12 3.13; do
     python=$(python_of $version)
     if [[ -n $python ]]; then
         PATH=$PATH:$(dirname "$("$python" -c 'import sys; print(sys.executable)')")

@@ -109,16 +109,7 @@ SUITES = [
         "long",
         240,
     ),
-    spare(
-        "sanity",
-        "SANITY_PYTHONS='3.8 3.11 3.13' hack/ansible-test.sh sanity --venv --color no --junit",
-        "sanity",
-    ),
-    spare(
-        "sanity-imports",
-        "hack/ansible-test.sh sanity --venv --color no --junit --test import --test compile",
-        "release",
-    ),
+    spare("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite(
         "unit-3.11",
         f"hack/pytest.sh 3.11 {{junit}} tests/unit {' '.join(f'--ignore {path}' for path in PLAYS)}",
