@@ -38,3 +38,17 @@ def test_exporters_and_their_addresses() -> None:
         monitoring(sources=["json_exporter", "blackbox"], json_exporter="", blackbox="")
     assert raised.value.seen == "no address of json_exporter and blackbox"
     assert "metrics_json_exporter and metrics_blackbox" in raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("settings", "verified", "token"),
+    [
+        ({}, False, "/etc/prometheus/secrets/ipu-operator-metrics-token/token"),
+        ({"ca_file": "/etc/ca.crt"}, True, "/var/run/secrets/kubernetes.io/serviceaccount/token"),
+        ({"ca_file": "/etc/ca.crt", "token_file": "/etc/token"}, True, "/etc/token"),
+    ],
+)
+def test_who_reads_the_controller(settings: t.Dict[str, t.Any], verified: bool, token: str) -> None:
+    found = monitoring(["apps"], **settings)
+    assert (found.verified, found.token_file) == (verified, token)
+    assert (found.reader == "ipu-operator-metrics") is not verified
