@@ -90,7 +90,7 @@ CASES = {
             len({tuple(host["order"]) for name, host in state["hosts"].items() if name.startswith("cp")}) == 1
             and "key1" not in state["hosts"]["cp1"]["order"]
         ),
-        [("cp2", "secrets_encryption", 2, "after")],
+        [("cp2", "secrets_encryption", 3, "after")],
         {"written": "key1"},
     ),
     "remove_node": Case(
@@ -258,7 +258,9 @@ def check(folder: Path, case: Case, losses: t.Sequence[Loss]) -> None:
     assert state["wrong"] == [], after.text
     assert after.code == 0, after.text
     assert case.done(state), state["hosts"]
-    assert sorted(set(state["changes"])) == sorted(state["changes"]), "nothing is done twice"
+    # A restore that had not begun to restore begins again, and what is aside already stays there.
+    changes = [change for change in state["changes"] if not change.startswith("aside ")]
+    assert sorted(set(changes)) == sorted(changes), "nothing is done twice"
 
 
 @pytest.mark.parametrize("name", CASES)
