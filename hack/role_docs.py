@@ -6,6 +6,7 @@ With --check only say which are out of date.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -109,6 +110,7 @@ def variable(name: str, option: dict[str, Any], where: str) -> str:
     return line(f"`{name}`", kind, default if len(default) <= WIDEST else "see the role", where, first_sentence(option))
 
 
+@functools.cache
 def roles_in(text: str) -> set[str]:
     """The roles that a text of YAML runs, by those that they run and by its own included tasks."""
     found: set[str] = set()

@@ -51,8 +51,8 @@ class Operator:
     def get(self, path):
         return copy.deepcopy(self.objects.get(path))
 
-    def items(self, path, labelSelector):  # noqa: N803 (as the API has it)
-        assert (path, labelSelector) == (f"/api/v1/namespaces/{NAMESPACE}/pods", "app=rdma-shared-dp")
+    def items(self, path, **query):
+        assert (path, query) == (f"/api/v1/namespaces/{NAMESPACE}/pods", {"labelSelector": "app=rdma-shared-dp"})
         return [{"status": {"startTime": time} if time else {}} for time in self.started]
 
     def patch(self, path, body):
