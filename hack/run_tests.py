@@ -107,7 +107,7 @@ SUITES = [
         "lost-connections",
         "LOSE_EVERY_TASK=1 hack/pytest.sh 3.11 {junit} tests/unit/playbooks/test_connection_lost.py",
         "long",
-        240,
+        60,
     ),
     spare("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
     Suite(
