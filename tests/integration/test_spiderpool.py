@@ -207,12 +207,12 @@ def test_the_removal_of_networks_leaves_what_others_made(spiderpool: Modules, ap
         "spec": {"subnet": "192.0.2.0/24"},
     }
     api.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
-    found = spiderpool("spiderpool", check=True, state="absent")
+    found = spiderpool("fabric_stack", stack="spiderpool", check=True, state="absent")
     assert len([name for name in found["objects"] if name.startswith("SpiderMultusConfig training/rail-")]) == 8
     assert "SpiderIPPool theirs" in found["needed_by"]
     assert (found["installations"], found["definitions"]) == ([], [])
-    assert spiderpool("spiderpool", state="absent", timeout=5)["changed"]
-    assert not spiderpool("spiderpool", state="absent")["changed"]
+    assert spiderpool("fabric_stack", stack="spiderpool", state="absent", timeout=5)["changed"]
+    assert not spiderpool("fabric_stack", stack="spiderpool", state="absent")["changed"]
     left = {pool["metadata"]["name"] for pool in api.get("spiderippools.spiderpool.spidernet.io")["items"]}
     api.kubectl("delete", "spiderippools.spiderpool.spidernet.io", "theirs")
     assert "theirs" in left

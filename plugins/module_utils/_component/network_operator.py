@@ -81,7 +81,7 @@ class Settings(ChartSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, and ipu.fabric.network_operator; nothing for a bundle."""
+    """What ipu.fabric.cluster_info found, and ipu.fabric.fabric_stack; nothing for a bundle."""
 
     present: bool = False
     version: str = ""  # of Kubernetes

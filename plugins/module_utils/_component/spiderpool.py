@@ -87,7 +87,7 @@ class Settings(ChartSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, and for a removal ipu.fabric.spiderpool; nothing for a bundle."""
+    """What ipu.fabric.cluster_info found, and for a removal ipu.fabric.fabric_stack; nothing for a bundle."""
 
     present: bool = False
     multus: t.Sequence[str] = ()  # DaemonSets, as NAMESPACE/NAME

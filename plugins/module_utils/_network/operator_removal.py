@@ -135,9 +135,8 @@ class NetworkRemoval(Removal):
 
 
 def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module network_operator."""
-    cluster = connect(module)
-    removal = NetworkRemoval(cluster, module.params["timeout"])
+    """With state=absent."""
+    removal = NetworkRemoval(connect(module), module.params["timeout"])
     found = removal.find()
     if not module.params["force"]:
         removal.refuse_users(found.users)

@@ -130,7 +130,7 @@ def still_edited(cluster: Cluster, rendered: t.Iterable[Rendered]) -> t.List[str
 
 
 def render_again(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """The state rendered of the module network_operator."""
+    """With state=rendered."""
     cluster = connect(module)
     found = edited_objects(cluster, module.params["namespace"])
     before = {name: {rendered.part: value} for name, (rendered, value) in found.items()}

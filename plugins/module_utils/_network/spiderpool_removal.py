@@ -160,8 +160,9 @@ class SpiderpoolRemoval(Removal):
         return [{"apiVersion": CRD_API, "kind": "CustomResourceDefinition", "metadata": each} for each in metadata]
 
 
-def prune_networks(module: AnsibleModule, removal: SpiderpoolRemoval) -> t.Dict[str, t.Any]:
+def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """With state=pruned. Pods on a network that is to go are never deleted for it."""
+    removal = SpiderpoolRemoval(connect(module), module.params["timeout"])
     found = removal.find_unplanned(module.params["planned"])
     names = [describe(obj) for obj in (*found.networks, *found.pools)]
     if module.params["unplanned"] == "check":
@@ -178,11 +179,8 @@ def prune_networks(module: AnsibleModule, removal: SpiderpoolRemoval) -> t.Dict[
 
 
 def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module spiderpool."""
-    cluster = connect(module)
-    removal = SpiderpoolRemoval(cluster, module.params["timeout"])
-    if module.params["state"] == "pruned":
-        return prune_networks(module, removal)
+    """With state=absent."""
+    removal = SpiderpoolRemoval(connect(module), module.params["timeout"])
     found = removal.find()
     if not module.params["force"]:
         removal.refuse_users(found.users)

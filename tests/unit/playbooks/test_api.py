@@ -16,7 +16,7 @@ WRITERS = {
     "ipu.fabric.fabric": ["macvlan_network", "helm_release", "kube_apply"],
     "ipu.fabric.verify": ["fabric_probe"],
     "ipu.fabric.workloads": ["kube_apply"],
-    "ipu.fabric.reset": ["network_operator", "helm_release"],
+    "ipu.fabric.reset": ["fabric_stack", "helm_release"],
 }
 
 
@@ -43,8 +43,9 @@ def answers(ca=OURS):
     return {
         "host_info": site.observed(hosts),
         "cluster_info": {"*": operator},
-        "network_operator": {"*": no("objects", "pods", "other_pods", "attachments", "needed_by")},
-        "spiderpool": {"*": no("objects", "pods", "needed_by", "installations", "definitions")},
+        "fabric_stack": {
+            "*": no("objects", "pods", "other_pods", "attachments", "needed_by", "installations", "definitions")
+        },
         "kube_apply": {"*": {"updated": [], "objects": [], "kept": []}},
         "fabric_probe": {"*": {"probe": {"probed": False, "reason": "check mode"}}},
         "host_reset": {"*": {"removed": {}}},

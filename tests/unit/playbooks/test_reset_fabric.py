@@ -26,7 +26,7 @@ def left(folder):
 
 def test_a_table_says_what_there_is(folder):
     found = answers()
-    found["network_operator"]["*"].update(objects=["MacvlanNetwork a", "MacvlanNetwork b"], pods=["default/user"])
+    found["fabric_stack"]["*"].update(objects=["MacvlanNetwork a", "MacvlanNetwork b"], pods=["default/user"])
     done = run(folder, "ipu.fabric.reset", found, fabric_reset="")
     assert done.code != 0
     table = [line.strip(" -'") for line in done.text.splitlines()]

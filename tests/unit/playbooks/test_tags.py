@@ -15,7 +15,7 @@ ALWAYS = {"fabric_plan", "host_info", "cluster_info", "port_probe"}
 @pytest.mark.parametrize(
     ("tag", "called"),
     [
-        ("network_operator", {"helm_release", "kube_apply", "kube_wait", "network_operator", "node_labels", "program"}),
+        ("network_operator", {"fabric_stack", "helm_release", "kube_apply", "kube_wait", "node_labels", "program"}),
         ("macvlan", {"kube_apply", "macvlan_network"}),
         ("memlock", {"memlock"}),
         ("verify", {"fabric_probe"}),

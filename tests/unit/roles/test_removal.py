@@ -35,11 +35,10 @@ class Cluster(Answers):
         gpu = {"operators": [], "pods": [], "drivers": [], "labelled": [], **self.state["gpu"]}
         return {**self.state["cluster"], "ipu": self.state["ipu"], "gpu": gpu}
 
-    def network_operator(self, args: Data) -> Data:
-        nothing = {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": []}
-        return {**nothing, **self.state["found"]}
-
-    def spiderpool(self, args: Data) -> Data:
+    def fabric_stack(self, args: Data) -> Data:
+        if args["stack"] == "network_operator":
+            nothing = {"objects": [], "pods": [], "other_pods": [], "attachments": [], "needed_by": []}
+            return {**nothing, **self.state["found"]}
         nothing = {"objects": [], "pods": [], "needed_by": [], "installations": [], "definitions": []}
         found = {**nothing, **self.state["spiderpool"]}
         self.state["asked"] = self.state.get("asked", 0) + 1
@@ -85,15 +84,15 @@ NETWORK_OPERATOR = role("network_operator", network_operator_state="absent")
 RESET = "ipu.fabric.reset"
 TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
 ASKED = {"fabric_reset": "fabric", "helm_binary": "/bin/true", "helm_sha256": TRUE, "fabric_ipu": False}
-CHANGING = ("network_operator", "spiderpool", "helm_release", "kube_apply", "node_labels", "ipujob", "host_reset")
+CHANGING = ("fabric_stack", "helm_release", "kube_apply", "node_labels", "ipujob", "host_reset")
 
 
 HOOK = [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "spiderpool-init", "namespace": "spiderpool"}}]
 
 
 def changing(outcome: Outcome) -> t.List[str]:
-    """The modules that changed something, in their order."""
-    return [call.module for call in outcome.of(*CHANGING) if not call.check]
+    """The modules that changed something, in their order; fabric_stack by its stack."""
+    return [call.args.get("stack", call.module) for call in outcome.of(*CHANGING) if not call.check]
 
 
 def objects(outcome: Outcome) -> t.Dict[str, t.List[str]]:

@@ -15,10 +15,10 @@ def test_networks_that_left_the_plan_go_before_a_planned_pool_is_to_have_their_a
     """And while the controller runs."""
     modules = [key for task in TASKS for key in task if key.startswith("ipu.fabric.")]
     waited, pruned, applied = (
-        modules.index(f"ipu.fabric.{name}") for name in ("kube_wait", "spiderpool", "kube_apply")
+        modules.index(f"ipu.fabric.{name}") for name in ("kube_wait", "fabric_stack", "kube_apply")
     )
     assert waited < pruned < applied
-    unplanned = TASKS[pruned]["ipu.fabric.spiderpool"]["unplanned"]
+    unplanned = TASKS[pruned]["ipu.fabric.fabric_stack"]["unplanned"]
     assert unplanned == "{{ spiderpool_prune | bool | ternary('remove', 'check') }}"
 
 

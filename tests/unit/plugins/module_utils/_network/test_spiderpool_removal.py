@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info, spiderpool_removal
+from ansible_collections.ipu.fabric.plugins.modules import fabric_stack
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 KEY = "k8s.v1.cni.cncf.io/networks"
@@ -132,20 +133,20 @@ PLANNED = [{"kind": each["kind"], "metadata": each["metadata"]} for each in (KEP
 THEIRS = [obj("SpiderIPPool", "theirs", by="kubectl"), obj("SpiderMultusConfig", "theirs", "jobs", by="kubectl")]
 
 
-def ask(cluster, monkeypatch, **params):
+def ask(cluster, monkeypatch, body, **params):
     monkeypatch.setattr(spiderpool_removal, "connect", lambda module: cluster)
     monkeypatch.setattr(cluster_info, "release_is_ours", lambda cluster, workload: True)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     module = Module(timeout=1, **{"force": False, "check_mode": False, **params})
-    return spiderpool_removal.remove_networks(module), module.warnings
+    return body(module), module.warnings
 
 
 def remove(cluster, monkeypatch, check=False, force=False):
-    return ask(cluster, monkeypatch, state="absent", check_mode=check, force=force)[0]
+    return ask(cluster, monkeypatch, spiderpool_removal.remove_networks, check_mode=check, force=force)[0]
 
 
 def prune(cluster, monkeypatch, unplanned="remove", **params):
-    return ask(cluster, monkeypatch, state="pruned", unplanned=unplanned, planned=PLANNED, **params)
+    return ask(cluster, monkeypatch, spiderpool_removal.prune_networks, unplanned=unplanned, planned=PLANNED, **params)
 
 
 def names(cluster):
@@ -303,3 +304,9 @@ def test_pods_on_a_network_that_left_the_plan_keep_it(monkeypatch):
         prune(cluster, monkeypatch)
     assert cluster.deleted == []
     assert prune(cluster, monkeypatch, unplanned="check")[1]
+
+
+@pytest.mark.parametrize(("stack", "state"), [("spiderpool", "rendered"), ("network_operator", "pruned")])
+def test_a_state_that_a_stack_does_not_have_is_refused(stack, state):
+    with pytest.raises(FabricError, match="one of its states: absent"):
+        fabric_stack.serve(Module(stack=stack, state=state))

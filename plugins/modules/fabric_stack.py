@@ -1,0 +1,221 @@
+#!/usr/bin/python
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fabric_stack
+short_description: What the network operator or Spiderpool serves, removed in a safe order, pruned or rendered again
+version_added: 0.1.0
+description:
+  - Removes the networks and address pools that this collection has applied, as C(metadata.managedFields) says, and the
+    NicClusterPolicy. Each is gone, with what the stack's controller created for it, before the next is deleted.
+  - What others made stays. While they have objects of the stack, or a NetworkAttachmentDefinition and no other multus,
+    the stack has to stay as well, and the NicClusterPolicy does; RV(needed_by) and a warning name them.
+  - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
+  - The stack's controller has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards. Called once more for
+    Spiderpool, this module then removes what Spiderpool has made for itself. Nobody else would remove its finalizers.
+author: ipu.fabric contributors (@ipu-fabric)
+requirements:
+  - netaddr
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - ipu.fabric.api
+  - ipu.fabric.attributes
+  - ipu.fabric.attributes.action
+options:
+  stack:
+    description: Whose networks these are.
+    type: str
+    choices: [network_operator, spiderpool]
+    required: true
+  state:
+    description:
+      - With V(absent) what this collection has the stack serve is gone. M(ipu.fabric.helm_release) and
+        M(ipu.fabric.kube_apply) install.
+      - With V(pruned), for Spiderpool, no network (SpiderMultusConfig) and no pool (SpiderIPPool) is left that this
+        collection has applied and that is not among O(planned). It fails while pods use one of them, and removes
+        nothing then. M(ipu.fabric.macvlan_network) has the same for the network operator.
+      - With V(rendered), for the network operator, the images of its workloads and the configuration of its device
+        plugin are those of the NicClusterPolicy that this collection has applied. The operator never repairs what
+        somebody has edited; here its note is taken off such an object, so that it renders that again. Nothing else is
+        touched.
+    type: str
+    choices: [absent, pruned, rendered]
+    required: true
+  planned:
+    description:
+      - For O(state=pruned), the objects of the plan, each with C(kind) and C(metadata), as the role
+        P(ipu.fabric.spiderpool#role) applies them.
+    type: list
+    elements: dict
+  unplanned:
+    description:
+      - What O(state=pruned) does with networks and pools that are not among O(planned).
+      - V(check) removes nothing, and warns of them.
+    type: str
+    choices: [remove, check]
+    default: remove
+  namespace:
+    description: Namespace of the network operator, for O(state=rendered).
+    type: str
+    default: nvidia-network-operator
+  force:
+    description:
+      - Whether O(state=absent) deletes the pods that use the networks. Their controllers may create them again.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds that each step may take.
+    type: int
+    default: 300
+seealso:
+  - module: ipu.fabric.helm_release
+  - module: ipu.fabric.macvlan_network
+"""
+
+EXAMPLES = r"""
+- name: Say what would be removed
+  ipu.fabric.fabric_stack:
+    kubeconfig: artifacts/admin.conf
+    stack: network_operator
+    state: absent
+    force: true
+  check_mode: true
+  register: found
+  delegate_to: localhost
+  run_once: true
+
+- name: Have the operator render again what somebody has edited
+  ipu.fabric.fabric_stack:
+    kubeconfig: artifacts/admin.conf
+    stack: network_operator
+    state: rendered
+  delegate_to: localhost
+  run_once: true
+
+- name: Remove networks, pools and the policy
+  ipu.fabric.fabric_stack:
+    kubeconfig: artifacts/admin.conf
+    stack: network_operator
+    state: absent
+  delegate_to: localhost
+  run_once: true
+
+- name: Remove what is not planned any more
+  ipu.fabric.fabric_stack:
+    kubeconfig: artifacts/admin.conf
+    stack: spiderpool
+    state: pruned
+    planned:
+      - {kind: SpiderMultusConfig, metadata: {namespace: training, name: rail-0}}
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+objects:
+  description:
+    - Kind, namespace and name of each object that was removed or rendered again, or would be.
+    - With O(unplanned=check) of those that O(unplanned=remove) would remove.
+  returned: success
+  type: list
+  elements: str
+  sample: [MacvlanNetwork rdma-net, IPPool nvidia-network-operator/rdma-net, NicClusterPolicy nic-cluster-policy]
+behind:
+  description: Whether a pod of the device plugin is older than its configuration, which some releases read only once.
+  returned: with O(state=rendered)
+  type: bool
+  sample: false
+pods:
+  description: Namespace and name of the pods that used the networks.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: []
+other_pods:
+  description: Namespace and name of the pods on networks that others had the operator make. They stay.
+  returned: with O(state=absent) of the network operator
+  type: list
+  elements: str
+  sample: []
+attachments:
+  description: Namespace and name of the NetworkAttachmentDefinitions of other owners. They stay.
+  returned: with O(state=absent) of the network operator
+  type: list
+  elements: str
+  sample: []
+needed_by:
+  description: What others made and needs the stack or its multus, by kind, namespace and name.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: [MacvlanNetwork storage]
+installations:
+  description:
+    - The installations of Spiderpool, each with C(namespace), C(name), C(version), C(release), its name in helm, and
+      C(ours), whether this collection installed it.
+  returned: with O(state=absent) of Spiderpool
+  type: list
+  elements: dict
+  sample: [{namespace: spiderpool, name: spiderpool-controller, version: 1.2.2, release: spiderpool, ours: true}]
+definitions:
+  description:
+    - The CustomResourceDefinitions that nobody else needs once Spiderpool is gone, each with C(apiVersion), C(kind) and
+      C(metadata.name), as M(ipu.fabric.kube_apply) takes them.
+  returned: with O(state=absent) of Spiderpool
+  type: list
+  elements: dict
+  sample: []
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, Runner, run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ansible_collections.ipu.fabric.plugins.module_utils._network import (
+    operator_removal,
+    rendered,
+    spiderpool_removal,
+)
+
+BODIES = {
+    ("network_operator", "absent"): operator_removal.remove_networks,
+    ("network_operator", "rendered"): rendered.render_again,
+    ("spiderpool", "absent"): spiderpool_removal.remove_networks,
+    ("spiderpool", "pruned"): spiderpool_removal.prune_networks,
+}
+
+
+def serve(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    stack, state = module.params["stack"], module.params["state"]
+    if (stack, state) not in BODIES:
+        states = ", ".join(known for of, known in BODIES if of == stack)
+        raise FabricError(
+            "A stack has states of its own.",
+            "options stack and state",
+            f"{stack} can't be {state}",
+            f"Use one of its states: {states}.",
+            code="invalid-input",
+        )
+    return BODIES[stack, state](module)
+
+
+def main(run: Runner = run_module) -> None:
+    spec = arguments(
+        stack={"type": "str", "choices": ["network_operator", "spiderpool"], "required": True},
+        state={"type": "str", "choices": ["absent", "pruned", "rendered"], "required": True},
+        planned={"type": "list", "elements": "dict"},
+        unplanned={"type": "str", "choices": ["remove", "check"], "default": "remove"},
+        namespace={"type": "str", "default": "nvidia-network-operator"},
+        force={"type": "bool", "default": False},
+        timeout={"type": "int", "default": 300},
+    )
+    run(spec, serve, libraries=("jmespath", "netaddr"), required_if=[("state", "pruned", ("planned",))])
+
+
+if __name__ == "__main__":
+    main()
