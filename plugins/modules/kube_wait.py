@@ -210,7 +210,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Wait until Spiderpool has created a network
+- name: Wait until the stack has created a network
   ipu.fabric.kube_wait:
     kubeconfig: artifacts/admin.conf
     attachments:
@@ -218,8 +218,8 @@ EXAMPLES = r"""
         master: ens1f0
         mtu: 9000
         ipam:
-          type: spiderpool
-          default_ipv4_ippool: [rail-0-v4]
+          type: nv-ipam
+          poolName: rail-0
     timeout: 60
   delegate_to: localhost
   run_once: true

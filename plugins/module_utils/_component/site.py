@@ -11,10 +11,11 @@ import posixpath
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
 
 Sources = t.Mapping[str, t.Any]  # as the variable fabric_mirror
-CHARTS = ("network_operator", "spiderpool", "gpu_operator", "ipu_operator", "whereabouts")
+CHARTS = (*STACKS, "gpu_operator", "ipu_operator", "whereabouts")
 CALICO = {"crds": "calico_crds", "operator": "calico_operator"}  # parts of its manifests, by their names in a bundle
 AT_API = "/var/lib/ipu-fabric"
 

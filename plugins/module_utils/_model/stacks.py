@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import typing as t
+from types import MappingProxyType
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases
 
@@ -25,6 +26,12 @@ class Stack(t.NamedTuple):
     states: bool  # whether a network says how it is
     ipam: str = ""  # the only one that it has; empty: one is chosen
     keeps_token: bool = False  # its multus reads its token once
+    webhook: int = 0  # TCP port of its webhook on hosts; 0: it has none there
+    leaks: str = ""  # what to do about addresses that leaked from its own IPAM
+    routes: str = ""  # what to do where a rail's own routing table is not as it should be
+    charts: t.Mapping[str, str] = MappingProxyType(
+        {}
+    )  # SHA-256 by release; empty: see releases.py
     files: t.Tuple[str, ...] = ()  # what its pods leave on a host, but for what others have too
 
 
@@ -50,6 +57,14 @@ STACKS: t.Dict[StackName, Stack] = {
         "namespaces/{namespace}/spidermultusconfigs/{name}",
         states=False,
         ipam="spiderpool",
+        webhook=5722,
+        leaks="Look at the log of the spiderpool-controller: its garbage collection frees them, if it is on.",
+        routes="Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then recreate the pods.",
+        charts={
+            "1.2.0": "570448fc462117760ef10aabe871812f53106a1acb84ba7f61c94f29bb40a514",
+            "1.2.1": "c542d1d9c38a95c2d9c32bef5af0f80e0d98005c3ba7190ca676ed98e5b60049",
+            "1.2.2": "55d25e6ea19f30bcc8c7e45093522b4ada77e8959baef1a127525916c4b69dd1",
+        },
         # The chart writes them there whatever its values say. The plain plugins stay: the pod network may use them.
         files=(
             *(f"/opt/cni/bin/{name}{old}" for name in ("spiderpool", "coordinator", "ifacer") for old in ("", ".old")),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+
 # By release of Calico, operator-crds.yaml and tigera-operator.yaml: the files of manifests/ at the tag of that release.
 _CALICO = {
     "3.31.0": (
@@ -55,9 +57,7 @@ _CHARTS = {
     "gpu-operator-26.3.3": "59abb5852a24b3ae0ef757bfea3051f419acbf559ee5efd72f0672d28af56a68",
     "ipu-operator-1.1.0": "91be441e368416717a088cad7a62043dc4243d7619e8bf8145d0f67522b2e397",
     "ipu-operator-1.2.0": "266bd9e337185f3b4e46b7a455d1488f0514081c4da2ce8463407389eb8d6d97",
-    "spiderpool-1.2.0": "570448fc462117760ef10aabe871812f53106a1acb84ba7f61c94f29bb40a514",
-    "spiderpool-1.2.1": "c542d1d9c38a95c2d9c32bef5af0f80e0d98005c3ba7190ca676ed98e5b60049",
-    "spiderpool-1.2.2": "55d25e6ea19f30bcc8c7e45093522b4ada77e8959baef1a127525916c4b69dd1",
+    **{f"{row.release}-{release}": sha256 for row in STACKS.values() for release, sha256 in row.charts.items()},
 }
 # Archives of Helm, by their file name, as in the .sha256sum beside them.
 _HELM = {

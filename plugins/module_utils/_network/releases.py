@@ -38,7 +38,6 @@ FLANNEL = ("v0.28.4", "v1.9.1-flannel1")
 IPU_OPERATORS = ("1.1.0", "1.2.0")
 # Network operators without whereabouts go with one that is installed on its own.
 WHEREABOUTS = "0.9.4"
-SPIDERPOOLS = ("1.2.0", "1.2.1", "1.2.2")
 # From 25.10 on the licence of vGPU is a Secret.
 GPU_OPERATORS = ("25.10.0", "25.10.1", "26.3.0", "26.3.1", "26.3.2", "26.3.3", "26.7.0")
 # The pause image that kubeadm of each minor release names; for others kubeadm itself is asked.
@@ -320,7 +319,9 @@ def _check_spiderpool(settings: Settings, findings: Findings) -> None:
     if settings.ipam not in ("auto", "spiderpool"):
         seen = f"fabric_ipam is '{settings.ipam}', fabric_stack is spiderpool"
         findings.error("ipam", [], "Spiderpool is its own IPAM.", seen, "Set fabric_ipam to auto.")
-    _check_known("Spiderpool", "spiderpool-version", settings.spiderpool_version, SPIDERPOOLS, findings)
+    _check_known(
+        "Spiderpool", "spiderpool-version", settings.spiderpool_version, tuple(STACKS["spiderpool"].charts), findings
+    )
     if settings.ofed:
         findings.error(
             "ofed",

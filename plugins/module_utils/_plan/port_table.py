@@ -13,6 +13,7 @@ import re
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 Port = t.Tuple[str, int]  # protocol and number
 
@@ -47,6 +48,10 @@ def _calico_network(settings: Settings) -> t.Mapping[str, object]:
     installation = settings.pod_network.get("calico")
     network = installation.get("calicoNetwork") if isinstance(installation, dict) else None
     return network if isinstance(network, dict) else {}
+
+
+def _on_stack(name: str) -> t.Callable[[Settings], bool]:
+    return lambda settings: settings.stack == name
 
 
 def _has_bgp(settings: Settings) -> bool:
@@ -119,12 +124,16 @@ TABLE: t.Tuple[Use, ...] = (
         "flannel's backend `wireguard`",
         lambda site: _is_flannel(site, "wireguard"),
     ),
-    Use(
-        "Spiderpool's webhook",
-        ("TCP", 5722),
-        FROM_PLANES,
-        "`fabric_stack: spiderpool`",
-        lambda site: site.stack == "spiderpool",
+    *(
+        Use(
+            f"{stack.title}'s webhook",
+            ("TCP", stack.webhook),
+            FROM_PLANES,
+            f"`fabric_stack: {name}`",
+            _on_stack(name),
+        )
+        for name, stack in STACKS.items()
+        if stack.webhook
     ),
     Use("IPU operator's webhook", ("TCP", 9443), FROM_PLANES, "IPU operator before 1.2", _has_host_webhook),
     Use("RoCE", ROCE, ON_FABRIC, "`fabric_require_rdma`", lambda site: site.require_rdma),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, CheckType
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 
 AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
@@ -33,7 +34,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "network": CheckType(
         "Network is ready",
         "cluster",
-        "`kubectl describe macvlannetwork NAME`, or spidermultusconfig with Spiderpool, has the reason.",
+        " or ".join(f"`kubectl describe {stack.network.lower()} NAME`" for stack in STACKS.values())
+        + " has the reason.",
     ),
     "attachment": CheckType(
         "Attachment matches the plan",
@@ -139,7 +141,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "policy_routes": CheckType(
         "Replies leave by their rail",
         "network",
-        "Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then recreate the pods.",
+        " ".join(stack.routes for stack in STACKS.values() if stack.routes),
     ),
     "mtu": CheckType("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
     "ping": CheckType(

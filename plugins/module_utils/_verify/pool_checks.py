@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Ch
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork, PlannedSubnet
 from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource, LeakedAddress
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
@@ -24,7 +25,7 @@ FREE_LEAKS = {
     "whereabouts": "Let whereabouts' reconciler run (reconciler_cron_expression), or take the leaked entries out of "
     "`kubectl edit ippools.whereabouts.cni.cncf.io {name}`; delete one of the pods that share an address.",
     "nv-ipam": "Delete the pods that are named; the block of a node that is gone is freed by the nv-ipam-controller.",
-    "spiderpool": "Look at the log of the spiderpool-controller: its garbage collection frees them, if it is on.",
+    **{stack.ipam: stack.leaks for stack in STACKS.values()},
 }
 
 

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as tables
 from ansible_collections.ipu.fabric.plugins.module_utils._network import support
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -97,7 +98,7 @@ def newest(directory):
     [
         ("network-operator", [operator.newest for operator in tables.NETWORK_OPERATORS.values()]),
         ("ipu-operator", tables.IPU_OPERATORS),
-        ("spiderpool", tables.SPIDERPOOLS),
+        ("spiderpool", STACKS["spiderpool"].charts),
         ("whereabouts", [tables.WHEREABOUTS]),
     ],
 )

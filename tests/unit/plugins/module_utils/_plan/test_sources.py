@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, DIGESTS, chart_key
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
@@ -115,7 +116,7 @@ def test_the_plan_says_what_it_downloads():
 def test_every_release_of_the_table_has_digests_or_is_known_to_lack_them():
     charts = {
         *(chart_key("ipu-operator", release) for release in releases.IPU_OPERATORS),
-        *(chart_key("spiderpool", release) for release in releases.SPIDERPOOLS),
+        *(chart_key("spiderpool", release) for release in STACKS["spiderpool"].charts),
         *(chart_key("gpu-operator", release) for release in releases.GPU_OPERATORS),
         *UNKNOWN,
     }
