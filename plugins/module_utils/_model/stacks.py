@@ -29,9 +29,7 @@ class Stack(t.NamedTuple):
     webhook: int = 0  # TCP port of its webhook on hosts; 0: it has none there
     leaks: str = ""  # what to do about addresses that leaked from its own IPAM
     routes: str = ""  # what to do where a rail's own routing table is not as it should be
-    charts: t.Mapping[str, str] = MappingProxyType(
-        {}
-    )  # SHA-256 by release; empty: see releases.py
+    charts: t.Mapping[str, str] = MappingProxyType({})  # SHA-256 by release; empty: see releases.py
     files: t.Tuple[str, ...] = ()  # what its pods leave on a host, but for what others have too
 
 
