@@ -15,9 +15,10 @@ import threading
 import time
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.keepalived import BEGIN, CHECK
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import server_files
-from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 # ---- the check
 
@@ -39,7 +40,8 @@ def check(tmp_path, monkeypatch):
 
     def run(port, begin="/nowhere"):
         text = CHECK.replace(f'"{BEGIN}"', f'"{begin}"')
-        assert evaluate("kubernetes", "_kubernetes_vip_begin") == BEGIN
+        role = yaml.safe_load((ROOT / "roles/kubernetes/vars/main.yml").read_text(encoding="utf-8"))
+        assert role["_kubernetes_vip_begin"] == BEGIN
         assert text.startswith("#!/usr/bin/python3 -IS\n")
         script = tmp_path / "check"
         script.write_text(text.replace("6443", str(port)))

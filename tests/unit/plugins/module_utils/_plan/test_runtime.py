@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import SeenBundle
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, known_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
-from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
-SOURCE = evaluate("kubernetes", "kubernetes_cri_dockerd")
+DEFAULTS = yaml.safe_load((ROOT / "roles/kubernetes/defaults/main.yml").read_text(encoding="utf-8"))
+SOURCE = DEFAULTS["kubernetes_cri_dockerd"]
 DIGEST = "ab" * 32
 
 
