@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component.settings imp
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import ClusterWish, NodeSeen
 
 Answer = t.Mapping[str, t.Any]
+TAINT = "node-role.kubernetes.io/control-plane"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +63,7 @@ def decide(settings: Settings, seen: Seen) -> ClusterWish:
     workers = {*seen.groups.get("kube_node", ()), *seen.groups.get("ipu_node", ())}
     runs_pods = seen.host in workers or len(hosts) == 1
     digests = {name: planes[name].kubeconfig_sha256 for name in group}
+    schedulable = runs_pods if settings.schedulable == "auto" else boolean(settings.schedulable, strict=False)
     differs = bool(members) or not seen.check_mode
     return ClusterWish(
         first=first,
@@ -70,7 +72,8 @@ def decide(settings: Settings, seen: Seen) -> ClusterWish:
         running=bool(members),
         planes=planes,
         members=members,
-        schedulable=runs_pods if settings.schedulable == "auto" else boolean(settings.schedulable, strict=False),
+        schedulable=schedulable,
+        untaints=schedulable and TAINT in pick(NodeSeen, seen.node).taints,
         fetches=differs and seen.kubeconfig_sha256 not in digests.values(),
         renews=seen.kubeconfig_sha256 not in [digests[name] for name in group if name not in seen.renewed],
     )

@@ -143,6 +143,7 @@ class NodeSeen:
     next_step: str = ""
     kubelet: str = ""  # version
     kubeconfig_sha256: str = ""  # of the administrator's kubeconfig
+    taints: t.Sequence[str] = ()  # their keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,6 +157,7 @@ class ClusterWish:
     planes: t.Mapping[str, NodeSeen]  # the group kube_control_plane, as it was when the run began
     members: t.Sequence[str]  # of them
     schedulable: bool  # whether pods run on this host, should it be a control plane
+    untaints: bool  # whether a taint keeps them from it
     fetches: bool  # whether the kubeconfig on the controller is another than that of every control plane
     renews: bool  # whether it will be, once this check has come true
 

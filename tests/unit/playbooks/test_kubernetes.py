@@ -91,6 +91,20 @@ def test_a_reinstalled_control_plane_joins_the_others_when_hosts_get_packages_at
     assert [call.options["names"] for call in run.calls if call.options.get("command") == "rejoin"] == [["cp1"], ["w9"]]
 
 
+def test_a_finished_cluster_is_left_after_few_tasks(tmp_path):
+    """Each task costs a second on every run, whether it is skipped or not."""
+    answers = {
+        "kubernetes_node_info": {host: {"node": node(host, "member")} for host in ("cp1", "w1")},
+        "apt_packages": {"*": {"versions": {"containerd.io": "2.2.1"}}},
+        "systemd_units": {"*": {"stale": []}},
+    }
+    flannel = [{**PLAY[0], "vars": {**PLAY[0]["vars"], "kubernetes_cni": "flannel"}}]
+    groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
+    run = play(tmp_path, flannel, groups, answers, kubernetes_kubeconfig=str(tmp_path / "admin.conf"))
+    assert run.code == 0, run.text
+    assert run.text.count("TASK [") <= 32, run.text
+
+
 FETCH = "Decide whether the one on the controller is another cluster's"
 KUBECONFIG = [
     {

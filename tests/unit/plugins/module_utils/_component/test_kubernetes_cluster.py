@@ -144,7 +144,10 @@ def test_a_host_that_must_not_join_ends_there_and_the_others_go_on(state: t.Any,
     ],
 )
 def test_pods_on_control_planes(groups: t.Mapping[str, t.Sequence[str]], setting: str, runs_pods: bool) -> None:
-    assert cluster(BARE, groups=groups, schedulable=setting).schedulable is runs_pods
+    decided = cluster(BARE, groups=groups, schedulable=setting)
+    assert (decided.schedulable, decided.untaints) == (runs_pods, False)
+    tainted = {**BARE, "cp1": node("cp1", "member", taints=["node-role.kubernetes.io/control-plane"])}
+    assert cluster(tainted, groups=groups, schedulable=setting).untaints is runs_pods
 
 
 @pytest.mark.parametrize(
