@@ -27,7 +27,8 @@ options:
       - V(present) is the settings.
       - V(files) only writes O(files), on a host that is to become a control plane.
       - V(settled) ends a change that was interrupted, and does nothing else.
-      - V(uploaded) writes O(configuration) into the ConfigMap kubeadm-config, and V(read) only reads it.
+      - V(uploaded) writes O(configuration) into the ConfigMap kubeadm-config. V(read) only reads it, and the names of
+        the keys of Secrets on this host.
     type: str
     choices: [present, files, settled, uploaded, read]
     default: present
@@ -94,6 +95,10 @@ action:
 configuration:
   description: The ClusterConfiguration, as YAML. Empty where the ConfigMap has none.
   type: str
+  returned: with O(state=read)
+encryption:
+  description: Names and digests of the keys of Secrets, as M(ipu.fabric.secrets_encryption) reads them on this host.
+  type: dict
   returned: with O(state=read)
 """
 

@@ -49,15 +49,19 @@ class Seen:
     control_planes: t.Sequence[str]  # of the inventory
     planes: t.Mapping[str, t.Mapping[str, t.Any]]  # they, as the run found them
     live: t.Sequence[str] = ()  # those of them that are in the cluster by now, and in this run
-    keys: t.Sequence[t.Mapping[str, t.Any]] = ()  # what ipu.fabric.secrets_encryption read on these, in their order
-    signed: t.Sequence[bool] = (False,)  # of each node, whether its kubelet has a certificate of the cluster
+    keys: t.Sequence[t.Mapping[str, t.Any]] = ()  # what was read of those of Secrets on these, in their order
+    nodes: t.Sequence[str] = ()  # of the inventory
+    hosts: t.Sequence[str] = ()  # of the run that have not failed
+    signed: t.Sequence[bool] = ()  # of these, in their order, whether the kubelet has a certificate of the cluster
 
 
 def decide(settings: Settings, seen: Seen) -> HardeningWish:
     """FabricError where control planes have keys that do not go together."""
     # With --limit, keys come and go when all control planes are there.
     whole = len(seen.live) == len(seen.control_planes)
-    met = [ENCRYPTION] * whole + [KUBELET_CA] * all(seen.signed)
+    signed = {host for host, has in zip(seen.hosts, seen.signed) if has}
+    believed = settings.hardening == hardening.CIS and bool(seen.nodes) and signed.issuperset(seen.nodes)
+    met = [ENCRYPTION] * whole + [KUBELET_CA] * believed
     before: hardening.ClusterConfiguration = yaml.safe_load(seen.configuration) or {}
     release = hardening.parse_release(settings.version)
     hardened = harden(settings, before, met)

@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane imp
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text, write_file
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
+from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import Encryption
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
     AUDIT_LOGS,
     STATIC_POD,
@@ -140,7 +141,8 @@ class ControlPlane:
 
     def read(self) -> t.Dict[str, object]:
         data = read_config_map(self.module).get("data", {})
-        return {"changed": False, "configuration": data.get("ClusterConfiguration", "")}
+        configuration = data.get("ClusterConfiguration", "")
+        return {"changed": False, "configuration": configuration, "encryption": Encryption(self.module).read()}
 
     def upload(self) -> t.Dict[str, object]:
         """kubeadm's configuration, from which control planes join and are upgraded."""

@@ -231,7 +231,8 @@ class Encryption:
     def read(self) -> t.Dict[str, object]:
         text = read_text(paths.ENCRYPTION)
         order, keys = parse(text)
-        if self.module.params["secrets"]:  # for the others, whose files would be without it
+        asked = self.module.params.get("secrets")  # ipu.fabric.control_plane never asks for them
+        if asked:  # for the others, whose files would be without it
             refuse_foreign({host_name(): foreign_lines(text)})
         found: t.Dict[str, object] = {
             "changed": False,
@@ -240,7 +241,7 @@ class Encryption:
             "foreign": foreign_lines(text),
             "used": self.is_used(),
         }
-        return {**found, "keys": keys} if self.module.params["secrets"] else found
+        return {**found, "keys": keys} if asked else found
 
     def is_used(self) -> bool:
         """Whether the API server of this host is told of the file."""

@@ -202,6 +202,7 @@ class KubeletWish:
     content: str  # of its file; empty where there is none yet
     due: bool  # whether there is something to do on a node that is there
     awaits: bool  # whether it has to get its serving certificate from the cluster
+    signed: bool  # whether it has one once that is waited for
 
 
 @dataclasses.dataclass(frozen=True)

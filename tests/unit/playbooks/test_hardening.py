@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 import yaml
-from ansible_collections.ipu.fabric.tests.unit.fixtures.control_plane import CONFIGURATION
+from ansible_collections.ipu.fabric.tests.unit.fixtures.control_plane import CONFIGURATION, NO_KEYS
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_kubernetes import GROUPS, PLAY, node
 
@@ -59,7 +59,9 @@ def test_one_control_plane_after_another_and_then_the_configuration(tmp_path):
 def test_what_is_there_already_is_not_uploaded(tmp_path):
     first = run(tmp_path / "first")
     text = hardened(first)[-1].options["configuration"]
-    done = run(tmp_path / "second", answers={"control_plane": {"* read": {"configuration": text}}})
+    done = run(
+        tmp_path / "second", answers={"control_plane": {"* read": {"configuration": text, "encryption": NO_KEYS}}}
+    )
     assert [call.host for call in hardened(done)] == PLANES
     assert "changed=0" in done.said
     assert "changed=1" not in done.said
@@ -68,7 +70,7 @@ def test_what_is_there_already_is_not_uploaded(tmp_path):
 def test_the_first_that_fails_is_the_last(tmp_path):
     failed = {
         "control_plane": {
-            "* read": {"configuration": CONFIGURATION},
+            "* read": {"configuration": CONFIGURATION, "encryption": NO_KEYS},
             "cp2": {"failed": True, "msg": "The earlier files are back."},
         }
     }
@@ -103,7 +105,7 @@ def test_who_joins_has_the_files_and_keys_before_kubeadm(tmp_path):
         "  - {name: encryption-provider-config, value: /etc/kubernetes/hardening/encryption.yaml}\n"
     )
     answers = {
-        "control_plane": {"* read": {"configuration": configuration}},
+        "control_plane": {"* read": {"configuration": configuration, "encryption": ENCRYPTED}},
         "secrets_encryption": {"*": ENCRYPTED},
     }
     done = run(tmp_path, states={"cp3": "none"}, answers=answers)

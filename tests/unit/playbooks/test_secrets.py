@@ -189,7 +189,7 @@ def test_what_hosts_join_with_is_not_shown(tmp_path, joins):
     failed = {"failed": True, "msg": "the API server does not answer"}
     encryption = {"order": ["key1", "identity"], "digests": {"key1": "ab"}, "used": True, "keys": {}}
     found = {
-        "control_plane": {"*": {"configuration": CONFIGURED}},
+        "control_plane": {"*": {"configuration": CONFIGURED, "encryption": encryption}},
         "secrets_encryption": {
             "*": encryption,
             "* secrets": {**encryption, "keys": {"key1": MARKER}},

@@ -121,7 +121,9 @@ def harden(
     live: t.Sequence[str] = tuple(PLANES), signed: bool = False, configuration: str = CONFIGURATION, **more: t.Any
 ) -> HardeningWish:
     keys = more.pop("keys", [{"order": [], "digests": {}}] * len(live))
-    seen = kubernetes_hardening.Seen(configuration, list(PLANES), PLANES, live, keys, [True, signed])
+    nodes, hosts = [*PLANES, "w1"], more.pop("hosts", [*PLANES, "w1"])
+    kubelets = [True] * len(PLANES) + [signed]
+    seen = kubernetes_hardening.Seen(configuration, list(PLANES), PLANES, live, keys, nodes, hosts, kubelets)
     return kubernetes_hardening.decide(defaults("kubernetes", "kubernetes_hardening", **more), seen)
 
 
@@ -150,6 +152,8 @@ def test_keys_come_when_all_control_planes_are_there(live: t.Sequence[str], come
 def test_kubelets_are_believed_once_all_have_a_certificate_of_the_cluster() -> None:
     name = "kubelet-certificate-authority"
     assert (name in harden(hardening="cis").text, name in harden(hardening="cis", signed=True).text) == (False, True)
+    # One that is not in this run, or has failed, is not known to have one.
+    assert name not in harden(hardening="cis", signed=True, hosts=list(PLANES)).text
 
 
 @pytest.mark.parametrize(
@@ -177,10 +181,15 @@ CONFIGURATION = "kind: KubeletConfiguration\n"
 
 
 def kubelet(
-    hardening: str, text: str = "", unfinished: bool = False, serves: bool = False, **config: t.Any
+    hardening: str,
+    text: str = "",
+    unfinished: bool = False,
+    serves: bool = False,
+    check_mode: bool = False,
+    **config: t.Any,
 ) -> KubeletWish:
     settings = defaults("kubernetes", "kubernetes_kubelet", hardening=hardening, kubelet_config=config)
-    return kubernetes_kubelet.decide(settings, kubernetes_kubelet.Seen(text, unfinished, serves))
+    return kubernetes_kubelet.decide(settings, kubernetes_kubelet.Seen(text, unfinished, serves, check_mode))
 
 
 def test_the_default_changes_nothing() -> None:
@@ -216,7 +225,9 @@ def test_a_site_wins_over_the_benchmark() -> None:
     ],
 )
 def test_whether_a_kubelet_waits_for_a_certificate(text: str, serves: bool, awaits: bool) -> None:
-    assert kubelet("baseline", text, serves=serves).awaits == awaits
+    decided = kubelet("baseline", text, serves=serves)
+    assert (decided.awaits, decided.signed) == (awaits, serves or awaits)
+    assert kubelet("baseline", text, serves=serves, check_mode=True).signed == serves  # a check waits for none
 
 
 def test_when_a_kubelet_is_changed() -> None:
@@ -232,7 +243,10 @@ def kubelets(found: t.Mapping[str, t.Tuple[bool, bool]], **settings: t.Any) -> K
         control_planes=list(PLANES),
         hosts=list(found),
         nodes=[{"name": f"node-{host}", "address": "192.0.2.1,fd00::1"} for host in found],
-        kubelets=[{"settings": {}, "content": "", "due": due, "awaits": awaits} for due, awaits in found.values()],
+        kubelets=[
+            {"settings": {}, "content": "", "due": due, "awaits": awaits, "signed": awaits}
+            for due, awaits in found.values()
+        ],
     )
     return kubernetes_kubelets.decide(defaults("kubernetes", "kubernetes_kubelets", **settings), seen)
 
