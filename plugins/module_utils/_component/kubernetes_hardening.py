@@ -52,16 +52,15 @@ class Seen:
     keys: t.Sequence[t.Mapping[str, t.Any]] = ()  # what was read of those of Secrets on these, in their order
     nodes: t.Sequence[str] = ()  # of the inventory
     hosts: t.Sequence[str] = ()  # of the run that have not failed
-    signed: t.Sequence[bool] = ()  # of these, in their order, whether the kubelet has a certificate of the cluster
+    signed: t.Sequence[str] = ()  # hosts whose kubelets have a certificate of the cluster
 
 
 def decide(settings: Settings, seen: Seen) -> HardeningWish:
     """FabricError where control planes have keys that do not go together."""
     # With --limit, keys come and go when all control planes are there.
     whole = len(seen.live) == len(seen.control_planes)
-    signed = {host for host, has in zip(seen.hosts, seen.signed) if has}
-    believed = settings.hardening == hardening.CIS and bool(seen.nodes) and signed.issuperset(seen.nodes)
-    met = [ENCRYPTION] * whole + [KUBELET_CA] * believed
+    signed = bool(seen.nodes) and {*seen.nodes} <= {*seen.signed} & {*seen.hosts}
+    met = [ENCRYPTION] * whole + [KUBELET_CA] * (signed and settings.hardening == hardening.CIS)
     before: hardening.ClusterConfiguration = yaml.safe_load(seen.configuration) or {}
     release = hardening.parse_release(settings.version)
     hardened = harden(settings, before, met)

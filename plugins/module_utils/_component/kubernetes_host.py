@@ -24,6 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component.containerd i
     CniDirectories,
     containerd_config,
 )
+from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, docker, proxy, role_files
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import CNI_BIN, CNI_NETWORK
 from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK
@@ -104,6 +105,8 @@ class Settings:
 
     version: str
     runtime: str
+    hardening: str
+    kubelet_config: Data
     containerd_version: str
     docker_version: str
     cri_dockerd: t.Mapping[str, str]
@@ -167,6 +170,7 @@ def decide(settings: Settings, seen: Seen) -> HostWish:
         sysctl={**KUBELET_SYSCTL, **settings.sysctl},
         architecture=architecture,
         bundle_part=f"apt/{platform}",
+        kubelet=kubelet_settings(runtime, settings.version, settings.hardening, dict(settings.kubelet_config)),
     )
     if node and holds_vip:
         check_keepalived(settings, seen, node)

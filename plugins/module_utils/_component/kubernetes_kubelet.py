@@ -54,22 +54,24 @@ class Seen:
     """What ipu.fabric.kubelet_config found on a host."""
 
     content: str = ""  # nothing where the host is no node
-    unfinished: bool = False  # a change that was interrupted, or a mode that is too wide
+    needed: bool = False  # a change that was interrupted, or a mode that is too wide
     serves: bool = False  # whether it has a serving certificate of the cluster
-    check_mode: bool = False
 
 
 def decide(settings: Settings, seen: Seen) -> KubeletWish:
     """FabricError for a file that is no configuration."""
-    wanted = kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config)
+    return configure(
+        kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config), seen
+    )
+
+
+def configure(wanted: Object, seen: Seen) -> KubeletWish:
     content = kubelet_config(seen.content, wanted)
-    awaits = not seen.serves and asks_for_certificate(content)
     return KubeletWish(
         settings=wanted,
         content=content,
-        due=seen.unfinished or content != seen.content,
-        awaits=awaits,
-        signed=seen.serves or (awaits and not seen.check_mode),
+        due=seen.needed or content != seen.content,
+        awaits=not seen.serves and asks_for_certificate(content),
     )
 
 

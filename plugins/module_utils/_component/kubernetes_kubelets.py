@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component import kubernetes_kubelet
 from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeletsWish, KubeletWish, NodeSeen
 
 
@@ -26,17 +30,27 @@ class Seen:
     control_planes: t.Sequence[str]  # of the inventory
     hosts: t.Sequence[str]
     nodes: t.Sequence[t.Mapping[str, t.Any]]  # theirs, in this order
-    kubelets: t.Sequence[t.Mapping[str, t.Any]]  # what each of theirs becomes
+    settings: t.Sequence[Object]  # that their kubelets have to have
+    kubelets: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.kubelet_config found
+    check_mode: bool = False
 
 
 def decide(settings: Settings, seen: Seen) -> KubeletsWish:
     nodes = {host: pick(NodeSeen, node) for host, node in zip(seen.hosts, seen.nodes)}
-    kubelets = {host: pick(KubeletWish, wish) for host, wish in zip(seen.hosts, seen.kubelets)}
-    due = [host for host in seen.hosts if kubelets[host].due]
-    own = {node.name: node.address.split(",") for node in nodes.values()}
+    found = {host: pick(kubernetes_kubelet.Seen, kubelet) for host, kubelet in zip(seen.hosts, seen.kubelets)}
+    decided: t.Dict[str, KubeletWish] = {}
+    for host, wanted in zip(seen.hosts, seen.settings):
+        with contextlib.suppress(FabricError):
+            decided[host] = kubernetes_kubelet.configure(wanted, found[host])
+    due = [host for host, wish in decided.items() if wish.due]
+    awaits = [host for host, wish in decided.items() if wish.awaits]
+    own = {nodes[host].name: nodes[host].address.split(",") for host in decided}
     return KubeletsWish(
         planes=[name for name in seen.control_planes if name in due],
         workers=[name for name in due if name not in seen.control_planes],
-        awaited=[nodes[host].name for host in seen.hosts if kubelets[host].awaits],
+        contents={host: decided[host].content for host in due},
+        refused=[host for host in seen.hosts if host not in decided],
+        awaited=[nodes[host].name for host in awaits],
+        signed=[host for host in decided if found[host].serves or (host in awaits and not seen.check_mode)],
         addresses=settings.node_addresses or own,
     )

@@ -130,6 +130,7 @@ class HostWish:
     program: t.Optional[Program] = None  # cri-dockerd, if it is ours
     files: t.Sequence[HostFile] = ()
     units: t.Sequence[Unit] = ()
+    kubelet: Object = dataclasses.field(default_factory=dict)  # what its configuration has to have
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +203,6 @@ class KubeletWish:
     content: str  # of its file; empty where there is none yet
     due: bool  # whether there is something to do on a node that is there
     awaits: bool  # whether it has to get its serving certificate from the cluster
-    signed: bool  # whether it has one once that is waited for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,7 +248,10 @@ class KubeletsWish:
 
     planes: t.Sequence[str]  # control planes that are due, in their order
     workers: t.Sequence[str]  # that are
+    contents: t.Mapping[str, str]  # of the files of these
+    refused: t.Sequence[str]  # hosts whose file is no configuration
     awaited: t.Sequence[str]  # names of nodes whose kubelets have no serving certificate yet
+    signed: t.Sequence[str]  # hosts that have one once that is waited for
     addresses: t.Mapping[str, t.Sequence[str]]  # that nodes may have in it, by name
 
 

@@ -122,7 +122,7 @@ def harden(
 ) -> HardeningWish:
     keys = more.pop("keys", [{"order": [], "digests": {}}] * len(live))
     nodes, hosts = [*PLANES, "w1"], more.pop("hosts", [*PLANES, "w1"])
-    kubelets = [True] * len(PLANES) + [signed]
+    kubelets = [*PLANES, *["w1"] * signed]
     seen = kubernetes_hardening.Seen(configuration, list(PLANES), PLANES, live, keys, nodes, hosts, kubelets)
     return kubernetes_hardening.decide(defaults("kubernetes", "kubernetes_hardening", **more), seen)
 
@@ -180,16 +180,9 @@ def test_a_rotation(members: t.List[str], live: t.List[str], read: t.Any, said: 
 CONFIGURATION = "kind: KubeletConfiguration\n"
 
 
-def kubelet(
-    hardening: str,
-    text: str = "",
-    unfinished: bool = False,
-    serves: bool = False,
-    check_mode: bool = False,
-    **config: t.Any,
-) -> KubeletWish:
+def kubelet(hardening: str, text: str = "", needed: bool = False, serves: bool = False, **config: t.Any) -> KubeletWish:
     settings = defaults("kubernetes", "kubernetes_kubelet", hardening=hardening, kubelet_config=config)
-    return kubernetes_kubelet.decide(settings, kubernetes_kubelet.Seen(text, unfinished, serves, check_mode))
+    return kubernetes_kubelet.decide(settings, kubernetes_kubelet.Seen(text, needed, serves))
 
 
 def test_the_default_changes_nothing() -> None:
@@ -225,42 +218,56 @@ def test_a_site_wins_over_the_benchmark() -> None:
     ],
 )
 def test_whether_a_kubelet_waits_for_a_certificate(text: str, serves: bool, awaits: bool) -> None:
-    decided = kubelet("baseline", text, serves=serves)
-    assert (decided.awaits, decided.signed) == (awaits, serves or awaits)
-    assert kubelet("baseline", text, serves=serves, check_mode=True).signed == serves  # a check waits for none
+    assert kubelet("baseline", text, serves=serves).awaits == awaits
 
 
 def test_when_a_kubelet_is_changed() -> None:
     assert not kubelet("baseline", CONFIGURATION).due
-    assert kubelet("baseline", CONFIGURATION, unfinished=True).due
+    assert kubelet("baseline", CONFIGURATION, needed=True).due
     assert kubelet("cis", CONFIGURATION).due
     assert kubelet("cis", CONFIGURATION).awaits
     assert not kubelet("cis").due  # kubeadm writes it
 
 
-def kubelets(found: t.Mapping[str, t.Tuple[bool, bool]], **settings: t.Any) -> KubeletsWish:
+ASKS = "serverTLSBootstrap: true\n"
+DUE = {"content": "", "needed": True, "serves": False}
+
+
+def kubelets(found: t.Mapping[str, t.Mapping[str, t.Any]], check_mode: bool = False, **settings: t.Any) -> KubeletsWish:
     seen = kubernetes_kubelets.Seen(
         control_planes=list(PLANES),
         hosts=list(found),
         nodes=[{"name": f"node-{host}", "address": "192.0.2.1,fd00::1"} for host in found],
-        kubelets=[
-            {"settings": {}, "content": "", "due": due, "awaits": awaits, "signed": awaits}
-            for due, awaits in found.values()
-        ],
+        settings=[{"podPidsLimit": 1} if "kind" in kubelet["content"] else {} for kubelet in found.values()],
+        kubelets=[{"changed": False, **kubelet} for kubelet in found.values()],
+        check_mode=check_mode,
     )
     return kubernetes_kubelets.decide(defaults("kubernetes", "kubernetes_kubelets", **settings), seen)
 
 
 def test_control_planes_and_then_the_workers_that_are_due() -> None:
-    due, quiet = (True, False), (False, False)
-    decided = kubelets({"w9": due, "cp3": due, "cp1": due, "cp2": quiet, "w1": quiet})
-    assert (decided.planes, decided.workers) == (["cp1", "cp3"], ["w9"])
+    quiet = {**DUE, "needed": False}
+    other = {**quiet, "content": CONFIGURATION}
+    decided = kubelets({"w9": other, "cp3": DUE, "cp1": DUE, "cp2": quiet, "w1": quiet})
+    assert (decided.planes, decided.workers, decided.refused) == (["cp1", "cp3"], ["w9"], [])
+    assert decided.contents == {"w9": f"{CONFIGURATION}podPidsLimit: 1\n", "cp3": "", "cp1": ""}
+
+
+def test_a_file_that_is_no_configuration_only_ends_its_own_host() -> None:
+    decided = kubelets({"cp1": DUE, "w1": {**DUE, "content": "kind: ["}, "w9": DUE})
+    assert (decided.planes, decided.workers, decided.refused) == (["cp1"], ["w9"], ["w1"])
+    assert list(decided.addresses) == ["node-cp1", "node-w9"]
+    with pytest.raises(FabricError):
+        kubelet("cis", "kind: [")
 
 
 def test_whose_certificates_are_approved() -> None:
-    found = {"cp1": (False, True), "w1": (False, False), "w9": (True, True)}
+    asks = {**DUE, "content": ASKS}
+    found = {"cp1": asks, "w1": DUE, "w9": asks, "cp2": {**asks, "serves": True}}
     decided = kubelets(found, node_addresses={"cp1": ["192.0.2.1"]})
     assert (decided.awaited, decided.addresses) == (["node-cp1", "node-w9"], {"cp1": ["192.0.2.1"]})
+    assert decided.signed == ["cp1", "w9", "cp2"]
+    assert kubelets(found, check_mode=True).signed == ["cp2"]  # a check waits for none
     # Without a plan those of the hosts in the run.
     assert kubelets(found).addresses == {f"node-{host}": ["192.0.2.1", "fd00::1"] for host in found}
 
