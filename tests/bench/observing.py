@@ -43,7 +43,7 @@ def figures() -> list[Figure]:
                 **ansible.LOCAL,
                 "fabric_networks": sites.networks(1),
                 "fabric_ipu": False,
-                "fabric_control_plane_endpoint": "10.88.0.250:6443",
+                "fabric_control_plane_endpoint": "10.88.255.250:6443",
                 "fabric_probe_ports": False,
             }
             (folder / "hosts.json").write_text(json.dumps({"all": {"vars": variables, "children": groups}}))

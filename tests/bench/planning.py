@@ -10,7 +10,7 @@ from ansible_collections.ipu.fabric.tests.bench import sites
 from ansible_collections.ipu.fabric.tests.bench.figures import Figure, best
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 
-SETTINGS = {"ipu": False, "control_plane_endpoint": "10.88.0.250:6443"}
+SETTINGS = {"ipu": False, "control_plane_endpoint": "10.88.255.250:6443"}
 
 
 def there_and_back(facts: dict[str, Any]) -> object:

@@ -39,24 +39,26 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
 
 def _matches(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> bool:
     """Whether a link fits a pattern of every rule. PCI address and driver may also be those of a NIC below it."""
-    below = _below(link, links)
     checks: t.Dict[str, t.Callable[[str], bool]] = {
         "name": lambda rule: any(fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link["altnames"])),
         "pci": lambda rule: any(
-            fnmatch.fnmatchcase(item["pci"], rule.lower()) or item["pci"] == f"0000:{rule.lower()}" for item in below
+            fnmatch.fnmatchcase(item["pci"], rule.lower()) or item["pci"] == f"0000:{rule.lower()}"
+            for item in _below(link, links)
         ),
-        "driver": lambda rule: any(fnmatch.fnmatchcase(item["driver"], rule) for item in below),
+        "driver": lambda rule: any(fnmatch.fnmatchcase(item["driver"], rule) for item in _below(link, links)),
         "subnet": lambda rule: any(_inside(entry["address"], rule) for entry in link["addresses"]),
     }
     return all(any(map(check, rules[key])) for key, check in checks.items() if key in rules)
 
 
-_network = functools.lru_cache(maxsize=256)(ipaddress.ip_network)  # parsed once, not for every link of every host
+# Parsed once, not for every link of every host, and not for every network that a link may be on.
+_network = functools.lru_cache(maxsize=256)(ipaddress.ip_network)
+_address = functools.lru_cache(maxsize=None)(ipaddress.ip_address)
 
 
 def _inside(address: str, subnet: str) -> bool:
     try:
-        return ipaddress.ip_address(address) in _network(subnet)
+        return _address(address) in _network(subnet)
     except ValueError as error:
         raise FabricError(
             "The fabric NIC's subnet was expected as a CIDR.",
