@@ -94,6 +94,7 @@ class Seen:
     own: t.Sequence[str] = ()  # that this collection has installed
     network_operators: t.Sequence[t.Mapping[str, str]] = ()
     policy_ipam: str = ""  # of the policy that is there
+    policy_in_chart: bool = False  # and whether its release has made it
     pods: t.Sequence[str] = ()  # on the networks of the operator, for a removal and for another IPAM
     other_pods: t.Sequence[str] = ()
     attachments: t.Sequence[str] = ()  # NetworkAttachmentDefinitions of others, for a removal
@@ -103,6 +104,7 @@ class Seen:
 class OperatorWish(Wish):
     """And what only this operator needs."""
 
+    steps: t.Sequence[str] = ("present",)  # files of the role with what is to be done
     labels: t.Sequence[Object] = ()  # as ipu.fabric.node_labels takes them
     keeps_policy: bool = False  # the release that is there reads its policy only once
     keeps_config: bool = False  # the device plugin of this release reads its configuration only once
@@ -138,7 +140,10 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     change = check_upgrade(settings, former)
     own = {place.rpartition("/")[2] for place in (*seen.multus, *seen.whereabouts) if not elsewhere([place], settings)}
     ends = {PLUGINS[plugin]: end for plugin, end in settings.restart.items() if PLUGINS.get(plugin) in own}
+    keeps_policy = bool(former) and not can["policy_updates"]
+    before = ["before_upgrade"] if keeps_policy or seen.policy_in_chart else []
     return OperatorWish(
+        steps=[*before, "present", *(["restart_plugins"] if ends else [])],
         release=settings.release(NAME, settings.namespace, chart_values(settings, settings.nfd and not nfd)),
         objects=[nic_cluster_policy(settings)],
         ready=[
@@ -152,7 +157,7 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
         ],
         crds=[CRDS[0], ATTACHMENTS, *(NV_IPAM_CRDS[:1] if settings.ipam == "nv-ipam" else [])],
         labels=[{"name": node, "labels": {NIC_LABEL: "true"}} for node in settings.rdma_nodes],
-        keeps_policy=bool(former) and not can["policy_updates"],
+        keeps_policy=keeps_policy,
         keeps_config=not can["restarts_plugins"],
         settle=15 if change in ("upgrade", "skip") else 0,
         restarts=[restart(name, settings.namespace, end) for name, end in ends.items()],
@@ -391,6 +396,7 @@ def removed(settings: Settings, seen: Seen) -> OperatorWish:
     # Whereabouts of the role whereabouts stays where its pools are.
     needed = [place.partition("/")[0] for place in seen.whereabouts if not place.endswith("/whereabouts")]
     return OperatorWish(
+        steps=["absent"],
         release=settings.release(NAME, settings.namespace, {}),
         labels=[{"name": node["name"], "labels": labels_left(node, settings, seen)} for node in seen.nodes],
         remnants=[*definitions(gone), *home(settings.namespace, needed)],

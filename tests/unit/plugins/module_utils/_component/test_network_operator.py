@@ -111,7 +111,12 @@ def test_what_a_release_reads_only_once(release, installed, keeps):
     seen = {"network_operators": [{**OURS, "version": installed}]} if installed else {}
     decided = wish(seen, version=release, ipam="whereabouts")
     assert (decided.keeps_policy, decided.keeps_config) == keeps
+    assert decided.steps == [*(["before_upgrade"] if keeps[0] else []), "present"]
     assert decided.settle == 0
+
+
+def test_helm_is_not_to_delete_the_policy_of_the_chart():
+    assert wish({"policy_in_chart": True}).steps == ["before_upgrade", "present"]
 
 
 def test_node_feature_discovery_of_others_serves():
@@ -140,6 +145,7 @@ def test_only_cni_plugins_of_this_operator_start_again(multus, whereabouts, rest
     assert [each["name"] for each in decided.restarted] == expected
     annotations = [each["spec"]["template"]["metadata"]["annotations"] for each in decided.restarts]
     assert annotations == [{"fabric.ipu/token-ends": ENDS}] * len(expected)
+    assert decided.steps == ["present", *(["restart_plugins"] if expected else [])]
 
 
 def test_the_multus_of_others_does_not_start_again():
