@@ -31,4 +31,5 @@ def test_a_pod_on_each_network(tmp_path: Path, more: Data) -> None:
 
 def test_the_play_of_all_roles_leaves_it_to_the_proof() -> None:
     text = (ROOT / "playbooks/plays/fabric.yml").read_text(encoding="utf-8")
-    assert all(f"{role}_start_pod: false" in text for role in ("macvlan", "spiderpool", "whereabouts"))
+    assert all(f"{role}_start_pod: false" in text for role in ("spiderpool", "whereabouts"))
+    assert "start_pod" not in (ROOT / "roles/macvlan/tasks/apply.yml").read_text(encoding="utf-8")
