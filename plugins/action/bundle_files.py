@@ -10,11 +10,12 @@ import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fault_of
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import LIST, Bundle, BundleFile
-from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import UNFINISHED, read_bundle
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure
+
+from ..module_utils._common.result import FabricError
+from ..module_utils._host.bundle import fault_of
+from ..module_utils._model.bundle import LIST, Bundle, BundleFile
+from ..plugin_utils._bundle import UNFINISHED, read_bundle
+from ..plugin_utils._controller_action import Result, failure
 
 
 class ActionModule(ActionBase):

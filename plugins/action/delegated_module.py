@@ -19,8 +19,9 @@ from ansible import constants, context
 from ansible.errors import AnsibleActionFail
 from ansible.executor.task_executor import TaskExecutor
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.modules import delegated_module
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import argument_spec, plain_result
+
+from ..modules import delegated_module
+from ..plugin_utils._controller_action import argument_spec, plain_result
 
 Result = t.Dict[str, t.Any]
 Results = t.Dict[str, Result]

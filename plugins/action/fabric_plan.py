@@ -12,34 +12,27 @@ import socket
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Drift, Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings, SiteProxy
-from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import build, observation_cache, upgrade
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import (
-    check_cluster,
-    check_names,
-    is_bare,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import sources
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text, drift_text
-from ansible_collections.ipu.fabric.plugins.modules import fabric_plan
-from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
-from ansible_collections.ipu.fabric.plugins.plugin_utils._bundle import see_bundle
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
-from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import read_kubeconfig
-from ansible_collections.ipu.fabric.plugins.plugin_utils._plan_file import see_plan
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
-from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import (
-    role_variables,
-    site_options,
-    site_variables,
-)
+
+from ..module_utils._common.result import outcome
+from ..module_utils._host.vipu import split_endpoint
+from ..module_utils._model.observation import Observations
+from ..module_utils._model.plan import Drift, Plan
+from ..module_utils._model.settings import Settings, SiteProxy
+from ..module_utils._model.upgrade import SeenCluster
+from ..module_utils._plan import build, observation_cache, upgrade
+from ..module_utils._plan.approved import decisions
+from ..module_utils._plan.cluster_identity import check_cluster, check_names, is_bare
+from ..module_utils._plan.endpoints import parse_address
+from ..module_utils._plan.proxy import sources
+from ..module_utils._plan.report import as_text, drift_text
+from ..modules import fabric_plan
+from ..plugin_utils._artifacts import read_file, write_files
+from ..plugin_utils._bundle import see_bundle
+from ..plugin_utils._controller_action import ControllerAction, argument_spec
+from ..plugin_utils._kubeconfig import read_kubeconfig
+from ..plugin_utils._plan_file import see_plan
+from ..plugin_utils._render.pages import plan_page
+from ..plugin_utils._site_variables import role_variables, site_options, site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
 # Variables of the role fabric that its tasks hand on changed, or that the plan must not know.

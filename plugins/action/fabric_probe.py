@@ -10,10 +10,10 @@ import os
 import typing as t
 from pathlib import Path
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._api_action import ApiAction
-from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_files
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import Result, failure
+from ..module_utils._common.result import FabricError
+from ..plugin_utils._api_action import ApiAction
+from ..plugin_utils._artifacts import write_files
+from ..plugin_utils._controller_action import Result, failure
 
 SCRIPT = Path(__file__).parents[1] / "plugin_utils/_probe/pod.sh"
 

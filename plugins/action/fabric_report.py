@@ -10,17 +10,17 @@ import json
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import history, narrow, report
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, counts, outcome, summary
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import read_limit
-from ansible_collections.ipu.fabric.plugins.modules import fabric_report
-from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_files
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import ControllerAction, argument_spec
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import report_page
+from ..module_utils._common.result import FabricError
+from ..module_utils._model.checks import Check, Expect, Head
+from ..module_utils._model.probe import Probe
+from ..module_utils._verify import history, narrow, report
+from ..module_utils._verify.catalog import CHECK_TYPES, FAILED
+from ..module_utils._verify.checks import check_fabric, counts, outcome, summary
+from ..module_utils._verify.speed_checks import read_limit
+from ..modules import fabric_report
+from ..plugin_utils._artifacts import read_file, write_files
+from ..plugin_utils._controller_action import ControllerAction, argument_spec
+from ..plugin_utils._render.pages import report_page
 
 LIBRARIES = ("jmespath", "netaddr")
 FILES: t.Dict[str, t.Callable[[t.Sequence[Check], Head], str]] = {

@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._api_action import ApiAction as ActionModule
+from ..plugin_utils._api_action import ApiAction as ActionModule
 
 __all__ = ["ActionModule"]

@@ -16,19 +16,15 @@ from pathlib import Path
 
 import yaml
 from ansible.release import __version__ as ansible_version
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._support.archive import NEXT_STEP, pack, unpack
-from ansible_collections.ipu.fabric.plugins.module_utils._support.contents import ABOUT, ARTIFACTS, Collected, contents
-from ansible_collections.ipu.fabric.plugins.module_utils._support.judge import as_text, judge
-from ansible_collections.ipu.fabric.plugins.module_utils._support.scan import leaks
-from ansible_collections.ipu.fabric.plugins.modules import support_archive
-from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file, write_file
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
-    ControllerAction,
-    Result,
-    argument_spec,
-    lacking,
-)
+
+from ..module_utils._common.result import FabricError
+from ..module_utils._support.archive import NEXT_STEP, pack, unpack
+from ..module_utils._support.contents import ABOUT, ARTIFACTS, Collected, contents
+from ..module_utils._support.judge import as_text, judge
+from ..module_utils._support.scan import leaks
+from ..modules import support_archive
+from ..plugin_utils._artifacts import read_file, write_file
+from ..plugin_utils._controller_action import ControllerAction, Result, argument_spec, lacking
 
 LIBRARIES = ("jmespath", "netaddr")  # for the checks of a proof
 COLLECTION = Path(__file__).parents[2]

@@ -12,16 +12,11 @@ from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.modules import wish
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
-    ControllerAction,
-    Result,
-    argument_spec,
-    option_spec,
-    plain,
-)
-from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import role_options
+
+from ..module_utils._component.settings import pick
+from ..modules import wish
+from ..plugin_utils._controller_action import ControllerAction, Result, argument_spec, option_spec, plain
+from ..plugin_utils._site_variables import role_options
 
 try:
     from ansible.template import trust_as_template

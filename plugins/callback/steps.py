@@ -63,8 +63,9 @@ from ansible import constants, context
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.template import Templar
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.plugin_utils import _steps
+
+from ..module_utils._common.text import shorten_list
+from ..plugin_utils import _steps
 
 TICK = 1  # seconds
 ERASE = "\r\x1b[K"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.plugin_utils._filters import on_first_use
+from ..plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: missing_packages

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+    from ..module_utils._model.plan import Plan
 
 DOCUMENTATION = r"""
 name: plan_nodes

@@ -9,7 +9,8 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import NOT_SHOWN
+
+from ..module_utils._common.secrets import NOT_SHOWN
 
 DOCUMENTATION = r"""
 name: settings_problems
@@ -52,7 +53,7 @@ def has_secret(option: t.Mapping[str, t.Any]) -> bool:
 
 def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
     """What is wrong with a value; empty if nothing is."""
-    from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_text
+    from ..module_utils._common.redaction import redact_text
 
     plain = json.loads(json.dumps(value, default=str))
     result = ArgumentSpecValidator({name: option}).validate({name: plain})
@@ -68,7 +69,7 @@ def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
 
 
 def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
-    from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import site_options
+    from ..plugin_utils._site_variables import site_options
 
     found = []
     for name, option in sorted(site_options().items()):

@@ -112,9 +112,9 @@ versions:
   sample: {"containerd.io": "2.2.1-1~debian.12~bookworm"}
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import apply_packages
+from ..module_utils._common.proxy import PROXY
+from ..module_utils._common.result import run_module
+from ..module_utils._host.apt import apply_packages
 
 PACKAGE_OPTIONS = {
     "name": {"type": "str", "required": True},

@@ -136,9 +136,9 @@ always:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._bundle.build import make_bundle
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
+from ..module_utils._bundle.build import make_bundle
+from ..module_utils._common.proxy import PROXY
+from ..module_utils._common.result import run_module
 
 
 def main() -> None:

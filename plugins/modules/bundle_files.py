@@ -105,8 +105,8 @@ pinned:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import apply_bundle
+from ..module_utils._common.result import run_module
+from ..module_utils._host.bundle import apply_bundle
 
 
 def main() -> None:

@@ -319,9 +319,9 @@ moved:
   sample: ["default/worker-0 net1: 10.5.0.130 became 10.5.0.131"]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._component.cluster import PARTS, read
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._component.cluster import PARTS, read
+from ..module_utils._kube.client import arguments
 
 
 def main(run: Runner = run_module) -> None:

@@ -80,9 +80,9 @@ left:
   sample: ["csr-9fk2d of system:node:x: no host of the inventory is the node x"]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelets import manage_kubelets
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._kube.kubelets import manage_kubelets
 
 
 def main(run: Runner = run_module) -> None:

@@ -62,9 +62,9 @@ left:
   sample: [nv-ipam pool 10.5.0.1-10.5.0.16 (w2)]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.departed_nodes import remove_nodes
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._ipam.departed_nodes import remove_nodes
+from ..module_utils._kube.client import arguments
 
 
 def main(run: Runner = run_module) -> None:

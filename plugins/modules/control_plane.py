@@ -102,8 +102,8 @@ encryption:
   returned: with O(state=read)
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.control_plane import run
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.control_plane import run
 
 STATES = ["present", "files", "settled", "uploaded", "read"]
 FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True}}

@@ -119,8 +119,8 @@ about:
   type: dict
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.backup import run
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.backup import run
 
 
 def main() -> None:

@@ -96,8 +96,8 @@ set_aside:
   type: str
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.restore import restore
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.restore import restore
 
 
 def main() -> None:

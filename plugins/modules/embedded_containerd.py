@@ -78,8 +78,8 @@ node:
   sample: w1
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.embedded_containerd import set_embedded_containerd
+from ..module_utils._common.result import run_module
+from ..module_utils._host.embedded_containerd import set_embedded_containerd
 
 
 def main() -> None:

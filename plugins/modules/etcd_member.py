@@ -60,8 +60,8 @@ members:
       alive: true
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import remove_members
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.etcd import remove_members
 
 
 def main() -> None:

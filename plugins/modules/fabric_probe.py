@@ -189,11 +189,12 @@ probe:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.probe import probe
+
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments, connect
+from ..module_utils._verify.narrow import narrow_plan
+from ..module_utils._verify.pods import Options
+from ..module_utils._verify.probe import probe
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:

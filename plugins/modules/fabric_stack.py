@@ -174,13 +174,10 @@ definitions:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network import (
-    operator_removal,
-    rendered,
-    spiderpool_removal,
-)
+
+from ..module_utils._common.result import FabricError, Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._network import operator_removal, rendered, spiderpool_removal
 
 BODIES = {
     ("network_operator", "absent"): operator_removal.remove_networks,

@@ -165,10 +165,10 @@ certificate_end:
   sample: "2027-11-21T10:00:00+00:00"
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import manage_release
+from ..module_utils._common.proxy import PROXY
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._kube.helm import manage_release
 
 RENEW = {
     "secret": {"type": "str", "required": True, "no_log": False},

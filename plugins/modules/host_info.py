@@ -522,9 +522,9 @@ failures:
   type: dict
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.observe import observe
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import OPTIONS
+from ..module_utils._common.result import run_module
+from ..module_utils._host.observe import observe
+from ..module_utils._host.vipu import OPTIONS
 
 PORTS = [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259]
 JOURNAL = {

@@ -125,8 +125,8 @@ kept:
   sample: [containerd.io (containers in moby)]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.host_reset import reset_host
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.host_reset import reset_host
 
 
 def main() -> None:

@@ -114,9 +114,9 @@ pools:
       elements: dict
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import report_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._ipam.pool_audit import report_pools
+from ..module_utils._kube.client import arguments
 
 
 def main(run: Runner = run_module) -> None:

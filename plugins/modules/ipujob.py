@@ -391,9 +391,9 @@ partitions_left:
   sample: [p-resnet-training-0]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_reconcile import reconcile_jobs
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._ipu.job_reconcile import reconcile_jobs
+from ..module_utils._kube.client import arguments
 
 LAUNCHER = {
     "command": {"type": "list", "elements": "str", "required": True},

@@ -122,9 +122,9 @@ usage:
       sample: [{size: 2, partitions: 14, fits: true, message: ""}, {size: 64, partitions: 0, fits: false, message: ""}]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_job_info
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._ipu.job_info import read_job_info
+from ..module_utils._kube.client import arguments
 
 PROXY = {
     "namespace": {"type": "str", "default": "ipu-operator"},

@@ -52,8 +52,8 @@ EXAMPLES = r"""
 RETURN = r"""
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import apply_kernel_settings
+from ..module_utils._common.result import run_module
+from ..module_utils._host.kernel import apply_kernel_settings
 
 
 def main() -> None:

@@ -109,9 +109,9 @@ kept:
   sample: ["Namespace jobs: somebody else's Secret jobs/registry is in it"]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_objects
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.apply import apply_objects
+from ..module_utils._kube.client import arguments
 
 
 def main(run: Runner = run_module) -> None:

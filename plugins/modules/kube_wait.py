@@ -270,9 +270,9 @@ logs:
   sample: {"mnist-x7k2p/main": "accuracy 0.98"}
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.wait import wait_for
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._kube.wait import wait_for
 
 OBJECT = {
     "api_version": {"type": "str", "default": "apps/v1"},

@@ -224,14 +224,14 @@ client:
   returned: for O(command=client)
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import pull_images
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import Join
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_client import manage_client
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.rejoin import prepare_nodes
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import manage_token
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import upgrade_host
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.images import pull_images
+from ..module_utils._kubeadm.init import Init
+from ..module_utils._kubeadm.join import Join
+from ..module_utils._kubeadm.kubelet_client import manage_client
+from ..module_utils._kubeadm.rejoin import prepare_nodes
+from ..module_utils._kubeadm.tokens import manage_token
+from ..module_utils._kubeadm.upgrade import upgrade_host
 
 COMMANDS = {
     "init": lambda module: Init(module).apply(),

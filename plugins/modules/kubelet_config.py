@@ -66,8 +66,8 @@ content:
   returned: success
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_config import KubeletConfig
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.kubelet_config import KubeletConfig
 
 
 def main() -> None:

@@ -150,8 +150,8 @@ node:
     taints: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.node_info import read_node_info
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.node_info import read_node_info
 
 
 def main() -> None:

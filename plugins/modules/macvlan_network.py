@@ -195,9 +195,9 @@ removed:
   sample: [MacvlanNetwork rail-7, NetworkAttachmentDefinition default/rail-7, IPPool nvidia-network-operator/rail-7]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_network import manage_networks
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._network.macvlan_network import manage_networks
 
 SETTINGS = {
     "namespace": {"type": "str", "default": "default"},

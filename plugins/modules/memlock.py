@@ -95,8 +95,8 @@ units:
   sample: [containerd]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.memlock import set_memlock
+from ..module_utils._common.result import run_module
+from ..module_utils._host.memlock import set_memlock
 
 RUNTIMES = ["containerd", "docker", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "crio"]
 

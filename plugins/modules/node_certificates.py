@@ -120,8 +120,8 @@ table:
   returned: success
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.renewal import Renewal
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.renewal import Renewal
 
 
 def main() -> None:

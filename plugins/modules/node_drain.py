@@ -99,9 +99,9 @@ nodes:
   elements: str
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.drain import drain_node, uncordon_nodes
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._kube.drain import drain_node, uncordon_nodes
 
 
 def main(run: Runner = run_module) -> None:

@@ -96,9 +96,9 @@ nodes:
   sample: [poplar-01]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.node_labels import patch_nodes
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._kube.node_labels import patch_nodes
 
 TAINT = {
     "key": {"type": "str", "required": True, "no_log": False},

@@ -210,10 +210,11 @@ lacking:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY, use_proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import listen, probe, stop
-from ansible_collections.ipu.fabric.plugins.module_utils._host.registry import find_lacking
+
+from ..module_utils._common.proxy import PROXY, use_proxy
+from ..module_utils._common.result import run_module
+from ..module_utils._host.port_probe import listen, probe, stop
+from ..module_utils._host.registry import find_lacking
 
 PORTS: t.Dict[str, t.Any] = {"type": "list", "elements": "int", "default": []}
 

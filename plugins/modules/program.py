@@ -82,9 +82,9 @@ sha256:
   sample: 7f9e1b4d0c0a5c2f9f6b1f7f1c3f7a0d5b8e6c4a2d9e8f7b6a5c4d3e2f1a0b9c
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import PROXY
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.download import install
+from ..module_utils._common.proxy import PROXY
+from ..module_utils._common.result import run_module
+from ..module_utils._host.download import install
 
 
 def main() -> None:

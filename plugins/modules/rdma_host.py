@@ -109,8 +109,8 @@ notes:
   sample: ["eth1: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.rdma_apply import prepare_host
+from ..module_utils._common.result import run_module
+from ..module_utils._host.rdma_apply import prepare_host
 
 QOS_OPTIONS = {
     "pfc": {"type": "list", "elements": "int"},

@@ -46,8 +46,8 @@ rdma:
   sample: {links: [], gpus: [], netns_mode: shared, routes: {}, memlock: {}, modules: [], rdma_subsystem: true}
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
+from ..module_utils._common.result import run_module
+from ..module_utils._host.links import read_rdma
 
 
 def main() -> None:

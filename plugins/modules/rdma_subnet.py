@@ -190,8 +190,9 @@ warnings:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
+
+from ..module_utils._common.result import run_module
+from ..module_utils._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
 
 
 def plan_addresses(module: AnsibleModule) -> t.Dict[str, t.Any]:

@@ -102,8 +102,8 @@ keys:
   returned: with O(secrets=true)
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import run
+from ..module_utils._common.result import run_module
+from ..module_utils._kubeadm.encryption import run
 
 
 def main() -> None:

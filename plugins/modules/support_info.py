@@ -68,9 +68,9 @@ cluster:
     gaps: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import Runner, run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._support.cluster import read_cluster
+from ..module_utils._common.result import Runner, run_module
+from ..module_utils._kube.client import arguments
+from ..module_utils._support.cluster import read_cluster
 
 
 def main(run: Runner = run_module) -> None:

@@ -133,8 +133,8 @@ stale:
   sample: []
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import apply_units
+from ..module_utils._common.result import run_module
+from ..module_utils._host.systemd import apply_units
 
 FILE_OPTIONS = {
     "path": {"type": "path", "required": True},

@@ -90,8 +90,8 @@ source:
   sample: json
 """
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import run_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import OPTIONS, find_controller
+from ..module_utils._common.result import run_module
+from ..module_utils._host.vipu import OPTIONS, find_controller
 
 
 def main() -> None:

@@ -22,23 +22,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import (
-    FabricError,
-    conceal,
-    invocation,
-    uncensor,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import HAS_KUBERNETES, forget_keys
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
-from ansible_collections.ipu.fabric.plugins.plugin_utils._controller_action import (
-    Result,
-    failure,
-    lacking,
-    plain,
-    plain_result,
-)
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as core_client
+
+from ..module_utils._common.result import FabricError, conceal, invocation, uncensor
+from ..module_utils._common.signals import termination_as_error
+from ..module_utils._kube.client import HAS_KUBERNETES, forget_keys
+from ..module_utils._kube.drift import drift_of
+from ._controller_action import Result, failure, lacking, plain, plain_result
 
 Body = t.Callable[[AnsibleModule], Result]
 MODULES = "ansible_collections.ipu.fabric.plugins.modules."

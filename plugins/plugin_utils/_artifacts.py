@@ -11,7 +11,7 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ..module_utils._common.result import FabricError
 
 
 def read_file(path: str) -> str:

@@ -9,15 +9,9 @@ import json
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fault_of
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
-    LIST,
-    SCHEMA,
-    Bundle,
-    BundleFile,
-    SeenBundle,
-)
+from ..module_utils._common.result import FabricError
+from ..module_utils._host.bundle import fault_of
+from ..module_utils._model.bundle import LIST, SCHEMA, Bundle, BundleFile, SeenBundle
 
 KEPT_HERE = ("charts/", "helm/", "manifests/")  # parts that no host takes: they are compared before anything is changed
 UNFINISHED = "Make it with ipu.fabric.bundle, which goes on where it stopped."

@@ -17,8 +17,9 @@ from ansible.module_utils.ansible_release import __version__
 from ansible.module_utils.basic import missing_required_lib
 from ansible.module_utils.compat.version import LooseVersion
 from ansible.plugins.action import ActionBase
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, plain_failure
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
+
+from ..module_utils._common.result import FabricError, plain_failure
+from ..module_utils._model.failure import Code
 
 OPTION_KEYS = ("type", "elements", "required", "choices", "default")
 

@@ -14,7 +14,8 @@ import importlib
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+
+from ..module_utils._common.result import FabricError
 
 
 def plain(value: t.Any) -> t.Any:

@@ -10,10 +10,11 @@ import os
 import typing as t
 
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
-from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import read_file
+
+from ..module_utils._common.result import FabricError
+from ..module_utils._host.facts import ca_digest
+from ..module_utils._model.settings import Kubeconfig
+from ._artifacts import read_file
 
 # What kubeadm, k3s and RKE2 write. Anything else names a program, a file or a proxy.
 PLAIN = {

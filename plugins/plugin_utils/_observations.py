@@ -13,11 +13,12 @@ import typing as t
 from pathlib import Path
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import clock_offset
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster_identity
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import GROUPS, PREFIXES
+
+from ..module_utils._common.result import FabricError
+from ..module_utils._host.facts import clock_offset
+from ..module_utils._host.vipu import split_endpoint
+from ..module_utils._plan import cluster_identity
+from ..module_utils._plan.names import GROUPS, PREFIXES
 
 MODULES = {
     "host": "host_info",

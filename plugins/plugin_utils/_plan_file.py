@@ -9,7 +9,7 @@ import json
 import typing as t
 from pathlib import Path
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import PlanFile
+from ..module_utils._model.settings import PlanFile
 
 
 def see_plan(path: str) -> t.Optional[PlanFile]:

@@ -13,7 +13,8 @@ import typing as t
 import unicodedata
 
 import yaml
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural, printable, shorten_list
+
+from ..module_utils._common.text import natural, printable, shorten_list
 
 Result = t.Mapping[str, object]
 Rows = t.Tuple[t.Tuple[str, str], ...]  # of a failure: what, seen, next, each with its text

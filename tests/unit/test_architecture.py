@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import sys
 import typing as t
@@ -56,18 +57,20 @@ def package_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-def imported_names(tree: ast.AST) -> t.Iterator[str]:
-    """Everything that is imported, under its full name, even inside of functions and for types only."""
+def imported_names(name: str, path: Path) -> t.Iterator[str]:
+    """Everything that a file imports, under its full name, even inside of functions and for types only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative import: Ansible can't ship it"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            module = importlib.util.resolve_name("." * node.level + (node.module or ""), PREFIX + package_of(name))
+            assert node.level or not module.startswith(PREFIX), f"{name}: {module} is imported by its full name"
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 FILES = {file_name(path): path for path in sorted(PLUGINS.rglob("*.py"))}
-IMPORTS = {name: set(imported_names(ast.parse(path.read_text(encoding="utf-8")))) for name, path in FILES.items()}
+IMPORTS = {name: set(imported_names(name, path)) for name, path in FILES.items()}
 
 
 def file_of(imported: str) -> str:

@@ -17,31 +17,17 @@ import threading
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.ipu.fabric.plugins.module_utils._bundle import fetch, packages
-from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import (
-    always_pulled,
-    archive_of,
-    find_images,
-    for_control_planes,
-    normal_name,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import plain_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
-from ansible_collections.ipu.fabric.plugins.module_utils._host import download
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import fault_of, sha256_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import packed_chart
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import (
-    LIST,
-    PACKAGES,
-    RELEASES,
-    SCHEMA,
-    Bundle,
-    BundleFile,
-    BundleImage,
-)
+from .._common.command import output_of
+from .._common.digests import plain_digest
+from .._common.proxy import use_proxy
+from .._common.result import FabricError, outcome
+from .._common.text import fingerprint
+from .._host import download
+from .._host.bundle import fault_of, sha256_of
+from .._kube.helm import packed_chart
+from .._model.bundle import LIST, PACKAGES, RELEASES, SCHEMA, Bundle, BundleFile, BundleImage
+from . import fetch, packages
+from .images import always_pulled, archive_of, find_images, for_control_planes, normal_name
 
 try:
     import yaml

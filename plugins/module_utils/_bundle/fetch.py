@@ -11,12 +11,12 @@ import re
 import tempfile
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._bundle.images import registry_of
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
-from ansible_collections.ipu.fabric.plugins.module_utils._host.download import AGAIN
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm import chart_source, check_chart
+from .._common.command import nameless_file, path_of, run_program
+from .._common.result import FabricError
+from .._common.text import scheme_of
+from .._host.download import AGAIN
+from .._kube.helm import chart_source, check_chart
+from .images import registry_of
 
 try:
     import yaml

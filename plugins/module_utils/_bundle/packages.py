@@ -11,9 +11,9 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
+from .._common.command import output_of, run_program
+from .._common.result import FabricError
+from .._host.apt import (
     ENVIRONMENT,
     Repository,
     as_repository,
@@ -24,7 +24,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
     parse_madison,
     sources_text,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
+from .._host.bundle import sha256_of
 
 
 class Platform(t.NamedTuple):

@@ -14,8 +14,8 @@ import tempfile
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
+from .._model.failure import Code
+from .text import printable
 
 # Where system programs live that a user's PATH may lack.
 SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")

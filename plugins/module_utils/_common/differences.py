@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
+from .text import shorten_list
 
 # By one of these, entries of a list are told apart.
 KEYS = ("name", "host", "cidr", "resourceName", "address", "range")

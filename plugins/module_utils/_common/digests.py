@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from .result import FabricError
 
 SHA256 = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Finding, Level
+from .._model.plan import Finding, Level
+from .text import printable
 
 # Checks that a site may allow by name: their errors then count as warnings.
 ALLOWABLE: t.Dict[str, str] = {

@@ -11,12 +11,7 @@ import math
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import (
-    NOT_SHOWN,
-    OF_REGISTRIES,
-    is_secret_name,
-    secrets_in,
-)
+from .secrets import NOT_SHOWN, OF_REGISTRIES, is_secret_name, secrets_in
 
 # Texts of programs have lines of any length. All patterns below have bounds, so that a text takes time by its length.
 LONGEST_LINE = 8192

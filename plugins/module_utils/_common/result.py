@@ -10,9 +10,10 @@ import importlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.ipu.fabric.plugins.module_utils._common import secrets
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import KINDS, Code, Failure
+
+from .._model.failure import KINDS, Code, Failure
+from . import secrets
+from .text import printable
 
 # What to do about a failure that only has a message.
 STEPS: t.Dict[Code, str] = {

@@ -9,7 +9,7 @@ import json
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from .result import FabricError
 
 
 def not_toml(seen: str) -> FabricError:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import BackupCluster, cluster_name
+from .._common.result import FabricError
+from .._plan.restoring import BackupCluster, cluster_name
+from .settings import NoSettings as Settings
 
 
 @dataclasses.dataclass(frozen=True)

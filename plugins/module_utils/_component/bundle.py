@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Package
+from .._common.result import FabricError
+from .._model.plan import Plan
+from .._model.wish import Package
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from .._common.result import FabricError
+from .._kube.merge_values import merge_values
+from .._kube.query import Object
 
 # Pools that the site does not write itself, and BGP, which VXLAN does not need.
 OWN_POOL = {"encapsulation": "VXLAN", "natOutgoing": "Enabled"}

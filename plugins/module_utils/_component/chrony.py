@@ -9,8 +9,8 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import HostFile
+from .._common.result import FabricError
+from .._model.wish import HostFile
 
 CONF, CONF_DIRECTORY, SOURCES_DIRECTORY = "/etc/chrony/chrony.conf", "/etc/chrony/conf.d", "/etc/chrony/sources.d"
 READS = re.compile(r"(?m)^[ \t]*(confdir|sourcedir)[ \t](?:.*[ \t])?(/etc/chrony/(?:conf|sources)\.d)/?(?:[ \t]|$)")

@@ -8,15 +8,16 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._component.mpi_operator import JOBS
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import read_ipu_operator
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import MpiFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import read_cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._network.gpu_operator import read_gpu_operator
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
-from ansible_collections.ipu.fabric.plugins.module_utils._network.saved_objects import report_objects
+
+from .._ipu.operator import read_ipu_operator
+from .._kube.client import Cluster, connect
+from .._kube.ownership import is_ours
+from .._model.operators import MpiFacts
+from .._network.cluster_info import read_cluster
+from .._network.gpu_operator import read_gpu_operator
+from .._network.removal import name_of
+from .._network.saved_objects import report_objects
+from .mpi_operator import JOBS
 
 PARTS = ("gpu", "ipu", "mpi", "objects")
 MPIJOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"

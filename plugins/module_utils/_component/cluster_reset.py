@@ -8,14 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import (
-    ClusterAnswer,
-    Confirmation,
-    FoundOnHost,
-    ResetPlan,
-    plan_reset,
-)
+from .._plan.cluster_reset import ClusterAnswer, Confirmation, FoundOnHost, ResetPlan, plan_reset
+from .settings import NoSettings as Settings
 
 
 @dataclasses.dataclass(frozen=True)

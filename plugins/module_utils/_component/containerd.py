@@ -19,14 +19,9 @@ import re
 import typing as t
 import urllib.parse
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
-    CNI_BIN,
-    CNI_NETWORK,
-    CONTAINERD_DROP_IN,
-    CONTAINERD_DROP_INS,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from .._common.result import FabricError
+from .._host.distributions import CNI_BIN, CNI_NETWORK, CONTAINERD_DROP_IN, CONTAINERD_DROP_INS
+from .._kube.merge_values import merge_values
 
 with contextlib.suppress(ImportError):  # every controller has it, and hosts don't need it
     import tomllib

@@ -9,8 +9,8 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Objects
+from .._common.result import FabricError
+from .._model.wish import Objects
 
 Object = t.Dict[str, t.Any]
 

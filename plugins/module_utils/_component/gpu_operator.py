@@ -9,13 +9,13 @@ import base64
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home, named
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import GpuFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
+from .._common.result import FabricError
+from .._kube.merge_values import merge_values
+from .._kube.query import Object
+from .._model.operators import GpuFacts
+from .._model.wish import Wish
+from .objects import definitions, home, named
+from .settings import ChartSettings
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
 NAME = "gpu-operator"

@@ -9,24 +9,15 @@ import dataclasses
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.manifests import check_manifest, parse_manifest
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, home, named
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
-    MANAGER,
-    SECRET,
-    TRACKER,
-    controllers_value,
-    ipu_node_labels,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import (
-    InstalledOperator,
-    IpuFacts,
-    VipuController,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
+
+from .._common.result import FabricError
+from .._ipu.controllers import MANAGER, SECRET, TRACKER, controllers_value, ipu_node_labels
+from .._kube.merge_values import merge_values
+from .._model.operators import InstalledOperator, IpuFacts, VipuController
+from .._model.wish import Wish
+from .manifests import check_manifest, parse_manifest
+from .objects import definitions, home, named
+from .settings import ChartSettings
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
 NAME, CRD = "ipu-operator", "ipujobs.graphcore.ai"

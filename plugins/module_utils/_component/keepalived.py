@@ -9,8 +9,8 @@ import dataclasses
 import string
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK
-from ansible_collections.ipu.fabric.plugins.module_utils._host.role_files import API_CHECK
+from .._host.files import OWN_MARK
+from .._host.role_files import API_CHECK
 
 BEGIN, BEGIN_SECONDS = "/run/ipu-fabric-new-cluster", 1800  # a cluster begins on this host
 RESTARTS = "[Service]\nRestart=always\nRestartSec=2\n"

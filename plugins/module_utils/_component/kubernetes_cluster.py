@@ -9,9 +9,10 @@ import dataclasses
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import ClusterWish, NodeSeen
+
+from .._common.result import FabricError
+from .._model.wish import ClusterWish, NodeSeen
+from .settings import pick
 
 Answer = t.Mapping[str, t.Any]
 TAINT = "node-role.kubernetes.io/control-plane"

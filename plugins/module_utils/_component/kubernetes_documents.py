@@ -9,20 +9,16 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pinned_image
-from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_encryption import KeysSeen, plan_keys
-from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_hardening import (
-    ENCRYPTION,
-    Level,
-    harden,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import SOCKETS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import hardening
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import DocumentsWish, NodeSeen
+from .._common.digests import pinned_image
+from .._host.cri import SOCKETS
+from .._kube.merge_values import merge_values
+from .._kube.query import Object
+from .._kubeadm import hardening
+from .._model.wish import DocumentsWish, NodeSeen
+from .kubernetes_encryption import KeysSeen, plan_keys
+from .kubernetes_hardening import ENCRYPTION, Level, harden
+from .kubernetes_kubelet import kubelet_settings
+from .settings import pick
 
 KUBEADM = "kubeadm.k8s.io/v1beta4"
 

@@ -8,15 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import (
-    check_same,
-    find_source,
-    plan_steps,
-    refuse_foreign,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KeysWish
+from .._common.result import FabricError
+from .._kubeadm.encryption import check_same, find_source, plan_steps, refuse_foreign
+from .._model.wish import KeysWish
+from .settings import pick
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,12 +9,12 @@ import contextlib
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_encryption import KeysSeen, plan_keys
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import SOCKETS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import hardening
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import HardeningWish, NodeSeen
+from .._host.cri import SOCKETS
+from .._kube.query import Object
+from .._kubeadm import hardening
+from .._model.wish import HardeningWish, NodeSeen
+from .kubernetes_encryption import KeysSeen, plan_keys
+from .settings import pick
 
 with contextlib.suppress(ImportError):  # Ansible has it wherever it decides
     import yaml

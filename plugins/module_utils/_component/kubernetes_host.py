@@ -15,25 +15,20 @@ import json
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.toml import to_toml
-from ansible_collections.ipu.fabric.plugins.module_utils._component import keepalived
-from ansible_collections.ipu.fabric.plugins.module_utils._component.containerd import (
-    DROP_IN,
-    MAIN,
-    CniDirectories,
-    containerd_config,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, docker, proxy, role_files
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import CNI_BIN, CNI_NETWORK
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK
-from ansible_collections.ipu.fabric.plugins.module_utils._host.proxy import Proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.node_info import NodeInfo
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import HostFile, HostWish, Package, Program, Unit
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.runtime import ARCHITECTURES
+from .._common.result import FabricError
+from .._common.toml import to_toml
+from .._host import cri, docker, proxy, role_files
+from .._host.distributions import CNI_BIN, CNI_NETWORK
+from .._host.files import OWN_MARK
+from .._host.proxy import Proxy
+from .._kube.merge_values import merge_values
+from .._kubeadm.node_info import NodeInfo
+from .._model.wish import HostFile, HostWish, Package, Program, Unit
+from .._network.digests import known_digest
+from .._plan.runtime import ARCHITECTURES
+from . import keepalived
+from .containerd import DROP_IN, MAIN, CniDirectories, containerd_config
+from .kubernetes_kubelet import kubelet_settings
 
 Data = t.Mapping[str, t.Any]  # settings of the site, whose keys are those of the program that reads them
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import JoinWish, NodeSeen
+from .._model.wish import JoinWish, NodeSeen
+from .settings import pick
 
 TURN = 10  # minutes that one host may take
 

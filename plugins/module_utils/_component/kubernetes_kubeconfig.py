@@ -10,8 +10,8 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeconfigWish
+from .._common.result import FabricError
+from .._model.wish import KubeconfigWish
 
 CA = re.compile(r"certificate-authority-data: *(\S+)")
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import (
-    asks_for_certificate,
-    kubelet_config,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import CIS
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeletWish
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.runtime import feature_gates
+from .._kube.kubelet_config import asks_for_certificate, kubelet_config
+from .._kube.merge_values import merge_values
+from .._kube.query import Object
+from .._kubeadm.hardening import CIS
+from .._model.wish import KubeletWish
+from .._plan.runtime import feature_gates
 
 HARDENED: Object = {
     "serverTLSBootstrap": True,

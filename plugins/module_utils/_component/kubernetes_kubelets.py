@@ -9,11 +9,11 @@ import contextlib
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component import kubernetes_kubelet
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import KubeletsWish, KubeletWish, NodeSeen
+from .._common.result import FabricError
+from .._kube.query import Object
+from .._model.wish import KubeletsWish, KubeletWish, NodeSeen
+from . import kubernetes_kubelet
+from .settings import pick
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,11 @@ import posixpath
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.calico import calico_installation
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Manifest, PodNetworkWish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
+from .._common.result import FabricError
+from .._kube.query import Object
+from .._model.wish import Manifest, PodNetworkWish
+from .._network.digests import known_digest
+from .calico import calico_installation
 
 # Of Calico's manifests: the setting, the file that upstream publishes.
 CALICO_FILES = {"crds": "operator-crds.yaml", "operator": "tigera-operator.yaml"}

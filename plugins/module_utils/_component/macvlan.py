@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import pods_on
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Networks
-from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import pools_of
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
+from .._kube.query import Object
+from .._model.plan import PlannedNetwork
+from .._model.wish import Networks
+from .._network.address_sets import pools_of
+from .._network.macvlan_objects import namespaces
+from .objects import pods_on
 
 # Of what a plan says of a network, what ipu.fabric.macvlan_network takes.
 OPTIONS = ("name", "namespace", "master", "mode", "mtu", "ipam", "pools", "pool")

@@ -9,8 +9,8 @@ import contextlib
 import hashlib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from .._common.result import FabricError
+from .._kube.query import Object
 
 with contextlib.suppress(ImportError):  # Ansible needs it as well
     import yaml

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from .._common.result import FabricError
 
 TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
 

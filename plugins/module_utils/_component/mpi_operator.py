@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.manifests import check_manifest, parse_manifest
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import named
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import MpiFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import PlainOperator
+from .._common.result import FabricError
+from .._model.operators import MpiFacts
+from .._model.wish import PlainOperator
+from .manifests import check_manifest, parse_manifest
+from .objects import named
 
 JOBS = ("kubeflow.org/v2beta1", "MPIJob")
 IMAGE = re.compile(r"image: mpioperator/mpi-operator:\S+")

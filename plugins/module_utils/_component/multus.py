@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from .._common.result import FabricError
 
 
 def check_multus(role: str, wanted: bool, others: t.Sequence[str]) -> None:

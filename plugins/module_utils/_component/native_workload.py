@@ -10,11 +10,11 @@ import pathlib
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Controller
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Objects
+from .._common.result import FabricError
+from .._common.text import join_endpoint
+from .._kube.multus import NETWORKS
+from .._model.plan import Controller
+from .._model.wish import Objects
 
 Object = t.Dict[str, t.Any]
 

@@ -9,21 +9,15 @@ import dataclasses
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import definitions, device_plugin, home
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import (
-    NETWORK_OPERATORS,
-    components,
-    features,
-    parse,
-    show,
-)
+from .._common.result import FabricError
+from .._kube.merge_values import merge_values
+from .._kube.query import Object
+from .._model.plan import RdmaResource
+from .._model.wish import Wish
+from .._network.releases import NETWORK_OPERATORS, components, features, parse, show
+from .multus import check_multus
+from .objects import definitions, device_plugin, home
+from .settings import ChartSettings
 
 NAME = "network-operator"
 # What the chart leaves behind. The definition of attachments is multus's, and others may use it and nv-ipam.

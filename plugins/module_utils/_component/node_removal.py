@@ -8,15 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import (
-    ClusterNode,
-    RemovalPlan,
-    asked_names,
-    plan_removal,
-)
+from .._kubeadm.etcd import MemberFacts
+from .._model.observation import Observations
+from .._plan.node_removal import ClusterNode, RemovalPlan, asked_names, plan_removal
+from .settings import NoSettings as Settings
 
 
 @dataclasses.dataclass(frozen=True)

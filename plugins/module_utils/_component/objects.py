@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
+from .._kube.query import Object
+from .._model.plan import PlannedNetwork, RdmaResource
 
 
 def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
+from .settings import NoSettings as Settings
 
 
 @dataclasses.dataclass(frozen=True)

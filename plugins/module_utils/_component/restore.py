@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import NoSettings as Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import Backup, RestorePlan, plan_restore
+from .._common.result import FabricError
+from .._model.plan import Plan
+from .._plan.restoring import Backup, RestorePlan, plan_restore
+from .settings import NoSettings as Settings
 
 Answer = t.Mapping[str, t.Any]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Object, Release
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_digest
+from .._model.wish import Object, Release
+from .._network.digests import chart_digest
 
 Settings = t.TypeVar("Settings")
 

@@ -10,9 +10,9 @@ import json
 import posixpath
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
+from .._kube.merge_values import merge_values
+from .._model.stacks import STACKS
+from .._network.digests import known_digest
 
 Sources = t.Mapping[str, t.Any]  # as the variable fabric_mirror
 CHARTS = (*STACKS, "gpu_operator", "ipu_operator", "whereabouts")

@@ -9,25 +9,19 @@ import contextlib
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
-from ansible_collections.ipu.fabric.plugins.module_utils._component.multus import check_multus
-from ansible_collections.ipu.fabric.plugins.module_utils._component.objects import device_plugin, home, pods_on
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import ChartSettings
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import (
-    API,
-    POOL_MAX,
-    ipam,
-    network_problems,
-    pool_of,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
-from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import namespaces
+from .._common.result import FabricError
+from .._common.text import fingerprint
+from .._ipam.spiderpool import API, POOL_MAX, ipam, network_problems, pool_of
+from .._kube.merge_values import merge_values
+from .._kube.multus import Attachment
+from .._kube.query import Object
+from .._model.plan import PlannedNetwork, RdmaResource
+from .._model.stacks import STACKS
+from .._model.wish import Wish
+from .._network.macvlan_objects import namespaces
+from .multus import check_multus
+from .objects import device_plugin, home, pods_on
+from .settings import ChartSettings
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -15,22 +15,16 @@ import time
 import typing as t
 
 from ansible.module_utils.urls import open_url
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host import apt_lists
-from ansible_collections.ipu.fabric.plugins.module_utils._host.download import lost_tls
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import (
-    ANY,
-    ARMOR,
-    KeyFormatError,
-    Keyring,
-    read_keys,
-    split_fingerprints,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import add_to_record
-from ansible_collections.ipu.fabric.plugins.module_utils._host.proxy import set_apt_proxy
+
+from .._common.command import run_program
+from .._common.proxy import use_proxy
+from .._common.result import FabricError, outcome
+from . import apt_lists
+from .download import lost_tls
+from .files import Files, read_file, read_text, write_file
+from .openpgp import ANY, ARMOR, KeyFormatError, Keyring, read_keys, split_fingerprints
+from .package_record import add_to_record
+from .proxy import set_apt_proxy
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

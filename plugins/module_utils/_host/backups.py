@@ -12,8 +12,8 @@ import re
 import shutil
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest
+from .._common.result import FabricError, outcome
+from .files import file_digest
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -14,9 +14,9 @@ import os
 import shutil
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import BundleFile, BundleImage
+from .._common.command import run_program
+from .._common.result import FabricError
+from .._model.bundle import BundleFile, BundleImage
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

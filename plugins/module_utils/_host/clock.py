@@ -13,7 +13,7 @@ import threading
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
+from .._common.command import output_of
 
 # Services of which one at most may set the clock.
 SERVICES = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys")

@@ -14,14 +14,9 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution, on_host
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
-    ClusterFacts,
-    NodeIdentity,
-    NvIpamPool,
-    PodNetwork,
-)
+from .._common.command import run_program
+from .._model.observation import ClusterFacts, NodeIdentity, NvIpamPool, PodNetwork
+from .distributions import find_distribution, on_host
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl

@@ -9,8 +9,8 @@ import json
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import CniFile
+from .._model.observation import CniFile
+from .files import read_text
 
 ENDINGS = (".conf", ".conflist", ".json")  # that runtimes read
 

@@ -12,8 +12,8 @@ import re
 import stat
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ControlPlaneFacts
+from .._model.observation import ControlPlaneFacts
+from .files import read_text
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
 MANIFESTS = "etc/kubernetes/manifests"

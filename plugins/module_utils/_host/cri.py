@@ -15,9 +15,9 @@ import socket
 import struct
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import EMBEDDING_UNITS, K3S
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from .._common.command import run_program
+from .distributions import EMBEDDING_UNITS, K3S
+from .files import read_text
 
 CONTAINERD, DOCKER = "containerd", "docker"
 SOCKETS = {CONTAINERD: "/run/containerd/containerd.sock", DOCKER: "/run/cri-dockerd.sock"}

@@ -15,8 +15,8 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import KubernetesFacts
+from .._model.observation import KubernetesFacts
+from .files import read_text
 
 CNI_BIN, CNI_NETWORK = "/opt/cni/bin", "/etc/cni/net.d"  # containerd's defaults
 # Drop-ins of containerd, where it looks itself since 2.2 if it has no main file, and that of the role kubernetes.

@@ -12,11 +12,11 @@ import shlex
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, File, read_file, read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._host.role_files import CRI_DOCKERD, CRI_DOCKERD_RECORD
+from .._common.command import output_of, run_program
+from .._common.result import FabricError
+from . import cri
+from .files import OWN_MARK, File, read_file, read_text
+from .role_files import CRI_DOCKERD, CRI_DOCKERD_RECORD
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

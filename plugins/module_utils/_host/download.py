@@ -14,13 +14,14 @@ import tempfile
 import typing as t
 
 from ansible.module_utils.urls import open_url
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import plain_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import use_proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
-from ansible_collections.ipu.fabric.plugins.module_utils._host.bundle import sha256_of
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
+
+from .._common.command import output_of
+from .._common.digests import plain_digest
+from .._common.proxy import use_proxy
+from .._common.result import FabricError, outcome
+from .._common.text import scheme_of
+from .bundle import sha256_of
+from .files import read_text, write_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -13,19 +13,13 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.toml import to_toml
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import Found, find_distribution
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
-    File,
-    Files,
-    file_diffs,
-    read_file,
-    write_file,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import node_name
-from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import carries_api, restart_runtimes
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import keep_former, show_units, stale_units
+from .._common.result import FabricError, outcome
+from .._common.toml import to_toml
+from .distributions import Found, find_distribution
+from .files import File, Files, file_diffs, read_file, write_file
+from .kubelets import node_name
+from .runtime_restart import carries_api, restart_runtimes
+from .systemd import keep_former, show_units, stale_units
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -17,24 +17,18 @@ import threading
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import read_certificates, read_cni_tokens
-from ansible_collections.ipu.fabric.plugins.module_utils._host.clock import ask_servers, read_services
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import read_cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cni_files import read_cni_files
-from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_control_plane
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
-    KUBEADM,
-    OTHER_KUBERNETES,
-    Found,
-    find_distribution,
-    read_kubernetes,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._host.locked_memory import read_locked_memory
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import read_vip
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import BusyPort, Clock, HostFacts, Kubelet
+from .._common.command import output_of
+from .._model.observation import BusyPort, Clock, HostFacts, Kubelet
+from .certificates import read_certificates, read_cni_tokens
+from .clock import ask_servers, read_services
+from .cluster import read_cluster
+from .cni_files import read_cni_files
+from .control_plane import read_control_plane
+from .cri import DOCKER, node_runtime
+from .distributions import KUBEADM, OTHER_KUBERNETES, Found, find_distribution, read_kubernetes
+from .files import read_text
+from .locked_memory import read_locked_memory
+from .vip import read_vip
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -11,8 +11,8 @@ import os
 import stat
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide_lines
+from .._common.result import FabricError
+from .._common.secrets import hide_lines
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

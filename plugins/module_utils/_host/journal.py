@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact_log
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
+from .._common.command import run_program
+from .._common.redaction import redact_log
+from .._common.result import FabricError
+from .._common.text import printable
 
 
 def read_unit(unit: str, lines: int, size: int) -> str:

@@ -13,19 +13,11 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import parse_swaps
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
-    MARK,
-    File,
-    Files,
-    file_diffs,
-    read_file,
-    read_text,
-    write_file,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.swap import mask_units, read_swap_units
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from .facts import parse_swaps
+from .files import MARK, File, Files, file_diffs, read_file, read_text, write_file
+from .swap import mask_units, read_swap_units
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution
+from .distributions import find_distribution
 
 
 def kubelet_kubectl() -> t.Optional[t.Tuple[str, t.List[str]]]:

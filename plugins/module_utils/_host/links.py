@@ -15,20 +15,12 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_model import firmware, model, pci_model
-from ansible_collections.ipu.fabric.plugins.module_utils._host.nic_speed import is_guest, pcie_link, port_rate
-from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
-    driver_name,
-    list_names,
-    numa_node,
-    pci_address,
-    pci_path,
-    read_attribute,
-    to_number,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address, Gpu, Link, RdmaFacts, Route
+from .._common.command import Done, run_program
+from .._common.result import FabricError
+from .._model.observation import Address, Gpu, Link, RdmaFacts, Route
+from .nic_model import firmware, model, pci_model
+from .nic_speed import is_guest, pcie_link, port_rate
+from .sysfs import driver_name, list_names, numa_node, pci_address, pci_path, read_attribute, to_number
 
 Runner = t.Callable[[t.Sequence[str]], Done]
 

@@ -9,7 +9,7 @@ import os
 import re
 import resource
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from .files import read_text
 
 
 def parse_hard_limit(limits: str) -> str:

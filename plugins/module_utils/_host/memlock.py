@@ -9,27 +9,14 @@ import math
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common import memlock_limits
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host import docker
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import EMBEDDING_UNITS
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
-    File,
-    Files,
-    file_diffs,
-    read_file,
-    write_file,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import node_name
-from ansible_collections.ipu.fabric.plugins.module_utils._host.runtime_restart import carries_api, restart_runtimes
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import (
-    Unit,
-    keep_former,
-    show_units,
-    stale_units,
-    systemctl,
-    validate,
-)
+from .._common import memlock_limits
+from .._common.result import FabricError, outcome
+from . import docker
+from .distributions import EMBEDDING_UNITS
+from .files import File, Files, file_diffs, read_file, write_file
+from .kubelets import node_name
+from .runtime_restart import carries_api, restart_runtimes
+from .systemd import Unit, keep_former, show_units, stale_units, systemctl, validate
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

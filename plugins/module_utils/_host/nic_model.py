@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import read_attribute
+from .sysfs import read_attribute
 
 
 def firmware(sysfs: str, device: str) -> str:

@@ -9,8 +9,8 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import pci_path, read_attribute, to_number
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import PcieLink
+from .._model.observation import PcieLink
+from .sysfs import pci_path, read_attribute, to_number
 
 MOST_LANES = 32  # sysfs says 63 or 255 where it does not know
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import Questions, program_folders, read_host
-from ansible_collections.ipu.fabric.plugins.module_utils._host.journal import read_journal
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import read_rdma
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import controller_addresses, find_controller
+from .._common.result import FabricError
+from .facts import Questions, program_folders, read_host
+from .journal import read_journal
+from .links import read_rdma
+from .vipu import controller_addresses, find_controller
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

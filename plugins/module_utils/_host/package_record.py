@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_file, write_file
+from .._common.result import FabricError
+from .files import read_file, write_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

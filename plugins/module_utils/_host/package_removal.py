@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import Apt, Package, would_remove
-from ansible_collections.ipu.fabric.plugins.module_utils._host.package_record import read_record
+from .apt import Apt, Package, would_remove
+from .package_record import read_record
 
 PACKAGES = ("kubelet", "kubeadm", "kubectl", "kubernetes-cni", "containerd.io")
 RUNTIMES = ("containerd.io", "docker-ce", "docker-ce-cli")

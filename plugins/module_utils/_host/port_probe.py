@@ -18,8 +18,8 @@ import socket
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Listener, PortProbe, PortTarget
+from .._model.observation import Listener, PortProbe, PortTarget
+from .files import read_text
 
 PROCESS = "fabric-ports"  # name of the listening process
 CONTROL = "\0ipu.fabric.port_probe"  # in the abstract namespace: nothing is left in the file system

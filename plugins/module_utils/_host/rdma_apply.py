@@ -9,26 +9,15 @@ import json
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host import rdma_desired as plans
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
-    Files,
-    file_diffs,
-    read_file,
-    read_text,
-    write_file,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import has_module, load_module
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import kubelet_kubectl, node_name
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import Port, read_netns_mode, read_ports
-from ansible_collections.ipu.fabric.plugins.module_utils._host.sysfs import (
-    driver_name,
-    list_names,
-    pci_address,
-    read_attribute,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import systemctl
+from .._common.command import Done, find_program, run_program
+from .._common.result import FabricError, outcome
+from . import rdma_desired as plans
+from .files import Files, file_diffs, read_file, read_text, write_file
+from .kernel import has_module, load_module
+from .kubelets import kubelet_kubectl, node_name
+from .links import Port, read_netns_mode, read_ports
+from .sysfs import driver_name, list_names, pci_address, read_attribute
+from .systemd import systemctl
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

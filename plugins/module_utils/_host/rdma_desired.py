@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kernel import modules_text
+from .._common.result import FabricError
+from .files import Files
+from .kernel import modules_text
 
 MODULES_FILE = "/etc/modules-load.d/rdma-host.conf"
 NETNS_FILE = "/etc/modprobe.d/zz-rdma-host.conf"  # modprobe takes the last of several values

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import open_url
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import full_image, image_tag
+
+from .._common.digests import full_image, image_tag
 
 if t.TYPE_CHECKING:
     pass

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host import proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import CONTAINERD_DROP_IN
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import MARK, OWN_MARK
+from . import proxy
+from .distributions import CONTAINERD_DROP_IN
+from .files import MARK, OWN_MARK
 
 UNITS = "/etc/systemd/system"
 CONTAINERD_UNIT = f"{UNITS}/containerd.service.d/10-kubernetes.conf"

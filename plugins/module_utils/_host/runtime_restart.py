@@ -15,15 +15,11 @@ import os
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
-    DISTRIBUTIONS,
-    EMBEDDING_UNITS,
-    find_distribution,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.kubelets import kubelet_kubectl, node_name
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import Unit, run_runtime, systemctl
+from .._common.command import run_program
+from .._common.result import FabricError
+from .distributions import DISTRIBUTIONS, EMBEDDING_UNITS, find_distribution
+from .kubelets import kubelet_kubectl, node_name
+from .systemd import Unit, run_runtime, systemctl
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -9,9 +9,9 @@ import contextlib
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.systemd import Unit, parse_show
+from .._common.command import output_of, run_program
+from .._common.result import FabricError
+from .systemd import Unit, parse_show
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -19,19 +19,11 @@ import re
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide_lines
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, docker, role_files
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
-    OWN_MARK,
-    File,
-    Files,
-    file_diffs,
-    read_file,
-    read_text,
-    write_file,
-)
+from .._common.command import nameless_file, path_of, run_program
+from .._common.result import FabricError, outcome
+from .._common.secrets import hide_lines
+from . import cri, docker, role_files
+from .files import OWN_MARK, File, Files, file_diffs, read_file, read_text, write_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -11,10 +11,10 @@ import re
 import shutil
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
+from .._common.command import Done, run_program
+from .._common.result import FabricError, outcome
+from .._common.text import shorten_list
+from .files import read_text
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

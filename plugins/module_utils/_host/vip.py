@@ -16,9 +16,9 @@ import socket
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipFacts
+from .._common.command import Done, run_program
+from .._model.observation import VipFacts
+from .files import OWN_MARK, read_text
 
 Runner = t.Callable[[t.Sequence[str]], Done]
 

@@ -16,9 +16,9 @@ import socket
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, find_program, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import VipuFacts
+from .._common.command import Done, find_program, run_program
+from .._common.result import FabricError
+from .._model.observation import VipuFacts
 
 # Those of find_controller, as modules take them.
 OPTIONS: t.Dict[str, t.Dict[str, object]] = {

@@ -15,10 +15,10 @@ import math
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pod_share import Demand, window
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Address, Network
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Exclusion, PoolSpec
+from .._common.result import FabricError
+from .._model.plan import Exclusion, PoolSpec
+from .pod_share import Demand, window
+from .ranges import Address, Network
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -13,18 +13,14 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import NO_POD, OTHER_ADDRESS
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import NV_IPAM
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import audit
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, reserved_address
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    connect,
-    refusal,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+from .._common.result import FabricError, outcome
+from .._kube.client import ApiError, Cluster, connect, refusal
+from .._kube.query import Object, query
+from .leaks import NO_POD, OTHER_ADDRESS
+from .nv_ipam import NV_IPAM
+from .pool_audit import audit
+from .whereabouts import WHEREABOUTS, reserved_address
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"

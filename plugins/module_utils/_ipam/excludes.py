@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, whole
+from .ranges import Network, whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -10,10 +10,10 @@ import ipaddress
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress
+from .._kube.multus import NETWORK_STATUS
+from .._kube.query import Object, query, quoted
+from .._model.pools import AddressPool, LeakedAddress
+from .ranges import Network
 
 NO_POD = "no such pod runs"
 NEWER_POD = "it was another pod of this name"

@@ -10,18 +10,12 @@ import contextlib
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
-    NO_NODE,
-    OTHER_BLOCK,
-    Holder,
-    Pods,
-    held_twice,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PoolSpec
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress, NodeAllocation
+from .._kube.query import Object, query
+from .._model.plan import PoolSpec
+from .._model.pools import AddressPool, LeakedAddress, NodeAllocation
+from .leaks import NO_NODE, OTHER_BLOCK, Holder, Pods, held_twice
+from .pool_facts import Counts, pool_facts
+from .ranges import parse_range, parse_ranges
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

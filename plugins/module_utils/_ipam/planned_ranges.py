@@ -9,8 +9,8 @@ import contextlib
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import read_address, read_range
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Exclusion, PlannedNetwork
+from .._model.plan import Exclusion, PlannedNetwork
+from .ranges import read_address, read_range
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

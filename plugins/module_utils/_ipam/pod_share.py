@@ -9,8 +9,8 @@ import contextlib
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network, ip_range, parse_range, whole
+from .._common.result import FabricError
+from .ranges import Network, ip_range, parse_range, whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

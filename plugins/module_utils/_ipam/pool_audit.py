@@ -10,14 +10,15 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pods, confirmed_leaks, read_pod
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import NV_IPAM, nv_ipam_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import PATH, spider_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, whereabouts_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
+
+from .._kube.client import Cluster, connect
+from .._kube.multus import ATTACHMENTS
+from .._kube.query import Object, query
+from .._model.pools import AddressPool
+from .leaks import Pods, confirmed_leaks, read_pod
+from .nv_ipam import NV_IPAM, nv_ipam_pools
+from .spiderpool import PATH, spider_pools
+from .whereabouts import WHEREABOUTS, whereabouts_pools
 
 PAGE = 500  # pods a request: all pods of a large cluster in one answer hurt the API server
 

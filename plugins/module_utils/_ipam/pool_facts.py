@@ -8,9 +8,9 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Holder, Pods
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import Network
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, LeakedAddress, NodeAllocation
+from .._model.pools import AddressPool, LeakedAddress, NodeAllocation
+from .leaks import Holder, Pods
+from .ranges import Network
 
 
 class Counts(t.NamedTuple):

@@ -10,20 +10,14 @@ import ipaddress
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import (
-    Holder,
-    Pods,
-    canonical,
-    held_twice,
-    leaked_addresses,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_facts import Counts, allocated_by_node, pool_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_range, parse_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool
+from .._common.findings import Findings
+from .._common.result import FabricError
+from .._kube.query import Object, query
+from .._model.plan import Ipam, PlannedNetwork
+from .._model.pools import AddressPool
+from .leaks import Holder, Pods, canonical, held_twice, leaked_addresses
+from .pool_facts import Counts, allocated_by_node, pool_facts
+from .ranges import parse_range, parse_ranges
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

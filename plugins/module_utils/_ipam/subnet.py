@@ -10,21 +10,13 @@ import dataclasses
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.blocks import plan_blocks, pool_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.excludes import exclude_list
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pod_share import WINDOW, Demand
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import (
-    Address,
-    Network,
-    ip_range,
-    parse_address,
-    parse_range,
-    parse_ranges,
-    whole,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Ipam, PoolSpec, SubnetPlan
+from .._common.result import FabricError
+from .._common.text import shorten_list
+from .._model.plan import Ipam, PoolSpec, SubnetPlan
+from .blocks import plan_blocks, pool_spec
+from .excludes import exclude_list
+from .pod_share import WINDOW, Demand
+from .ranges import Address, Network, ip_range, parse_address, parse_range, parse_ranges, whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import LabelledNode, VipuController
+from .._common.result import FabricError
+from .._common.text import join_endpoint
+from .._model.operators import LabelledNode, VipuController
 
 PORT = 8090
 # What the charts call their objects, and the operator its own.

@@ -10,15 +10,10 @@ import os
 import tempfile
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    TransportError,
-    message_of,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import ComponentLog, JobCondition, JobEvidence
+from .._common.result import FabricError
+from .._kube.client import ApiError, Cluster, TransportError, message_of
+from .._kube.query import Object, query
+from .._model.jobs import ComponentLog, JobCondition, JobEvidence
 
 # Controller and V-IPU proxy.
 COMPONENTS = "app.kubernetes.io/name=ipu-operator"

@@ -8,18 +8,14 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API, job_name
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import job_view, own_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.vipu_proxy import (
-    NO_IPUS,
-    ProxyAddress,
-    VipuProxy,
-    check_sizes,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuUsage, JobView
+
+from .._common.result import FabricError
+from .._kube.client import Cluster, connect
+from .._kube.query import Object, query
+from .._model.jobs import IpuUsage, JobView
+from .job_spec import API, job_name
+from .job_status import job_view, own_pods
+from .vipu_proxy import NO_IPUS, ProxyAddress, VipuProxy, check_sizes
 
 
 def read_jobs(cluster: Cluster, namespace: str = "", **selectors: t.Optional[str]) -> t.List[Object]:

@@ -15,14 +15,9 @@ import threading
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    TransportError,
-    message_of,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import LogView
+from .._kube.client import ApiError, Cluster, TransportError, message_of
+from .._kube.query import Object, query
+from .._model.jobs import LogView
 
 CONNECT_TIMEOUT = 10
 # Seconds without a line after which the log is requested again, from its last line on.

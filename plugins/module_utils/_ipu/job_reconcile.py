@@ -10,34 +10,18 @@ import tempfile
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide, in_objects
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_removal import remove_all_jobs, remove_job
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import (
-    JobRequest,
-    check_request,
-    request_warnings,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
-    API,
-    SCALED,
-    build_job,
-    differing_fields,
-    job_name,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import job_phase, job_view, own_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import JobError, JobWait
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import is_unanswered, restore_after_kill
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    comparable,
-    connect,
-    refusal,
-    unknown_kind,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+from .._common.result import FabricError, outcome
+from .._common.secrets import hide, in_objects
+from .._kube.client import ApiError, Cluster, comparable, connect, refusal, unknown_kind
+from .._kube.query import Object, query
+from .job_removal import remove_all_jobs, remove_job
+from .job_request import JobRequest, check_request, request_warnings
+from .job_spec import API, SCALED, build_job, differing_fields, job_name
+from .job_status import job_phase, job_view, own_pods
+from .job_wait import JobError, JobWait
+from .operator import operator_fault
+from .webhook import is_unanswered, restore_after_kill
 
 INSTANCES, UID = "spec.jobInstances", "metadata.uid"
 DELETE_FIRST = "Delete it first (state: absent), or set recreate: true to have that done here."

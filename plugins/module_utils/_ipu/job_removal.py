@@ -10,37 +10,16 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_jobs
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
-    FINALIZER,
-    finalizer_patch,
-    finalizers,
-    has_finalizer,
-    job_name,
-    partition_names,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_wait import PATIENCE, Sustained
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import (
-    installed_operators,
-    managers,
-    operator_fault,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import (
-    failures_ignored,
-    ignore_failures,
-    is_unanswered,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    describe,
-    message_of,
-    refusal,
-    wait_until,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+from .._common.result import FabricError, outcome
+from .._kube.client import ApiError, Cluster, describe, message_of, refusal, wait_until
+from .._kube.query import Object, query
+from .job_info import read_jobs
+from .job_request import JobRequest
+from .job_spec import FINALIZER, finalizer_patch, finalizers, has_finalizer, job_name, partition_names
+from .job_wait import PATIENCE, Sustained
+from .operator import installed_operators, managers, operator_fault
+from .webhook import failures_ignored, ignore_failures, is_unanswered
 
 ASK_OPERATOR = 5  # seconds between two checks of the operator
 ATTEMPTS = 5

@@ -9,12 +9,12 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
+from .._common.result import FabricError
+from .._kube.multus import NETWORKS
+from .._kube.query import query, quoted
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+    from .._kube.query import Object
 
 # Names of pods, ConfigMaps and partitions are made from the job's: a longer one fails long after it was accepted.
 MAX_NAME = 36

@@ -8,17 +8,12 @@ from __future__ import annotations
 import copy
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
+from .._kube.multus import NETWORKS
+from .._kube.query import query
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import (
-        JobRequest,
-        Launcher,
-        RestartPolicy,
-        Volume,
-    )
-    from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+    from .._kube.query import Object
+    from .job_request import JobRequest, Launcher, RestartPolicy, Volume
 
 API = "graphcore.ai/v1alpha1"
 FINALIZER = "ipu.finalizers.graphcore.ai"

@@ -8,23 +8,14 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import (
-    finalizers,
-    has_finalizer,
-    partition_names,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
-    ContainerExit,
-    JobProgress,
-    JobView,
-    PodView,
-)
+from .._kube.pod_problems import container_statuses, pod_problems
+from .._kube.query import query
+from .._kube.readiness import condition_true
+from .._model.jobs import ContainerExit, JobProgress, JobView, PodView
+from .job_spec import finalizers, has_finalizer, partition_names
 
 if t.TYPE_CHECKING:
-    from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+    from .._kube.query import Object
 
 ENDED = ("Completed", "Succeeded")
 FAILED = ("Failed", "Error")

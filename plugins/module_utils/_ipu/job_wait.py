@@ -8,34 +8,17 @@ from __future__ import annotations
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_evidence import (
-    collect_evidence,
-    shorten_evidence,
-    write_evidence,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_logs import JobLogs
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import JobRequest
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_status import (
-    JobState,
-    container_exits,
-    job_progress,
-    job_state,
-    job_view,
-    own_pods,
-    progress_line,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.operator import operator_fault
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import (
-    ContainerExit,
-    JobEvidence,
-    LogView,
-    ProgressStep,
-)
+from .._common.result import FabricError
+from .._kube.client import Cluster
+from .._kube.pod_resources import NodeResources
+from .._kube.query import Object, query
+from .._model.failure import Code
+from .._model.jobs import ContainerExit, JobEvidence, LogView, ProgressStep
+from .job_evidence import collect_evidence, shorten_evidence, write_evidence
+from .job_logs import JobLogs
+from .job_request import JobRequest
+from .job_status import JobState, container_exits, job_progress, job_state, job_view, own_pods, progress_line
+from .operator import operator_fault
 
 # Seconds that a fault, a gone job or an end that may still become a restart has to stay before it counts.
 PATIENCE = 20

@@ -8,28 +8,17 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import (
-    CONTROLLERS,
-    MANAGER,
-    TRACKER,
-    label_pair,
-    parse_controllers,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_info import read_jobs
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import job_name
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import read_certificate
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import release_is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import (
-    InstalledOperator,
-    IpuFacts,
-    LabelledNode,
-    VipuController,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import operator_view
+from .._common.result import FabricError
+from .._kube.client import Cluster
+from .._kube.ownership import release_is_ours
+from .._kube.query import Object, query, quoted
+from .._kube.readiness import condition_true
+from .._model.operators import InstalledOperator, IpuFacts, LabelledNode, VipuController
+from .._network.cluster_info import operator_view
+from .controllers import CONTROLLERS, MANAGER, TRACKER, label_pair, parse_controllers
+from .job_info import read_jobs
+from .job_spec import job_name
+from .webhook import read_certificate
 
 MANAGER_LABELS = "app.kubernetes.io/name=ipu-operator,app.kubernetes.io/component=controller-manager"
 CHART = f"metadata.labels.{quoted('helm.sh/chart')}"

@@ -9,18 +9,12 @@ import dataclasses
 import functools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import PARTITION_SIZES
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    is_transient,
-    message_of,
-    refusal_code,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
-from ansible_collections.ipu.fabric.plugins.module_utils._model.jobs import IpuCount, IpuUsage, PartitionRoom
+from .._common.result import FabricError
+from .._kube.client import ApiError, Cluster, is_transient, message_of, refusal_code
+from .._kube.query import Object
+from .._model.failure import Code
+from .._model.jobs import IpuCount, IpuUsage, PartitionRoom
+from .job_request import PARTITION_SIZES
 
 Answer = t.TypeVar("Answer")
 

@@ -14,13 +14,13 @@ import datetime
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.controllers import SECRET
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, refusal
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Certificate
+from .._common.result import FabricError
+from .._common.signals import termination_as_error
+from .._kube.certificates import first_end
+from .._kube.client import ApiError, Cluster, refusal
+from .._kube.query import Object, query, quoted
+from .._model.probe import Certificate
+from .controllers import SECRET
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 KINDS = {

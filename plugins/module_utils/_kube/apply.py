@@ -11,19 +11,13 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import hide, in_objects
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    Cluster,
-    comparable,
-    connect,
-    describe,
-    unknown_kind,
-    wait_until,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, why_kept
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
+
+from .._common.result import FabricError, outcome
+from .._common.secrets import hide, in_objects
+from .client import Cluster, comparable, connect, describe, unknown_kind, wait_until
+from .ownership import is_ours, why_kept
+from .query import Object, query
+from .readiness import condition_true
 
 
 def check_objects(objects: t.Sequence[Object]) -> None:

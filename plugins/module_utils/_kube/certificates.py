@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .query import Object, query
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     from cryptography import x509

@@ -14,14 +14,15 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, fail_without
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED, fingerprint
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+
+from .._common.command import nameless_file, path_of
+from .._common.result import FabricError, fail_without
+from .._common.text import EXPIRED, fingerprint
+from .._model.failure import Code
+from .query import Object
 
 # Where a library is missing, connect() says so before any request is made.
 ApiError: t.Any = OSError

@@ -14,15 +14,10 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    connect,
-    message_of,
-    refusal,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+
+from .._common.result import FabricError, outcome
+from .client import ApiError, Cluster, connect, message_of, refusal
+from .query import Object
 
 NODES = "/api/v1/nodes"
 # A label on nodes that this collection has cordoned; its value says what for. It outlives a run that was killed.

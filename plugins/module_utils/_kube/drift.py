@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.differences import differences
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Drift
+from .._common.differences import differences
+from .._model.plan import Drift
 
 Options = t.Mapping[str, t.Any]
 WORDS = ("now", "planned")

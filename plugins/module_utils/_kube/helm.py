@@ -24,33 +24,23 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import nameless_file, path_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import pinned_image, require_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.proxy import proxy_variables
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.secrets import every_text, hide, hide_one
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint, scheme_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import post_renderer
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.apply import apply_object, wait_for_kinds
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.certificates import first_end
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, TransportError, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import (
-    NO_RENDER,
-    RENDER_LABEL,
-    Release,
-    read_releases,
-    split_pending,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import HOOK, is_only_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import (
-    CRASHES,
-    CRASHING,
-    container_statuses,
-    pod_problems,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import network_problems
+
+from .._common.command import nameless_file, path_of, run_program
+from .._common.digests import pinned_image, require_digest
+from .._common.proxy import proxy_variables
+from .._common.result import FabricError, outcome
+from .._common.secrets import every_text, hide, hide_one
+from .._common.text import fingerprint, scheme_of
+from . import post_renderer
+from .apply import apply_object, wait_for_kinds
+from .certificates import first_end
+from .client import ApiError, Cluster, TransportError, connect
+from .helm_storage import NO_RENDER, RENDER_LABEL, Release, read_releases, split_pending
+from .merge_values import merge_values
+from .ownership import HOOK, is_only_ours
+from .pod_problems import CRASHES, CRASHING, container_statuses, pod_problems
+from .query import Object, query, quoted
+from .readiness import network_problems
 
 try:
     import yaml

@@ -10,8 +10,8 @@ import gzip
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from .client import Cluster
+from .query import Object, query, quoted
 
 # The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
 RENDER_LABEL = "ipu.fabric/render"

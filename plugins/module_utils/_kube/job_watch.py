@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    describe,
-    message_of,
-    persist,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import (
-    Problem,
-    container_statuses,
-    pod_problems,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import network_problems
+from .._common.result import FabricError
+from .client import ApiError, Cluster, describe, message_of, persist
+from .pod_problems import Problem, container_statuses, pod_problems
+from .pod_resources import NodeResources
+from .query import Object, query, quoted
+from .readiness import network_problems
 
 # By kind: its API, and the label of its pods.
 KINDS = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
+from .._common.result import FabricError
+from .merge_values import merge_values
 
 try:
     import yaml

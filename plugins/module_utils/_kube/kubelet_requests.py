@@ -15,19 +15,12 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    TransportError,
-    connect,
-    message_of,
-    refusal,
-    wait_until,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import KubeletRequest
+
+from .._common.result import FabricError, outcome
+from .._common.text import printable, shorten_list
+from .._model.probe import KubeletRequest
+from .client import ApiError, Cluster, TransportError, connect, message_of, refusal, wait_until
+from .query import Object
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     from cryptography import x509

@@ -8,10 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, connect, refusal
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_config import kubelet_config
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import manage_requests
+
+from .._common.result import outcome
+from .client import ApiError, connect, refusal
+from .kubelet_config import kubelet_config
+from .kubelet_requests import manage_requests
 
 CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from .query import Object, query, quoted
 
 # Annotations of a pod: the networks that it asks for, and, as JSON, what multus gave it.
 NETWORKS = "k8s.v1.cni.cncf.io/networks"

@@ -9,9 +9,10 @@ import typing as t
 from multiprocessing.pool import ThreadPool
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, connect, refusal
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+
+from .._common.result import FabricError, outcome
+from .client import ApiError, Cluster, connect, refusal
+from .query import Object, query
 
 NODES = "/api/v1/nodes"
 ATTEMPTS = 5

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .query import Object, query
 
 
 def why_not_ready(node: Object) -> str:

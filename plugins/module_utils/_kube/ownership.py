@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER, Cluster, describe
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import RENDER_LABEL, read_releases
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
+from .client import MANAGER, Cluster, describe
+from .helm_storage import RENDER_LABEL, read_releases
+from .query import Object, query, quoted
 
 # Kinds by which people use a namespace.
 CONTENT = (

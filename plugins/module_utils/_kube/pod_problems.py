@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .query import Object, query
 
 CRASHING = "CrashLoopBackOff"
 # Reasons for which a container waits, and the kubelet tries again and again without success.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import UNSCHEDULABLE, Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .._common.result import FabricError
+from .client import Cluster
+from .pod_problems import UNSCHEDULABLE, Problem
+from .query import Object, query
 
 INTERVAL = 15  # seconds between two looks at the nodes
 

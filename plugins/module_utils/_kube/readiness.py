@@ -7,17 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, describe, message_of
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import (
-    SANDBOX_EVENTS,
-    Problem,
-    newest_pods,
-    pod_problems,
-    sandbox_failures,
-    waits_for_network,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_resources import NodeResources
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .client import ApiError, Cluster, describe, message_of
+from .pod_problems import SANDBOX_EVENTS, Problem, newest_pods, pod_problems, sandbox_failures, waits_for_network
+from .pod_resources import NodeResources
+from .query import Object, query
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, wait_until
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORKS, network_status
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import why_not_ready
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import network_problems
+from .._common.result import FabricError
+from .client import Cluster, wait_until
+from .multus import NETWORKS, network_status
+from .nodes import why_not_ready
+from .ownership import is_ours
+from .pod_problems import Problem
+from .query import Object, query, quoted
+from .readiness import network_problems
 
 LABEL = "fabric.ipu/start"
 # The kubelet sets up the pod's network before it looks for the image, and this one it neither has nor pulls.

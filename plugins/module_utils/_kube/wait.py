@@ -11,16 +11,17 @@ import typing as t
 from dataclasses import dataclass
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, connect
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.job_watch import JobWatch
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment, nad_faults, nad_reference
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import not_ready
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import ObjectWatch, ReadyOptions
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.start_pods import PodWatch
-from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import Code
+
+from .._common.result import FabricError
+from .._model.failure import Code
+from .client import Cluster, connect
+from .job_watch import JobWatch
+from .multus import Attachment, nad_faults, nad_reference
+from .nodes import not_ready
+from .pod_problems import Problem
+from .query import Object
+from .readiness import ObjectWatch, ReadyOptions
+from .start_pods import PodWatch
 
 
 class Watch(t.Protocol):

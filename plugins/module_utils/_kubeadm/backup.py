@@ -12,12 +12,12 @@ import tarfile
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.backups import look_after
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, snapshot
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.result import FabricError, outcome
+from .._host.backups import look_after
+from .._host.files import file_digest, read_text
+from . import paths, snapshot
+from .lock import hold_lock
+from .membership import host_name
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -13,16 +13,12 @@ import os
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
-    Membership,
-    host_name,
-    inspect_host,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Document, Kubeadm, config_file
+from .._common.result import FabricError, outcome
+from .._host.files import read_text, write_file
+from . import paths
+from .lock import hold_lock
+from .membership import Membership, host_name, inspect_host
+from .program import Document, Kubeadm, config_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

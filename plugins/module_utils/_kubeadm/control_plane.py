@@ -14,32 +14,18 @@ import shutil
 import stat
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_arguments, too_open
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.encryption import Encryption
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
-    AUDIT_LOGS,
-    STATIC_POD,
-    ClusterConfiguration,
-    Component,
-    HardenedFile,
-    differences,
-    own_values,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.live_change import (
-    API_SERVER,
-    LiveChange,
-    kept,
-    manifest,
-    newer_files,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Document, Kubeadm, config_file
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from .._host.control_plane import read_arguments, too_open
+from .._host.files import Files, read_file, read_text, write_file
+from . import paths
+from .bootstrap import kubectl
+from .encryption import Encryption
+from .hardening import AUDIT_LOGS, STATIC_POD, ClusterConfiguration, Component, HardenedFile, differences, own_values
+from .live_change import API_SERVER, LiveChange, kept, manifest, newer_files
+from .lock import hold_lock
+from .membership import host_name
+from .program import Document, Kubeadm, config_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

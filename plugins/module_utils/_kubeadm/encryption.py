@@ -17,19 +17,14 @@ import re
 import secrets
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import read_arguments
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import Files, read_file, read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import etcd_api, paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.live_change import (
-    API_SERVER,
-    LiveChange,
-    newer_files,
-    put,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from .._host.control_plane import read_arguments
+from .._host.files import Files, read_file, read_text
+from . import etcd_api, paths
+from .live_change import API_SERVER, LiveChange, newer_files, put
+from .lock import hold_lock
+from .membership import host_name
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

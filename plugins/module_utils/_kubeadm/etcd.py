@@ -10,10 +10,10 @@ import socket
 import typing as t
 from urllib.parse import urlsplit
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from . import paths
+from .membership import host_name
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

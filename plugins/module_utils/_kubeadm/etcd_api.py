@@ -12,8 +12,8 @@ import os
 import ssl
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.result import FabricError
+from .membership import host_name
 
 PKI = "/etc/kubernetes/pki/etcd"
 HOST = "localhost"  # kubeadm's certificate has this name, and its etcd listens there

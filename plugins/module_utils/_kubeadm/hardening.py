@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._common.result import FabricError
+from .._model.stacks import STACKS
+from . import paths
 
 NONE, BASELINE, CIS = "none", "baseline", "cis"
 LEVELS = (NONE, BASELINE, CIS)

@@ -15,50 +15,24 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import find_program, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host import (
-    cri,
-    memlock,
-    package_record,
-    rdma_desired,
-    role_files,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.apt import (
-    KEYRINGS,
-    SOURCES,
-    Apt,
-    disabled_by_us,
-    give_lists_back,
-    listed_keyrings,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import OTHER_KUBERNETES
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest, parse_server, trusted_ca
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, file_digest, read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._host.package_removal import Packages, read_packages
-from ansible_collections.ipu.fabric.plugins.module_utils._host.unowned_files import (
-    find_owners,
-    mounted_below,
-    remove_path,
-    remove_unowned_files,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import CTR
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.network_reset import (
-    SECONDS,
-    Found,
-    execute,
-    printed,
-    read_network,
-    read_rules,
-    remove_network,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.static_pods import processes
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._common.command import find_program, run_program
+from .._common.result import FabricError, outcome
+from .._common.text import shorten_list
+from .._host import cri, memlock, package_record, rdma_desired, role_files
+from .._host.apt import KEYRINGS, SOURCES, Apt, disabled_by_us, give_lists_back, listed_keyrings
+from .._host.distributions import OTHER_KUBERNETES
+from .._host.facts import ca_digest, parse_server, trusted_ca
+from .._host.files import OWN_MARK, file_digest, read_text, write_file
+from .._host.package_removal import Packages, read_packages
+from .._host.unowned_files import find_owners, mounted_below, remove_path, remove_unowned_files
+from .._model.stacks import STACKS
+from . import paths
+from .images import CTR
+from .lock import hold_lock
+from .membership import host_name
+from .network_reset import SECONDS, Found, execute, printed, read_network, read_rules, remove_network
+from .program import Kubeadm
+from .static_pods import processes
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

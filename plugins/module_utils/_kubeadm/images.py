@@ -8,9 +8,9 @@ from __future__ import annotations
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done, output_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER
+from .._common.command import Done, output_of, run_program
+from .._common.result import outcome
+from .._host.cri import DOCKER
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import Bootstrap, HostState
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Document
+from .._host.files import read_text
+from . import paths
+from .bootstrap import Bootstrap, HostState
+from .program import Document
 
 # What the kubelet's kubeconfig names once kubeadm init has come to its last phases.
 ROTATED = "kubelet-client-current.pem"

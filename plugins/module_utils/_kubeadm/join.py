@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import Bootstrap, HostState, kubectl
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Document
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.tokens import Discovery
+from . import paths
+from .bootstrap import Bootstrap, HostState, kubectl
+from .program import Document
+from .tokens import Discovery
 
 
 def with_discovery(documents: t.Sequence[Document], discovery: Discovery) -> t.List[Document]:

@@ -11,18 +11,13 @@ import re
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import KUBELET_CONF, KUBELET_PEM
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import (
-    API_VERSION,
-    Document,
-    Kubeadm,
-    config_file,
-)
+from .._common.result import FabricError
+from .._host.certificates import KUBELET_CONF, KUBELET_PEM
+from .._host.files import read_text, write_file
+from . import paths
+from .lock import hold_lock
+from .membership import host_name
+from .program import API_VERSION, Document, Kubeadm, config_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -15,29 +15,13 @@ import stat
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import (
-    KUBELET_CONF,
-    KUBELET_SERVING,
-    SERVING,
-    has_expired,
-    read_certificate,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import (
-    Files,
-    file_diffs,
-    read_file,
-    read_text,
-    write_file,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
-    NodeCondition,
-    find_node,
-    host_name,
-)
+from .._common.command import output_of, run_program
+from .._common.result import FabricError, outcome
+from .._host.certificates import KUBELET_CONF, KUBELET_SERVING, SERVING, has_expired, read_certificate
+from .._host.files import Files, file_diffs, read_file, read_text, write_file
+from . import paths
+from .lock import hold_lock
+from .membership import NodeCondition, find_node, host_name
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -16,19 +16,13 @@ import shutil
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import File, Files, read_file
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.static_pods import (
-    MARGIN,
-    Process,
-    end_process,
-    local_api,
-    processes,
-)
+from .._common.result import FabricError
+from .._common.text import printable
+from .._host.files import File, Files, read_file
+from . import paths
+from .bootstrap import kubectl
+from .membership import host_name
+from .static_pods import MARGIN, Process, end_process, local_api, processes
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -11,10 +11,10 @@ import os
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import open_private
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.result import FabricError
+from .._host.files import open_private
+from . import paths
+from .membership import host_name
 
 
 @contextlib.contextmanager

@@ -11,10 +11,10 @@ import socket
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import expired_certificates
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from .._common.text import EXPIRED
+from .._host.certificates import expired_certificates
+from .._host.distributions import find_distribution
+from . import paths
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

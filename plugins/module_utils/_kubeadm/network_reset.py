@@ -9,16 +9,11 @@ import json
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import (
-    Done,
-    find_program,
-    output_of,
-    run_program,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import network_traces
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.command import Done, find_program, output_of, run_program
+from .._common.result import FabricError
+from .._host.files import read_text
+from . import network_traces
+from .membership import host_name
 
 SECONDS = 120
 NETNS = "/run/netns"

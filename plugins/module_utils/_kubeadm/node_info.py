@@ -10,25 +10,17 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of, run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
-    CONTAINERD_DROP_IN,
-    CONTAINERD_DROP_INS,
-    KUBEADM,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._host.docker import CriDockerd, read_cri_dockerd
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import default_address, parse_os_release
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import OWN_MARK, file_digest, read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._host.role_files import KEEPALIVED
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vip import parse_holder
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import is_locked
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
-    Membership,
-    host_name,
-    inspect_host,
-)
+from .._common.command import output_of, run_program
+from .._common.result import FabricError
+from .._host.distributions import CONTAINERD_DROP_IN, CONTAINERD_DROP_INS, KUBEADM
+from .._host.docker import CriDockerd, read_cri_dockerd
+from .._host.facts import default_address, parse_os_release
+from .._host.files import OWN_MARK, file_digest, read_text
+from .._host.role_files import KEEPALIVED
+from .._host.vip import parse_holder
+from . import paths
+from .lock import is_locked
+from .membership import Membership, host_name, inspect_host
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

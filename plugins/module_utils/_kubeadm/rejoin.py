@@ -10,15 +10,10 @@ import json
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
-    CONTROL_PLANE_LABEL,
-    Node,
-    host_name,
-    node_labels,
-)
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from . import paths
+from .membership import CONTROL_PLANE_LABEL, Node, host_name, node_labels
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

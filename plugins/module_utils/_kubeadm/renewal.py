@@ -10,9 +10,9 @@ import os
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import (
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from .._host.certificates import (
     AUTHORITIES,
     DAY,
     KUBELET_CLIENT,
@@ -25,29 +25,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates impo
     read_certificates,
     seconds_left,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import kubectl
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.kubelet_client import (
-    client_pem,
-    install_client,
-    sign_client,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import (
-    ask_for_node,
-    host_name,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.static_pods import (
-    Process,
-    end_process,
-    local_api,
-    processes,
-    stale_pods,
-    static_pods,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Certificate
+from .._host.files import read_text, write_file
+from .._model.observation import Certificate
+from . import paths
+from .bootstrap import kubectl
+from .kubelet_client import client_pem, install_client, sign_client
+from .lock import hold_lock
+from .membership import ask_for_node, host_name
+from .program import Kubeadm
+from .static_pods import Process, end_process, local_api, processes, stale_pods, static_pods
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -16,16 +16,16 @@ import tempfile
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import file_digest, read_text, write_file
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import backup, paths, snapshot
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import is_api_ready
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import is_listening
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.images import CTR
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.command import run_program
+from .._common.result import FabricError, outcome
+from .._host.cri import DOCKER, node_runtime
+from .._host.files import file_digest, read_text, write_file
+from . import backup, paths, snapshot
+from .bootstrap import is_api_ready
+from .etcd import is_listening
+from .images import CTR
+from .lock import hold_lock
+from .membership import host_name
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

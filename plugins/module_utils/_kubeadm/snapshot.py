@@ -11,9 +11,9 @@ import os
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import etcd_api
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
+from .._common.result import FabricError, outcome
+from . import etcd_api
+from .membership import host_name
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -15,10 +15,10 @@ import signal
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import LEAVES
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
+from .._common.text import join_endpoint
+from .._host.certificates import LEAVES
+from .._host.files import read_text
+from . import paths
 
 # With the certificates that each reads when it starts, in the order in which they are restarted.
 STATIC_PODS = {

@@ -9,17 +9,12 @@ import re
 import secrets
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.bootstrap import is_api_ready
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import host_name
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import (
-    API_VERSION,
-    Document,
-    Kubeadm,
-    config_file,
-)
+from .._common.result import FabricError
+from . import paths
+from .bootstrap import is_api_ready
+from .lock import hold_lock
+from .membership import host_name
+from .program import API_VERSION, Document, Kubeadm, config_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -13,14 +13,14 @@ import os
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.command import output_of
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import DOCKER, node_runtime
-from ansible_collections.ipu.fabric.plugins.module_utils._host.files import read_text
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.lock import hold_lock
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import find_node, host_name
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.program import Kubeadm, config_file
+from .._common.command import output_of
+from .._common.result import FabricError, outcome
+from .._host.cri import DOCKER, node_runtime
+from .._host.files import read_text
+from . import paths
+from .lock import hold_lock
+from .membership import find_node, host_name
+from .program import Kubeadm, config_file
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

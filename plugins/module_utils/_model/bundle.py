@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .stacks import STACKS
 
 LIST = "bundle.json"
 SCHEMA = 2  # of 1 the packages count for nothing: the keys of their repositories were not compared

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address
+from .observation import Address
 
 Level = t.Literal["error", "warning"]
 Role = t.Literal["control_plane", "worker", "ipu"]

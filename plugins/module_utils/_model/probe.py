@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource
+from .observation import Address
+from .pools import AddressPool, AddressSource
 
 # ---- what a pod says of itself
 

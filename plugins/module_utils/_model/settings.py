@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import SeenBundle
+from .bundle import SeenBundle
 
 
 class Kubeconfig(t.NamedTuple):

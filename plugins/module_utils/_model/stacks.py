@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases
+from .plan import Releases
 
 StackName = t.Literal["network_operator", "spiderpool"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Finding
+from .plan import Finding
 
 
 class SeenNode(t.TypedDict):

@@ -9,11 +9,11 @@ import contextlib
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import excluded_addresses
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import ip_range, union
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import Range, bounded_range
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .._common.result import FabricError
+from .._ipam.nv_ipam import excluded_addresses
+from .._ipam.ranges import ip_range, union
+from .._ipam.whereabouts import Range, bounded_range
+from .._kube.query import Object, query
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -8,20 +8,14 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import range_texts
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, describe
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS, NAD, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
-from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import (
-    MALFORMED,
-    pool_addresses,
-    range_addresses,
-    read_ranges,
-    stores,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
+from .._ipam.ranges import range_texts
+from .._kube.client import Cluster, describe
+from .._kube.multus import ATTACHMENTS, NAD, read_ipams
+from .._kube.ownership import is_ours
+from .._kube.query import Object
+from .._model.pools import AddressSource
+from .address_sets import MALFORMED, pool_addresses, range_addresses, read_ranges, stores
+from .macvlan_objects import MACVLANS, owners
 
 if t.TYPE_CHECKING:
     import netaddr

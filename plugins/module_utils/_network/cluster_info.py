@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import ATTACHMENTS, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours, own_labels, release_is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.readiness import condition_true
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import CONTROL_PLANE_LABEL
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import tag_release
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import Installation
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import MACVLANS, owners
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import name_of
+from .._host.facts import ca_digest
+from .._kube.client import Cluster
+from .._kube.multus import ATTACHMENTS, read_ipams
+from .._kube.ownership import is_ours, own_labels, release_is_ours
+from .._kube.query import Object, query, quoted
+from .._kube.readiness import condition_true
+from .._kubeadm.membership import CONTROL_PLANE_LABEL
+from .._kubeadm.upgrade import tag_release
+from .._model.operators import Installation
+from .macvlan_objects import MACVLANS, owners
+from .removal import name_of
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
 # Those of RKE2 are hardened.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._model.stacks import STACKS
 
 # By release of Calico, operator-crds.yaml and tigera-operator.yaml: the files of manifests/ at the tag of that release.
 _CALICO = {

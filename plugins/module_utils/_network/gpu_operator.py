@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import GpuFacts, GpuLabels
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import installations
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import RUNNING, name_of
+from .._kube.client import Cluster
+from .._kube.query import Object, query
+from .._model.operators import GpuFacts, GpuLabels
+from .cluster_info import installations
+from .removal import RUNNING, name_of
 
 IMAGE = "gpu-operator"
 RESOURCES = "nvidia.com/"

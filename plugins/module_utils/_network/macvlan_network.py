@@ -8,24 +8,14 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    Cluster,
-    connect,
-    describe,
-    unknown_kind,
-    wait_until,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
-    Attachment,
-    nad_difference,
-    nad_faults,
-    nad_reference,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object, readable_spec
-from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import prune_networks
+
+from .._common.result import FabricError, outcome
+from .._kube.client import Cluster, connect, describe, unknown_kind, wait_until
+from .._kube.multus import Attachment, nad_difference, nad_faults, nad_reference
+from .._kube.ownership import is_ours
+from .._kube.query import Object, query
+from .macvlan_objects import macvlan_object, readable_spec
+from .unplanned import prune_networks
 
 ASK_OPERATOR = "Read the log of the network operator's controller, and check that the IPAM is valid."
 NOT_OWNED = (

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Attachment
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork
+from .._kube.multus import Attachment
+from .._kube.query import Object, query
+from .._model.plan import PlannedNetwork
 
 API = "mellanox.com/v1alpha1"
 MACVLANS = f"/apis/{API}/macvlannetworks"

@@ -10,19 +10,16 @@ import contextlib
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, Pool, networks_of, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import MALFORMED, pool_names
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import MULTUS_IMAGES, image_names
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import SHOWN, Removal, divide, name_of
-from ansible_collections.ipu.fabric.plugins.module_utils._network.unplanned import (
-    attachment_of,
-    belongs_to,
-    find_users,
-)
+
+from .._common.result import outcome
+from .._common.text import shorten_list
+from .._kube.client import connect, describe
+from .._kube.multus import NAD, Name, Pool, networks_of, read_ipams
+from .._kube.query import Object, query
+from .address_sets import MALFORMED, pool_names
+from .cluster_info import MULTUS_IMAGES, image_names
+from .removal import SHOWN, Removal, divide, name_of
+from .unplanned import attachment_of, belongs_to, find_users
 
 MELLANOX = "mellanox.com/v1alpha1"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"

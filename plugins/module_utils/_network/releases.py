@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._common.findings import Findings
+from .._model.plan import Image, Releases
+from .._model.settings import Settings
+from .._model.stacks import STACKS
 
 Version = t.Tuple[int, ...]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, describe, wait_until
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import Name
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object
+from .._common.result import FabricError
+from .._common.text import shorten_list
+from .._kube.client import Cluster, describe, wait_until
+from .._kube.multus import Name
+from .._kube.ownership import is_ours
+from .._kube.query import Object
 
 SHOWN = 20
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"

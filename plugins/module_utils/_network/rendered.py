@@ -12,18 +12,12 @@ import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    connect,
-    describe,
-    refusal,
-    wait_until,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY
+
+from .._common.result import outcome
+from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_until
+from .._kube.ownership import is_ours
+from .._kube.query import Object, query, quoted
+from .cluster_info import POLICY
 
 REVISION = "nvidia.network-operator.revision"
 NOTE = f"metadata.annotations.{quoted(REVISION)}"

@@ -9,11 +9,11 @@ import json
 import time
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import fingerprint
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource, comparable
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._common.text import fingerprint
+from .._ipam.pool_audit import running_pods
+from .._kube.client import Cluster, Resource, comparable
+from .._kube.query import Object, query, quoted
+from .._model.stacks import STACKS
 
 # API groups whose objects are kept whole: networks, pools, and who has which address.
 FABRIC = (

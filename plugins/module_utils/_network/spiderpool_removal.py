@@ -10,20 +10,17 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import API
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import connect, describe
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD, Name, networks_of, read_ipams
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.operators import Installation
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import (
-    MULTUS_IMAGES,
-    image_names,
-    installations,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import SHOWN, Removal, divide, name_of
+
+from .._common.result import outcome
+from .._common.text import shorten_list
+from .._ipam.spiderpool import API
+from .._kube.client import connect, describe
+from .._kube.multus import NAD, Name, networks_of, read_ipams
+from .._kube.ownership import is_ours
+from .._kube.query import Object, query
+from .._model.operators import Installation
+from .cluster_info import MULTUS_IMAGES, image_names, installations
+from .removal import SHOWN, Removal, divide, name_of
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
 # What Spiderpool keeps for itself, and what only people make.

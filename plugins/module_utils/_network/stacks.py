@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import NetworkState, RoutingPolicy
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, Stack, stack_name
+from .._model.plan import Plan, PlannedNetwork
+from .._model.probe import NetworkState, RoutingPolicy
+from .._model.stacks import STACKS, Stack, stack_name
 
 
 def network_path(plan: Plan, network: PlannedNetwork) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases, Support
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import Version, parse, show
+from .._common.findings import Findings
+from .._model.plan import Releases, Support
+from .._model.stacks import STACKS
+from .releases import Version, parse, show
 
 READ = "2026-11-23"  # when the pages below were read
 SUPPORTED, DEPRECATED, ENDED, UNKNOWN = "supported", "deprecated", "ended", "unknown"

@@ -14,43 +14,22 @@ import ipaddress
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, outcome
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import Pods, read_pod
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, read_address
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.whereabouts import WHEREABOUTS, reserved_address
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    connect,
-    describe,
-    refusal,
-    wait_until,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import (
-    ATTACHMENTS,
-    NAD,
-    Attachment,
-    Name,
-    Pool,
-    nad_faults,
-    named_pools,
-    networks_of,
-    read_ipams,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.ownership import is_ours
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressSource
-from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets, address_sources
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import (
-    API,
-    MACVLANS,
-    owners,
-    readable_spec,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._network.removal import Removal, name_of
+
+from .._common.result import FabricError, outcome
+from .._common.text import shorten_list
+from .._ipam.leaks import Pods, read_pod
+from .._ipam.nv_ipam import keeps_block
+from .._ipam.pool_audit import running_pods
+from .._ipam.ranges import parse_ranges, read_address
+from .._ipam.whereabouts import WHEREABOUTS, reserved_address
+from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_until
+from .._kube.multus import ATTACHMENTS, NAD, Attachment, Name, Pool, nad_faults, named_pools, networks_of, read_ipams
+from .._kube.ownership import is_ours
+from .._kube.query import Object, query
+from .._model.pools import AddressSource
+from . import address_sets, address_sources
+from .macvlan_objects import API, MACVLANS, owners, readable_spec
+from .removal import Removal, name_of
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

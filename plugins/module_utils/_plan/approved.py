@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.differences import ABSENT, by_key, differences
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import PlanFile
+from .._common.differences import ABSENT, by_key, differences
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._model.plan import Plan
+from .._model.settings import PlanFile
 
 Content = t.Mapping[str, object]
 

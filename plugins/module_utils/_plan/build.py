@@ -8,43 +8,30 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations, PortNeeds
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedHost, Preflight
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import choose_releases, parse
-from ansible_collections.ipu.fabric.plugins.module_utils._network.support import check_support, support_of
-from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import check_approved
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.bundle import check_bundle, host_platform
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import (
+from .._common.findings import Findings
+from .._model.observation import Observations, PortNeeds
+from .._model.plan import Plan, PlannedHost, Preflight
+from .._model.settings import Settings
+from .._network.releases import choose_releases, parse
+from .._network.support import check_support, support_of
+from . import cluster
+from .approved import check_approved
+from .bundle import check_bundle, host_platform
+from .certificates import (
     check_certificates,
     check_cni_tokens,
     describe_certificates,
     describe_cni_tokens,
     keeping_tokens,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import read_servers
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cni_files import check_cni_files
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.distribution import made_by, plan_distribution
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import plan_hardening, short_tokens
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import (
-    Expected,
-    check_hosts,
-    check_identity,
-    read_memlock,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import (
-    NetworkLinks,
-    check_mtu,
-    check_own_node,
-    check_pcie,
-    check_pvrdma,
-    choose_links,
-    planned_link,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import (
+from .clocks import read_servers
+from .cni_files import check_cni_files
+from .distribution import made_by, plan_distribution
+from .gpus import plan_gpus
+from .hardening import plan_hardening, short_tokens
+from .host_checks import Expected, check_hosts, check_identity, read_memlock
+from .host_links import NetworkLinks, check_mtu, check_own_node, check_pcie, check_pvrdma, choose_links, planned_link
+from .host_ports import (
     check_host_ports,
     cluster_needs,
     embedded_needs,
@@ -53,38 +40,21 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_ports import
     roce_needs,
     vipu_needs,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import read_sizes
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, check_inventory, place_hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import check_groups, check_variables
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_networks
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.networks import (
-    NetworkRules,
-    plan_networks,
-    taken_addresses,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.port_table import component_names, uses
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import plan_no_proxy
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.rail_nics import check_alike
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.resources import check_resources, plan_resources
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import (
-    adopt,
-    check_blocks,
-    check_running,
-    describe_running,
-    find_running,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.runtime import cri_dockerd_sources, plan_runtime
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.sources import (
-    pin_components,
-    plan_images,
-    plan_sources,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.vipu_controllers import controller_addresses, plan_vipu
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.virtual_address import (
-    plan_virtual_address,
-    without_virtual_address,
-)
+from .host_sizes import read_sizes
+from .hosts import Hosts, check_inventory, place_hosts
+from .macvlan_masters import name_masters
+from .names import check_groups, check_variables
+from .network_spec import read_networks
+from .networks import NetworkRules, plan_networks, taken_addresses
+from .port_table import component_names, uses
+from .proxy import plan_no_proxy
+from .rail_nics import check_alike
+from .resources import check_resources, plan_resources
+from .running_cluster import adopt, check_blocks, check_running, describe_running, find_running
+from .runtime import cri_dockerd_sources, plan_runtime
+from .sources import pin_components, plan_images, plan_sources
+from .vipu_controllers import controller_addresses, plan_vipu
+from .virtual_address import plan_virtual_address, without_virtual_address
 
 SCHEMA = 1
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import types
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import RELEASES, Bundle, SeenBundle, platform_of
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Releases
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+from .._common.findings import Findings
+from .._model.bundle import RELEASES, Bundle, SeenBundle, platform_of
+from .._model.plan import Releases
+from .hosts import Hosts, PlacedHost
 
 CHECK = "bundle"
 NEW = "Make a bundle for this plan: copy plan.json to a machine with the internet, and run ipu.fabric.bundle there."

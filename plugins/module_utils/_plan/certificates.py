@@ -8,25 +8,12 @@ from __future__ import annotations
 import datetime
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._host.certificates import (
-    DAY,
-    describe_end,
-    ends_soon,
-    has_expired,
-    lifetime,
-    needed_by_cluster,
-    seconds_left,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Certificate
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
-    CniTokens,
-    HostCertificates,
-    HostTokens,
-    Releases,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+from .._common.findings import Findings
+from .._host.certificates import DAY, describe_end, ends_soon, has_expired, lifetime, needed_by_cluster, seconds_left
+from .._model.observation import Certificate
+from .._model.plan import CniTokens, HostCertificates, HostTokens, Releases
+from .._model.stacks import STACKS, stack_name
+from .hosts import Hosts, PlacedHost
 
 CHECK = "certificates"
 TOKENS = "cni-tokens"

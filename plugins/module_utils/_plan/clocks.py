@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
+from .._common.findings import Findings
+from .._model.observation import HostFacts
+from .endpoints import parse_address
+from .hosts import PlacedHost
 
 VARIABLE = "fabric_ntp"
 CLOCK_SECONDS = 30

@@ -11,19 +11,13 @@ import itertools
 import os
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
-    Cluster,
-    Distribution,
-    RunningCluster,
-    Runtime,
-    VirtualAddress,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, with_role
+from .._common.findings import Findings
+from .._common.text import join_endpoint
+from .._host.vipu import split_endpoint
+from .._model.plan import Cluster, Distribution, RunningCluster, Runtime, VirtualAddress
+from .._model.settings import Settings
+from .endpoints import parse_address
+from .hosts import Hosts, with_role
 
 API_PORT = 6443
 CidrList = t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]]

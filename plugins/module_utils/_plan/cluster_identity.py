@@ -9,14 +9,9 @@ import collections
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
-    ClusterIdentity,
-    HostFacts,
-    NodeIdentity,
-    Observations,
-)
+from .._common.result import FabricError
+from .._common.text import shorten_list
+from .._model.observation import ClusterIdentity, HostFacts, NodeIdentity, Observations
 
 SHOWN = 8  # names in a message
 

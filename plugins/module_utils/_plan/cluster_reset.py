@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.host_reset import ClusterMark
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import NodeIdentity
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import is_node
+from .._common.text import printable, shorten_list
+from .._kubeadm.host_reset import ClusterMark
+from .._model.observation import NodeIdentity
+from .cluster_identity import is_node
 
 SHOWN = 8  # names in a line
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import CNI_NETWORK
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import CniFile, HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
+from .._common.findings import Findings
+from .._host.distributions import CNI_NETWORK
+from .._model.observation import CniFile, HostFacts
+from .._model.settings import Settings
+from .hosts import Hosts
 
 CHECK = "cni-files"
 # The file of each pod network that the role kubernetes sets up, and the plugin in it.

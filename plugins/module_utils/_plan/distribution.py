@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import (
-    CNI_BIN,
-    CNI_NETWORK,
-    KUBEADM,
-    OTHER_KUBERNETES,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import KubernetesFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Distribution, Releases
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import describe_stack
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._host.distributions import CNI_BIN, CNI_NETWORK, KUBEADM, OTHER_KUBERNETES
+from .._model.observation import KubernetesFacts
+from .._model.plan import Distribution, Releases
+from .._model.settings import Settings
+from .._model.stacks import describe_stack
+from .hosts import Hosts
 
 NAMES = 4  # of hosts, in one line
 # Directories of a host's facts, with the site's variable for each and the directory that charts have without a value.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Link
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedGpu
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import nearest
+from .._model.observation import Link
+from .._model.plan import PlannedGpu
+from .hosts import PlacedHost
+from .nics import nearest
 
 
 def plan_gpus(host: PlacedHost, nics: t.Mapping[str, Link]) -> t.List[PlannedGpu]:

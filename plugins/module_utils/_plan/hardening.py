@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening import (
+from .._kubeadm.hardening import (
     API_VERSION,
     CIS,
     COMPONENTS,
@@ -24,14 +24,9 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.hardening impo
     is_in,
     parse_release,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
-    Hardening,
-    HardeningChange,
-    HardeningSetting,
-    LeftOut,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost, with_role
+from .._model.plan import Hardening, HardeningChange, HardeningSetting, LeftOut
+from .._model.settings import Settings
+from .hosts import Hosts, PlacedHost, with_role
 
 # The role turns it on where every control plane has the key. That kubelets have certificates of the cluster is known
 # only after the hosts were changed, so that setting is not compared here.

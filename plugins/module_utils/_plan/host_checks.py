@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits import limit_bytes, readable
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import CNI_PLUGINS
-from ansible_collections.ipu.fabric.plugins.module_utils._host.port_probe import PROCESS as LISTENER
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, NodeIdentity
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.clocks import check_clock
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT, normal_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import (
-    inventory_addresses,
-    mistaken,
-    normal_addresses,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import Size, check_sizes
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+from .._common.findings import Findings
+from .._common.memlock_limits import limit_bytes, readable
+from .._common.text import join_endpoint
+from .._host.facts import CNI_PLUGINS
+from .._host.port_probe import PROCESS as LISTENER
+from .._model.observation import HostFacts, NodeIdentity
+from .clocks import check_clock
+from .cluster import API_PORT, normal_endpoint
+from .cluster_identity import inventory_addresses, mistaken, normal_addresses
+from .host_sizes import Size, check_sizes
+from .hosts import Hosts, PlacedHost
 
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)

@@ -10,15 +10,15 @@ import functools
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Address, Link
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedLink
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import ALIKE_KEYS, GROUPS, nearest
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import FAMILIES, NetworkSpec
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import choose_nic
+from .._common.findings import Findings
+from .._common.result import FabricError
+from .._common.text import shorten_list
+from .._model.observation import Address, Link
+from .._model.plan import PlannedLink
+from .hosts import Hosts, PlacedHost
+from .names import ALIKE_KEYS, GROUPS, nearest
+from .network_spec import FAMILIES, NetworkSpec
+from .nics import choose_nic
 
 NAMES = 4  # that a finding lists
 # The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.

@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import OpenPorts, PortProbe, PortTarget
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Controller
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import NetworkLinks
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost, with_role
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.port_table import (
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._model.observation import OpenPorts, PortProbe, PortTarget
+from .._model.plan import Controller
+from .host_links import NetworkLinks
+from .hosts import Hosts, PlacedHost, with_role
+from .port_table import (
     ALL,
     API_SERVER,
     BETWEEN_PLANES,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Level
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
+from .._common.findings import Findings
+from .._model.observation import HostFacts
+from .._model.plan import Level
+from .hosts import PlacedHost
 
 VARIABLE = "fabric_host_sizes"
 MIB_IN_GB = 2**20 / 10**9

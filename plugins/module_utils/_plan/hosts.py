@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts, Observation, RdmaFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Role
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import claimed_names, disputed
+from .._common.findings import Findings
+from .._model.observation import HostFacts, Observation, RdmaFacts
+from .._model.plan import Role
+from .cluster_identity import claimed_names, disputed
 
 
 @dataclasses.dataclass(frozen=True)

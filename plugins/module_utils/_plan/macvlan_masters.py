@@ -10,9 +10,9 @@ import hashlib
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import HostLink, NetworkLinks
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import MASTER_LENGTH
+from .._common.findings import Findings
+from .host_links import HostLink, NetworkLinks
+from .network_spec import MASTER_LENGTH
 
 
 def name_masters(chosen: t.Sequence[NetworkLinks], findings: Findings) -> t.List[NetworkLinks]:

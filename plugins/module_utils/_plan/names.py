@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._common.findings import Findings
+from .._model.observation import Observations
+from .._model.stacks import STACKS
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 PREFIX = "fabric_"

@@ -11,9 +11,9 @@ import re
 import string
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import ALIKE_KEYS, nearest
+from .._common.findings import Findings
+from .endpoints import parse_address
+from .names import ALIKE_KEYS, nearest
 
 MASTER_LENGTH = 15  # the kernel finds a device by no longer name, not even by an alternative one
 FAMILIES = {"ipv4": 4, "ipv6": 6}

@@ -11,11 +11,11 @@ import itertools
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam import spiderpool
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
+from .._common.findings import Findings
+from .._common.result import FabricError
+from .._ipam import spiderpool
+from .._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
+from .._model.plan import (
     Ipam,
     NodeSelectorRequirement,
     PlannedNetwork,
@@ -24,10 +24,10 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
     Releases,
     WhereaboutsRange,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import HostLink, NetworkLinks
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import NetworkSpec
+from .endpoints import parse_address
+from .host_links import HostLink, NetworkLinks
+from .hosts import Hosts
+from .network_spec import NetworkSpec
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,11 @@ import ipaddress
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._host.links import bottom
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Gpu, Link, RdmaFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import Select
+from .._common.result import FabricError
+from .._common.text import shorten_list
+from .._host.links import bottom
+from .._model.observation import Gpu, Link, RdmaFacts
+from .network_spec import Select
 
 
 def _describe(link: Link) -> str:

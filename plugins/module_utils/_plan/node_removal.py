@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.etcd import MemberFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
-    HostFacts,
-    NodeIdentity,
-    Observations,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import API_PORT
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_identity import (
-    inventory_addresses,
-    inventory_names,
-    is_node,
-    observed,
-)
+from .._common.result import FabricError
+from .._common.text import printable
+from .._host.vipu import split_endpoint
+from .._kubeadm.etcd import MemberFacts
+from .._model.observation import HostFacts, NodeIdentity, Observations
+from .cluster import API_PORT
+from .cluster_identity import inventory_addresses, inventory_names, is_node, observed
 
 
 class ClusterNode(NodeIdentity):

@@ -8,12 +8,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
-    CachedObservation,
-    Observation,
-    Observations,
-    ObservedParts,
-)
+from .._model.observation import CachedObservation, Observation, Observations, ObservedParts
 
 Cache = t.Dict[str, CachedObservation]  # by inventory name
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._model.settings import Settings
+from .._model.stacks import STACKS
 
 Port = t.Tuple[str, int]  # protocol and number
 

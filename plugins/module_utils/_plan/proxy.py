@@ -9,11 +9,11 @@ import ipaddress
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import NoProxy, PlannedNetwork, Vipu
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost
+from .._host.vipu import split_endpoint
+from .._model.plan import NoProxy, PlannedNetwork, Vipu
+from .._model.settings import Settings
+from .endpoints import parse_address
+from .hosts import Hosts, PlacedHost
 
 ALWAYS = ("localhost", "127.0.0.1", "127.0.0.0/8", "::1", ".svc", ".cluster.local")
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import collections
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Link
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import NAMES, NetworkLinks
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._model.observation import Link
+from .host_links import NAMES, NetworkLinks
 
 CHECK = "rail-nics"
 

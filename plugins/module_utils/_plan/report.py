@@ -10,19 +10,10 @@ import re
 import textwrap
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
-    Drift,
-    Finding,
-    Hardening,
-    Plan,
-    PlannedHost,
-    PlannedLink,
-    PlannedNetwork,
-    Preflight,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, describe_stack, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._network.support import describe_support
+from .._common.text import printable, shorten_list
+from .._model.plan import Drift, Finding, Hardening, Plan, PlannedHost, PlannedLink, PlannedNetwork, Preflight
+from .._model.stacks import STACKS, describe_stack, stack_name
+from .._network.support import describe_support
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only

@@ -9,9 +9,9 @@ import collections
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RdmaResource
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import PVRDMA, NetworkLinks
+from .._common.findings import Findings
+from .._model.plan import PlannedNetwork, RdmaResource
+from .host_links import PVRDMA, NetworkLinks
 
 GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
 

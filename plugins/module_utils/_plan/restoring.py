@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from .._model.observation import HostFacts
+from .._model.plan import Plan
 
 FORMAT = 1
 

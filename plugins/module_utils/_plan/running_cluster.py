@@ -9,16 +9,16 @@ import dataclasses
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import ClusterFacts, HostFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import PlannedNetwork, RunningCluster
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.certificates import RENEW, expired
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import normal_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
+from .._common.findings import Findings
+from .._common.text import EXPIRED
+from .._ipam.nv_ipam import keeps_block
+from .._model.observation import ClusterFacts, HostFacts
+from .._model.plan import PlannedNetwork, RunningCluster
+from .._model.settings import Settings
+from .._network.releases import parse
+from .certificates import RENEW, expired
+from .cluster import normal_endpoint
+from .hosts import Hosts
 
 # What shows a pod network that the role kubernetes has set up. Others of the same name are somebody else's.
 OURS = {

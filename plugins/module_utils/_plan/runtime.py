@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import plain_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._host.cri import CONTAINERD, DOCKER
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Runtime, Source
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, known_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.sources import text_of, without_credentials
+from .._common.digests import plain_digest
+from .._common.findings import Findings
+from .._host.cri import CONTAINERD, DOCKER
+from .._model.plan import Runtime, Source
+from .._model.settings import Settings
+from .._network.digests import CRI_DOCKERD_KNOWN, known_digest
+from .._network.releases import parse
+from .hosts import Hosts
+from .sources import text_of, without_credentials
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the kernel calls them, and as cri-dockerd does
 # From this release on the API server hands WebSockets on to kubelets that say they take them, and cri-dockerd does not.

@@ -8,19 +8,15 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import (
-    image_tag,
-    pinned_image,
-    plain_digest,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import scheme_of
-from ansible_collections.ipu.fabric.plugins.module_utils._host.openpgp import ANY, split_fingerprints
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Releases, Source
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import chart_key, known_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import calico_images
+from .._common.digests import image_tag, pinned_image, plain_digest
+from .._common.findings import Findings
+from .._common.text import scheme_of
+from .._host.openpgp import ANY, split_fingerprints
+from .._model.plan import Image, Releases, Source
+from .._model.settings import Settings
+from .._model.stacks import STACKS
+from .._network.digests import chart_key, known_digest
+from .._network.releases import calico_images
 
 LOCAL = ("", "file")
 TLS = ("https", "oci")  # helm asks a registry by https

@@ -8,14 +8,14 @@ from __future__ import annotations
 import textwrap
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.upgrade import COMPONENTS, ETCD, release_order
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observations
-from ansible_collections.ipu.fabric.plugins.module_utils._model.upgrade import SeenCluster, SeenNode, Upgrade
-from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import parse, show
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, place_hosts
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import NAMES, ROWS, WIDTH, finding_lines, table
+from .._common.findings import Findings
+from .._common.text import printable, shorten_list
+from .._kubeadm.upgrade import COMPONENTS, ETCD, release_order
+from .._model.observation import Observations
+from .._model.upgrade import SeenCluster, SeenNode, Upgrade
+from .._network.releases import parse, show
+from .hosts import Hosts, place_hosts
+from .report import NAMES, ROWS, WIDTH, finding_lines, table
 
 # How many minor releases a kubelet may be behind the API server. It is never ahead of it.
 KUBELET_SKEW = 3

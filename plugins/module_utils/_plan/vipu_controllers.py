@@ -9,13 +9,13 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._host.vipu import DEFAULT_PORT, split_endpoint
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Controller, Vipu
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, with_role
+from .._common.findings import Findings
+from .._common.text import join_endpoint
+from .._host.vipu import DEFAULT_PORT, split_endpoint
+from .._model.plan import Controller, Vipu
+from .._model.settings import Settings
+from .endpoints import parse_address
+from .hosts import Hosts, with_role
 
 LABEL = "ipunode"
 # A label as the chart takes it: a colon or comma would end it.

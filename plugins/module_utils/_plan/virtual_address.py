@@ -8,18 +8,13 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
-from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import (
-    Link,
-    Observation,
-    Observations,
-    VipFacts,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import VirtualAddress
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster import ClusterCidrs
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.endpoints import parse_address
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import Hosts, PlacedHost, with_role
+from .._common.findings import Findings
+from .._model.observation import Link, Observation, Observations, VipFacts
+from .._model.plan import VirtualAddress
+from .._model.settings import Settings
+from .cluster import ClusterCidrs
+from .endpoints import parse_address
+from .hosts import Hosts, PlacedHost, with_role
 
 VARIABLE = "fabric_control_plane_vip"
 CHECK, IN_USE = "virtual-address", "virtual-address-in-use"

@@ -12,7 +12,7 @@ import tarfile
 import typing as t
 import zlib
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from .._common.result import FabricError
 
 Files = t.Dict[str, str]  # text by name
 MOST_BYTES = 512 * 2**20  # of all files together

@@ -12,23 +12,17 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact, redact_log
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    REQUEST_TIMEOUT,
-    ApiError,
-    Cluster,
-    TransportError,
-    connect,
-    message_of,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
-from ansible_collections.ipu.fabric.plugins.module_utils._model.support import ClusterPart, Gap
-from ansible_collections.ipu.fabric.plugins.module_utils._support.fields import harmless, is_component
+
+from .._common.redaction import redact, redact_log
+from .._common.result import FabricError
+from .._common.text import printable
+from .._kube.client import REQUEST_TIMEOUT, ApiError, Cluster, TransportError, connect, message_of
+from .._kube.multus import NAD
+from .._kube.pod_problems import container_statuses, pod_problems
+from .._kube.query import Object, query
+from .._model.stacks import STACKS
+from .._model.support import ClusterPart, Gap
+from .fields import harmless, is_component
 
 OF_CLUSTER = (
     ("v1", "Node"),

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.redaction import redact
-from ansible_collections.ipu.fabric.plugins.module_utils._model.support import About, ClusterPart, Gap
-from ansible_collections.ipu.fabric.plugins.module_utils._support.archive import Files, file_name
+from .._common.redaction import redact
+from .._model.support import About, ClusterPart, Gap
+from .archive import Files, file_name
 
 FORMAT = 1
 ABOUT, OBJECTS = "about.json", "cluster/objects.json"

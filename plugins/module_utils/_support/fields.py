@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
+from .._kube.query import Object, query
 
 # Fields by their names. `*` is any name, a list is no step of its own, and `json` is what a text in JSON has.
 # What ends a path is a text, a number or a list of them: an object there is left out.

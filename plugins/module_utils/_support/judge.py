@@ -11,17 +11,17 @@ import json
 import textwrap
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.nodes import why_not_ready
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import container_statuses, pod_problems
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._model.support import Problem
-from ansible_collections.ipu.fabric.plugins.module_utils._support.contents import ABOUT, OBJECTS
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, UNPROVEN
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import about_nodes, narrow_plan
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import as_dict, subject
+from .._common.text import printable, shorten_list
+from .._kube.nodes import why_not_ready
+from .._kube.pod_problems import container_statuses, pod_problems
+from .._kube.query import Object, query
+from .._model.checks import Check, Expect
+from .._model.support import Problem
+from .._verify.catalog import FAILED, UNPROVEN
+from .._verify.checks import check_fabric
+from .._verify.narrow import about_nodes, narrow_plan
+from .._verify.report import as_dict, subject
+from .contents import ABOUT, OBJECTS
 
 Files = t.Mapping[str, str]
 LEVELS = ("error", "unproven", "warning")

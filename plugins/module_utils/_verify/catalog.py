@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, CheckType
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
+from .._model.checks import Check, CheckType
+from .._model.stacks import STACKS
 
 AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 

@@ -9,19 +9,15 @@ import ipaddress
 import itertools
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import address_fault, planned_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import macvlan_part
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import PodFacts, PodLink, Probe, RoutingPolicy
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import (
-    has_own_routes,
-    network_state,
-    route_seen,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+from .._common.text import printable
+from .._ipam.planned_ranges import address_fault, planned_ranges
+from .._kube.multus import macvlan_part
+from .._model.checks import Check, Expect, Place
+from .._model.plan import Plan, PlannedNetwork
+from .._model.probe import PodFacts, PodLink, Probe, RoutingPolicy
+from .._model.stacks import STACKS, stack_name
+from .._network.stacks import has_own_routes, network_state, route_seen
+from .catalog import (
     ACCEPTED,
     CHECK_TYPES,
     FAILED,
@@ -38,7 +34,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
     skip,
     unproven,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks import (
+from .cluster_checks import (
     check_addons,
     check_certificates,
     check_cluster,
@@ -47,24 +43,14 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_checks 
     check_kubelet_requests,
     check_workloads,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.gpu_checks import check_gpus
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import check_ipu
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.limit_checks import check_limits
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
-    Pods,
-    addresses_of,
-    interface_of,
-    link_of,
-    mtu_of,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_overlaps, check_pools
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.rdma_checks import check_rdma
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.route_checks import (
-    gateway_check,
-    gateways_of,
-    main_routes_check,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_pings, check_traffic
+from .gpu_checks import check_gpus
+from .ipu_checks import check_ipu
+from .limit_checks import check_limits
+from .pods import Pods, addresses_of, interface_of, link_of, mtu_of
+from .pool_checks import check_overlaps, check_pools
+from .rdma_checks import check_rdma
+from .route_checks import gateway_check, gateways_of, main_routes_check
+from .traffic_checks import check_pings, check_traffic
 
 PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mtu")
 # What pods see otherwise when their network is not as planned.

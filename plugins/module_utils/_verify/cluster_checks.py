@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import ChartRelease, PolicyStatus, Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
+from .._common.text import shorten_list
+from .._model.checks import Check, Expect
+from .._model.plan import Plan
+from .._model.probe import ChartRelease, PolicyStatus, Probe
+from .._model.stacks import STACKS, stack_name
+from .catalog import result, skip, unproven
+from .pods import targets
 
 
 def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:

@@ -11,22 +11,17 @@ import time
 import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.digests import full_image, without_digest
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import running_pods
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.webhook import left_by_kill, read_certificate
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    TransportError,
-    message_of,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import decode_release
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.kubelet_requests import judge, pending_requests
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NAD_API, network_fault
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
+from .._common.digests import full_image, without_digest
+from .._ipam.pool_audit import running_pods
+from .._ipu.job_spec import API as IPUJOB_API
+from .._ipu.webhook import left_by_kill, read_certificate
+from .._kube.client import ApiError, Cluster, TransportError, message_of
+from .._kube.helm_storage import decode_release
+from .._kube.kubelet_requests import judge, pending_requests
+from .._kube.multus import NAD_API, network_fault
+from .._kube.query import Object, query
+from .._model.plan import Plan, PlannedNetwork
+from .._model.probe import (
     ChartRelease,
     ClusterFacts,
     ClusterNetwork,
@@ -36,12 +31,12 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
     KubeletRequest,
     RunningImage,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS, stack_name
-from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sources import address_sources
-from ansible_collections.ipu.fabric.plugins.module_utils._network.cluster_info import POLICY, addon_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._network.stacks import network_path
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests import node_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS
+from .._model.stacks import STACKS, stack_name
+from .._network.address_sources import address_sources
+from .._network.cluster_info import POLICY, addon_facts
+from .._network.stacks import network_path
+from .pod_manifests import node_facts
+from .pods import IPU_DEPLOYMENTS
 
 Nodes = t.Dict[str, Object]
 Pending = t.Tuple["Future[t.Optional[Object]]", "Future[t.Optional[Object]]"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Place
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Moved, Traffic
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import need_image, result, unproven
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Device
+from .._model.checks import Check, Place
+from .._model.probe import Moved, Traffic
+from .catalog import need_image, result, unproven
+from .pods import Device
 
 Devices = t.Mapping[str, Device]  # by node: that of the network in its pod
 LARGEST_MTU = 4096  # bytes that a packet of RoCE carries at most

@@ -8,16 +8,10 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import GpuFacts, Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    NO_RDMA,
-    NODE_POD,
-    result,
-    skip,
-    unproven,
-)
+from .._model.checks import Check, Expect
+from .._model.plan import Plan
+from .._model.probe import GpuFacts, Probe
+from .catalog import NO_RDMA, NODE_POD, result, skip, unproven
 
 GPU_LABEL = "nvidia.com/gpu.present"
 NO_GPU = "GPU checks are off"

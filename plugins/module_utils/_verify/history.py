@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import STATUSES
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, outcome
+from .._model.checks import Check, Head
+from .catalog import STATUSES
+from .checks import counts, outcome
 
 KEPT = 20  # reports
 

@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import NodeFacts, Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    CHECK_TYPES,
-    NO_IPU,
-    NO_NODE,
-    NODE_POD,
-    need_image,
-    result,
-    skip,
-    unproven,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import IPU_DEPLOYMENTS, Pods
+from .._model.checks import Check, Expect
+from .._model.plan import Plan
+from .._model.probe import NodeFacts, Probe
+from .catalog import CHECK_TYPES, NO_IPU, NO_NODE, NODE_POD, need_image, result, skip, unproven
+from .pods import IPU_DEPLOYMENTS, Pods
 
 CERTIFICATE_DAYS = 14
 

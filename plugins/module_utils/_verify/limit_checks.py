@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits import limit_bytes, readable
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NODE_POD, result, unproven
+from .._common.memlock_limits import limit_bytes, readable
+from .._model.checks import Check, Expect
+from .._model.probe import Probe
+from .catalog import NODE_POD, result, unproven
 
 
 def check_limits(probe: Probe, expect: Expect) -> t.Iterator[Check]:

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.attribution import attribute
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    CHECK_TYPES,
-    FAILED,
-    PASSED,
-)
+from .._common.text import natural
+from .._model.checks import Check
+from .attribution import attribute
+from .catalog import CHECK_TYPES, FAILED, PASSED
 
 TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
 # A ping's answer comes back on the other direction; RDMA tests are tried in each.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, PASSED, UNPROVEN
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import node_of
+from .._common.result import FabricError
+from .._model.checks import Check
+from .._model.plan import Plan
+from .catalog import FAILED, PASSED, UNPROVEN
+from .pods import node_of
 
 Key = t.Tuple[str, str, t.Tuple[str, ...], str, str]
 

@@ -10,7 +10,7 @@ import json
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
+from .._model.probe import (
     DefaultRoute,
     Directions,
     Figure,

@@ -9,19 +9,13 @@ import json
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import NETWORK_STATUS, NETWORKS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import NEVER_STARTS
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Attached, NodeFacts
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import NO_NODE
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import (
-    LABEL,
-    Options,
-    Target,
-    resource_name,
-    targets,
-)
+from .._kube.multus import NETWORK_STATUS, NETWORKS
+from .._kube.pod_problems import NEVER_STARTS
+from .._kube.query import query, quoted
+from .._model.plan import Plan
+from .._model.probe import Attached, NodeFacts
+from .catalog import NO_NODE
+from .pods import LABEL, Options, Target, resource_name, targets
 
 PSA = "pod-security.kubernetes.io/enforce"
 # A container in one of these states does not get out of it while we wait; a first failed pull may.

@@ -8,9 +8,9 @@ from __future__ import annotations
 import collections
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import PodFacts, PodLink
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
+from .._model.plan import Plan, PlannedNetwork
+from .._model.probe import PodFacts, PodLink
+from .parsers import gid_of
 
 LABEL = "fabric.ipu/verify"
 IPU_DEPLOYMENTS = ("ipu-operator-controller-manager", "ipu-operator-vipu-proxy")

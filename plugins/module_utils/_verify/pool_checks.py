@@ -8,17 +8,17 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.leaks import TWO_PODS
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork, PlannedSubnet
-from ansible_collections.ipu.fabric.plugins.module_utils._model.pools import AddressPool, AddressSource, LeakedAddress
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
-from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
-from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import targets
+from .._common.text import shorten_list
+from .._ipam.leaks import TWO_PODS
+from .._ipam.ranges import parse_ranges
+from .._model.checks import Check
+from .._model.plan import Plan, PlannedNetwork, PlannedSubnet
+from .._model.pools import AddressPool, AddressSource, LeakedAddress
+from .._model.probe import Probe
+from .._model.stacks import STACKS
+from .._network import address_sets
+from .catalog import result, skip
+from .pods import targets
 
 SHOWN = 3  # leaked addresses that are named in one line
 FREE_LEAKS = {

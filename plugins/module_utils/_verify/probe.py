@@ -12,34 +12,20 @@ import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.signals import termination_as_error
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.pool_audit import audit
-from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import API as IPUJOB_API
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import (
-    ApiError,
-    Cluster,
-    TransportError,
-    message_of,
-    refusal,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.query import Object, query, quoted
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import (
-    Answer,
-    HostTraffic,
-    PingPair,
-    PodFacts,
-    Probe,
-    Traffic,
-    TrafficFacts,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pairs, parsers
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests as objects
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.cluster_facts import Nodes, cluster_facts
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import LABEL, End, Options, Pods
+from .._common.result import FabricError
+from .._common.signals import termination_as_error
+from .._ipam.pool_audit import audit
+from .._ipu.job_spec import API as IPUJOB_API
+from .._kube.client import ApiError, Cluster, TransportError, message_of, refusal
+from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
+from .._kube.query import Object, query, quoted
+from .._model.plan import Plan
+from .._model.probe import Answer, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
+from . import pairs, parsers
+from . import pod_manifests as objects
+from . import pods as pod_data
+from .cluster_facts import Nodes, cluster_facts
+from .pods import LABEL, End, Options, Pods
 
 WebSocketError: t.Any = OSError
 with contextlib.suppress(ImportError):  # connect() says what is missing

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Place
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedLink
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Gid, Probe, RdmaFacts, Resource
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    CHECK_TYPES,
-    NO_ADDRESS,
-    NO_RDMA,
-    NODE_POD,
-    result,
-    skip,
-    unproven,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import addresses_of, node_of
+from .._model.checks import Check, Place
+from .._model.plan import Plan, PlannedLink
+from .._model.probe import Gid, Probe, RdmaFacts, Resource
+from .catalog import CHECK_TYPES, NO_ADDRESS, NO_RDMA, NODE_POD, result, skip, unproven
+from .parsers import gid_of
+from .pods import addresses_of, node_of
 
 NO_RESOURCE: Resource = {"resource": "RDMA resource", "count": 0}
 HARDWARE = tuple(name for name, kind in CHECK_TYPES.items() if kind.area == "rdma" and name != "host_traffic")

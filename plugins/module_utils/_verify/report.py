@@ -11,20 +11,12 @@ import textwrap
 import typing as t
 import xml.etree.ElementTree as ET
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head, Missing
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import matrix
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    ACCEPTED,
-    AREAS,
-    CHECK_TYPES,
-    FAILED,
-    PASSED,
-    SKIPPED,
-    UNPROVEN,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, outcome, summary
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import SECOND, node_of
+from .._common.text import printable, shorten_list
+from .._model.checks import Check, Head, Missing
+from . import matrix
+from .catalog import ACCEPTED, AREAS, CHECK_TYPES, FAILED, PASSED, SKIPPED, UNPROVEN
+from .checks import counts, outcome, summary
+from .pods import SECOND, node_of
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 FEW = 10  # failures of one check that the terminal tells, and names in one of them

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Place
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import GatewayAnswer, PodFacts, Route
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import need_image, result, skip, unproven
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import interface_of
+from .._model.checks import Check, Place
+from .._model.plan import Plan, PlannedNetwork
+from .._model.probe import GatewayAnswer, PodFacts, Route
+from .catalog import need_image, result, skip, unproven
+from .pods import interface_of
 
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import bisect
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Traffic
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, unproven
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Device, Pods
+from .._common.result import FabricError
+from .._model.checks import Check, Expect, Place
+from .._model.plan import Plan
+from .._model.probe import Traffic
+from .catalog import result, unproven
+from .pods import Device, Pods
 
 # ib_write_bw reaches 97% of a port's rate with RoCE's MTU of 4096 and 92% with 1024, which is what headers leave;
 # PCIe loses some 10 to 15% to its own. Below 80% it is neither.

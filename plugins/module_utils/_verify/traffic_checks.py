@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Place
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import HostTraffic, PingPair, Probe, Traffic
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.attribution import attribute
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
-    FAILED,
-    NO_IPU,
-    NO_RDMA,
-    NODE_POD,
-    PASSED,
-    TWO_NODES,
-    need_image,
-    result,
-    skip,
-    unproven,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.counter_checks import check_counters
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Device, devices_on
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import check_speeds
+from .._model.checks import Check, Expect, Place
+from .._model.plan import Plan
+from .._model.probe import HostTraffic, PingPair, Probe, Traffic
+from .attribution import attribute
+from .catalog import FAILED, NO_IPU, NO_RDMA, NODE_POD, PASSED, TWO_NODES, need_image, result, skip, unproven
+from .counter_checks import check_counters
+from .pods import Device, devices_on
+from .speed_checks import check_speeds
 
 RPINGS = 10  # as many as pod.sh asks for
 SPEEDS = ("rping", "write_bandwidth", "read_latency")

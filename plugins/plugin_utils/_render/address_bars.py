@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import planned_ranges
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import read_address, read_range
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
+from ...module_utils._ipam.planned_ranges import planned_ranges
+from ...module_utils._ipam.ranges import read_address, read_range
+from ...module_utils._model.plan import Plan, PlannedNetwork
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -8,14 +8,10 @@ from __future__ import annotations
 import statistics
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import natural
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES, FAILED, PASSED
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import (
-    MEASURED,
-    MORE_IS_BETTER,
-    Matrix,
-)
+from ...module_utils._common.text import natural
+from ...module_utils._model.checks import Check
+from ...module_utils._verify.catalog import CHECK_TYPES, FAILED, PASSED
+from ...module_utils._verify.matrix import MEASURED, MORE_IS_BETTER, Matrix
 
 STEPS = (
     0.05,

@@ -9,8 +9,8 @@ import dataclasses
 import json
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import (
+from ...module_utils._common.result import FabricError
+from ...module_utils._component.native_workload import (
     Object,
     Settings,
     checked_name,
@@ -18,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workl
     pod_template,
     read_script,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._component.settings import pick
+from ...module_utils._component.settings import pick
 
 API = "kubeflow.org/v2beta1"
 # The workers' host names are made of the job's name.

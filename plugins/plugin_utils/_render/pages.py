@@ -7,19 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import (
-    count,
-    drift_headline,
-    facts,
-    headline,
-    host_rows,
-    split_drift,
-    why_left,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import (
+from ...module_utils._common.text import shorten_list
+from ...module_utils._model.checks import Check, Head
+from ...module_utils._model.plan import Plan
+from ...module_utils._plan.report import count, drift_headline, facts, headline, host_rows, split_drift, why_left
+from ...module_utils._verify.catalog import (
     ACCEPTED,
     AREAS,
     CHECK_TYPES,
@@ -30,15 +22,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import 
     STATUSES,
     UNPROVEN,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import counts, outcome, shown_counts, summary
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.history import Run, this_run
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import MEASURED, Matrix, matrices, worst
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import notes, place_text, seen_text, subject
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render import heat
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.address_bars import LEAST, bars
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import render
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.topology import ALONE, PADDING, topology
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.versions import images, versions
+from ...module_utils._verify.checks import counts, outcome, shown_counts, summary
+from ...module_utils._verify.history import Run, this_run
+from ...module_utils._verify.matrix import MEASURED, Matrix, matrices, worst
+from ...module_utils._verify.report import notes, place_text, seen_text, subject
+from . import heat
+from .address_bars import LEAST, bars
+from .html import render
+from .topology import ALONE, PADDING, topology
+from .versions import images, versions
 
 WIDEST = 32  # nodes; a larger matrix is wider than a screen, and mostly empty
 CELLS = 8_000  # of all matrices on a page

@@ -9,15 +9,9 @@ import ipaddress
 import math
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import join_endpoint, shorten_list
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import (
-    Controller,
-    Plan,
-    PlannedHost,
-    PlannedLink,
-    PlannedSubnet,
-)
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import count
+from ...module_utils._common.text import join_endpoint, shorten_list
+from ...module_utils._model.plan import Controller, Plan, PlannedHost, PlannedLink, PlannedSubnet
+from ...module_utils._plan.report import count
 
 ALONE = 20  # hosts; with more of them, those that are alike share a row
 ROWS = 24  # of hosts; the table below the drawing has all of them

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._common.text import printable
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.counter_checks import LARGEST_MTU
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import RDMA_COUNTERS, last_line
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import SAYS_NOTHING
-from ansible_collections.ipu.fabric.plugins.plugin_utils._render.html import render
+from ...module_utils._common.result import FabricError
+from ...module_utils._common.text import printable
+from ...module_utils._verify.counter_checks import LARGEST_MTU
+from ...module_utils._verify.parsers import RDMA_COUNTERS, last_line
+from ...module_utils._verify.speed_checks import SAYS_NOTHING
+from .html import render
 
 TITLES = {"roce": "RoCE", "tcp": "TCP"}
 SOFTWARE_COUNTERS = ("sent_pkts", "rcvd_pkts")  # only rdma_rxe has these

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Image, Plan, Source, Support
-from ansible_collections.ipu.fabric.plugins.module_utils._network.support import DEPRECATED, ENDED, SUPPORTED
+from ...module_utils._model.plan import Image, Plan, Source, Support
+from ...module_utils._network.support import DEPRECATED, ENDED, SUPPORTED
 
 # Where the defaults of the roles download from; any other host is a mirror of the site.
 UPSTREAM = (
