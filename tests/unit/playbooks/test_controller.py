@@ -20,10 +20,10 @@ importlib.util.find_spec = lambda name, package=None: None if name in {hidden!r}
 """
 
 
-def plan(folder: Path, variables: str, hidden: tuple[str, ...] = ()) -> str:
+def plan(folder: Path, variables: str, hidden: tuple[str, ...] = (), group: str = "kube_control_plane") -> str:
     """What the playbook says where no host answers, and Python finds none of the hidden packages."""
     (folder / "sitecustomize.py").write_text(HIDE.format(hidden=hidden))
-    (folder / "hosts").write_text(f"[kube_control_plane]\ncp1 ansible_host=127.0.0.1 ansible_port=1 {variables}\n")
+    (folder / "hosts").write_text(f"[{group}]\ncp1 ansible_host=127.0.0.1 ansible_port=1 {variables}\n")
     ours = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"), "PYTHONPATH": str(folder)}
     done = subprocess.run(
         [Path(sys.executable).parent / "ansible-playbook", "-i", folder / "hosts", "ipu.fabric.plan"],
@@ -54,6 +54,12 @@ def test_packages(hidden: tuple[str, ...], api_host: str, said: str, tmp_path: P
     assert ("The controller must have" in text) == bool(said), text
     assert said in text
     assert ("Observe the hosts and plan" in text) == (not said)
+
+
+def test_no_hosts(tmp_path: Path) -> None:
+    text = plan(tmp_path, "", group="control_plane")
+    assert f"Where: {tmp_path}/hosts. Seen: no host in the groups kube_control_plane, kube_node and ipu_node" in text
+    assert "Conditional" not in text
 
 
 def test_types_of_variables(tmp_path: Path) -> None:
