@@ -105,6 +105,15 @@ def test_check_mode_says_what_would_be_done(tmp_path, found):
     assert {call.module for call in done.calls} & CHANGING <= {"control_plane_restore"}
 
 
+def test_a_restore_that_is_continued_is_said_to_be(tmp_path):
+    begun = f"{NAME} begun 20261127T010000Z"
+    found = answers(answered=True, restoring=begun)
+    found["control_plane_restore"]["cp2"] = {**STATE, "aside": begun, "restoring": "", "going_on": False}
+    done = restore(tmp_path, found, "--check", fabric_restore=ENDPOINT)
+    assert done.code == 0, done.text
+    assert f"on cp1, where {begun} has put it back already: that restore is continued" in done.said
+
+
 def hosts_to_restore(folder):
     """Answers, and a backup with its archive: enough for the first control plane to be prepared."""
     found, saved = answers(), folder / "saved"
