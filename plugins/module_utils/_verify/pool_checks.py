@@ -25,7 +25,7 @@ FREE_LEAKS = {
     "whereabouts": "Let whereabouts' reconciler run (reconciler_cron_expression), or take the leaked entries out of "
     "`kubectl edit ippools.whereabouts.cni.cncf.io {name}`; delete one of the pods that share an address.",
     "nv-ipam": "Delete the pods that are named; the block of a node that is gone is freed by the nv-ipam-controller.",
-    **{stack.ipam: stack.leaks for stack in STACKS.values()},
+    **{stack.ipam: stack.leaks for stack in STACKS.values() if stack.leaks},
 }
 
 
