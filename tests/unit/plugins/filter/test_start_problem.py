@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 import yaml
 from ansible.errors import AnsibleUndefinedVariable
-from ansible_collections.ipu.fabric.plugins.filter.settings_problems import LONGEST, settings_problems
+from ansible_collections.ipu.fabric.plugins.filter.start_problem import LONGEST, settings_problems
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 

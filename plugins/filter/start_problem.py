@@ -1,0 +1,150 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.module_utils.ansible_release import __version__
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ..module_utils._common.result import FabricError
+from ..module_utils._common.secrets import NOT_SHOWN
+
+DOCUMENTATION = r"""
+name: start_problem
+short_description: What keeps a run from beginning, as far as the controller alone can tell
+version_added: 0.1.0
+description:
+  - Packages and collections that the controller lacks, then an inventory without hosts of a cluster, then variables of
+    the site of a wrong type.
+  - Variables are those that the role P(ipu.fabric.fabric#role) takes. The role itself checks the same, on every host,
+    and prints all of its specification each time.
+positional: sources
+author: ipu.fabric contributors (@ipu-fabric)
+options:
+  _input:
+    description: The variables of all hosts, V(hostvars).
+    type: dict
+    required: true
+  sources:
+    description: Where the inventory comes from, V(ansible_inventory_sources).
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Check the controller, the inventory and the types of its variables
+  ansible.builtin.assert:
+    that: not problem
+    fail_msg: "{{ problem }}"
+  vars:
+    problem: "{{ hostvars | ipu.fabric.start_problem(ansible_inventory_sources) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: One problem; empty if there is none.
+  type: str
+"""
+
+CORE = "2.18"
+COLLECTION = "kubernetes.core"
+PACKAGES = ("jmespath", "netaddr")
+API_PACKAGES = ("cryptography", "kubernetes")  # where the API is, which is another host with fabric_api_host
+GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
+LONGEST = 60  # of a value that is shown
+
+
+def has_secret(option: t.Mapping[str, t.Any]) -> bool:
+    """Whether no log may have what is in it."""
+    return bool(option.get("no_log")) or any(map(has_secret, (option.get("options") or {}).values()))
+
+
+def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
+    """What is wrong with a value; empty if nothing is."""
+    from ..module_utils._common.redaction import redact_text
+
+    plain = json.loads(json.dumps(value, default=str))
+    result = ArgumentSpecValidator({name: option}).validate({name: plain})
+    if not result.error_messages:
+        return ""
+    said = result.error_messages[0]
+    if any(message.startswith(f"argument '{name}' is of type") for message in result.error_messages):
+        said = f"not of type {option['type']}"
+    elif said.startswith("Elements value"):
+        said = f"not a list of type {option['elements']}"
+    shown = NOT_SHOWN if has_secret(option) else redact_text(json.dumps(plain))
+    return f"{name} is {shown if len(shown) <= LONGEST else shown[:LONGEST] + '...'}: {said}"
+
+
+def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
+    from ..plugin_utils._site_variables import site_options
+
+    found = []
+    for name, option in sorted(site_options().items()):
+        try:
+            value = variables.get(name)
+        except AnsibleError:  # a template that needs what is not known before the hosts have answered
+            continue
+        if value is not None:
+            found.append(problem_of(name, option, value))
+    return [problem for problem in found if problem]
+
+
+def controller_problem(api_host: str) -> t.Optional[FabricError]:
+    from ..plugin_utils._controller_action import missing_packages
+
+    here = ("localhost", "127.0.0.1")
+    missing = missing_packages([COLLECTION, *PACKAGES, *(API_PACKAGES if api_host in here else ())], CORE)
+    if not missing:
+        return None
+    absent = [name for name in missing if not name.startswith("ansible-core")]
+    pip = [name for name in missing if name != COLLECTION]
+    commands = [f"{sys.executable} -m pip install {' '.join(map(shlex.quote, pip))}"] if pip else []
+    commands += [f"ansible-galaxy collection install {COLLECTION}"] if COLLECTION in missing else []
+    return FabricError(
+        f"The controller must have ansible-core {CORE}, the Python packages of the collection and {COLLECTION}.",
+        sys.executable,
+        f"ansible-core {__version__}{', without ' * bool(absent)}{', '.join(absent)}",
+        " && ".join(commands),
+        code="missing-requirement",
+    )
+
+
+def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Sequence[str]) -> str:
+    groups = hosts["localhost"]["groups"]
+    members = [host for group in GROUPS for host in groups.get(group, [])]
+    some = members[0] if members else "localhost"
+    found = controller_problem(hosts[some].get("fabric_api_host", "localhost"))
+    if not found and not members:
+        found = FabricError(
+            "The inventory must name the hosts of the cluster.",
+            ", ".join(sources) or "no inventory",
+            f"no host in the groups {', '.join(GROUPS[:-1])} and {GROUPS[-1]} (the groups are {', '.join(groups)})",
+            "Put at least one host into kube_control_plane, and check the file with ansible-inventory --graph.",
+            code="invalid-input",
+        )
+    problems = [] if found else settings_problems(hosts[some])
+    if problems:
+        found = FabricError(
+            "Variables of the collection must have values of their types.",
+            f"the inventory and -e, as {some} has them",
+            "; ".join(problems),
+            "Correct them; the README of the role ipu.fabric.fabric has a table of all.",
+            code="invalid-input",
+        )
+    return str(found or "")
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> t.Dict[str, t.Callable[..., t.Any]]:
+        return {"start_problem": start_problem}
