@@ -72,6 +72,13 @@ _CRI_DOCKERD = {
     "cri-dockerd-0.3.25.arm64.tgz": "7eda6e815ed80ddf28095587038a8c48cb9af2060f7b45f9d8e68603c42caa67",
 }
 CRI_DOCKERD_KNOWN = ("0.3.26", "0.3.25")
+# The publishers' own repositories, where the roles take charts from by default.
+PUBLISHERS = (
+    "https://helm-charts.graphcore.ai",
+    "https://helm.ngc.nvidia.com/nvidia",
+    "https://spidernet-io.github.io/spiderpool",
+    "oci://ghcr.io/k8snetworkplumbingwg",
+)
 # What helm_release and the roles kubernetes and helm ask for: a chart, calico-RELEASE/FILE, an archive of a program.
 DIGESTS: t.Dict[str, str] = {
     **_CHARTS,

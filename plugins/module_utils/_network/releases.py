@@ -309,9 +309,11 @@ def _check_ipu_operator(settings: Settings, findings: Findings) -> None:
         findings.error(
             "ipu-operator-version",
             [],
-            "There is no such IPU operator release.",
-            f"fabric_ipu_operator_version is '{settings.ipu_operator_version}'",
-            f"Take {IPU_OPERATORS[-1]}, or {IPU_OPERATORS[0]} for a cluster that has it.",
+            "This IPU operator release is not in the table.",
+            f"fabric_ipu_operator_version is '{settings.ipu_operator_version}'; known are {', '.join(IPU_OPERATORS)}"
+            " of Graphcore's chart repository. Earlier ones, such as 1.0.3, came as a tarball",
+            f"Take {IPU_OPERATORS[-1]}, or {IPU_OPERATORS[0]} for a cluster that has it. To keep an operator from a"
+            " tarball as it is, set fabric_ipu to false.",
         )
 
 

@@ -85,8 +85,8 @@ def _by_line(component: str, release: str) -> Support:
     return Support(component=component, release=release, state=state, until="", source=maker.source if maker else "")
 
 
-def check_support(support: t.Sequence[Support], findings: Findings) -> None:
-    """A warning for each release that its makers have given up."""
+def check_support(support: t.Sequence[Support], managed: bool, findings: Findings) -> None:
+    """A warning for each release that its makers have given up. `managed`: whether Kubernetes is site's to upgrade."""
     for each in support:
         if each["state"] == ENDED:
             what = f"{each['component']} {each['release']} is no longer supported by its makers."
@@ -95,7 +95,7 @@ def check_support(support: t.Sequence[Support], findings: Findings) -> None:
                 [],
                 what[0].upper() + what[1:],
                 f"{_seen(each)} ({each['source']}, read {READ})",
-                _next(each["component"]),
+                _next(each["component"], managed),
             )
 
 
@@ -107,7 +107,12 @@ def _seen(each: Support) -> str:
     return ", ".join([*lines, *(f"{show(line)} is deprecated" for line in maker.deprecated), "older ones have ended"])
 
 
-def _next(component: str) -> str:
+def _next(component: str, managed: bool) -> str:
+    if component == "Kubernetes" and not managed:
+        return (
+            "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release after the other; then"
+            " run plan and site. ipu.fabric.upgrade is for clusters that site has built."
+        )
     if component == "Kubernetes":
         return "Upgrade with ipu.fabric.upgrade, one minor release after the other."
     variable = f"fabric_{component.lower().replace(' ', '_')}_version"

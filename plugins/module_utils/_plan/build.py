@@ -80,7 +80,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     images = plan_images(settings, releases, findings)
     releases = pin_components(releases, images)
     support = support_of(releases, today)
-    check_support(support, findings)
+    check_support(support, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)

@@ -15,7 +15,7 @@ from .._host.openpgp import ANY, split_fingerprints
 from .._model.plan import Image, Releases, Source
 from .._model.settings import Settings
 from .._model.stacks import STACKS
-from .._network.digests import chart_key, known_digest
+from .._network.digests import PUBLISHERS, chart_key, known_digest
 from .._network.releases import calico_images
 
 LOCAL = ("", "file")
@@ -88,7 +88,9 @@ def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
         if not digest and f"charts/{key}.tgz" in bundled:
             digest = bundled[f"charts/{key}.tgz"]["sha256"]
         if release and url:
-            yield Download(f"chart {chart} {release}", url, digest, f"fabric_mirror.chart_sha256['{key}']")
+            # TLS says that its publisher sent it, as of an image that has only a tag.
+            signed = url.rstrip("/") in PUBLISHERS
+            yield Download(f"chart {chart} {release}", url, digest, f"fabric_mirror.chart_sha256['{key}']", signed)
 
 
 def _others(sources: t.Mapping[str, object]) -> t.Iterator[Download]:

@@ -59,6 +59,7 @@ def test_what_goes_together(kubernetes, operator, ipam):
         ({"operator": "24.2.0"}, "network-operator-version", "For Kubernetes 1.35 take 26.7.1"),
         ({"operator": "latest"}, "network-operator-version", "26.7.1"),
         ({"ipu": "2.0.0"}, "ipu-operator-version", "Take 1.2.0"),
+        ({"ipu": "1.0.3"}, "ipu-operator-version", "To keep an operator from a tarball"),
         ({"cni": "weave"}, "cni", "calico, flannel, none"),
         ({"ipam": "dhcp"}, "ipam", "nv-ipam or whereabouts"),
     ],

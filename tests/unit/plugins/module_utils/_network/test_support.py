@@ -58,6 +58,21 @@ def test_a_release_that_has_ended_is_a_warning():
     assert finding["next"] == "Set fabric_network_operator_version to a release of 26.7 when you can upgrade."
 
 
+@pytest.mark.parametrize(
+    ("managed", "step"),
+    [
+        (True, "Upgrade with ipu.fabric.upgrade, one minor release after the other."),
+        (False, "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release after the other; "),
+    ],
+)
+def test_kubernetes_is_upgraded_by_those_who_manage_it(managed, step):
+    findings = Findings([])
+    support.check_support(plan(site(), "2027-07-01")["support"], managed, findings)
+    [finding] = [each for each in findings.as_list() if each["what"].startswith("Kubernetes")]
+    assert finding["next"].startswith(step)
+    assert ("Upgrade with ipu.fabric.upgrade" in finding["next"]) == managed
+
+
 def test_what_is_not_installed_is_not_named():
     assert "Spiderpool" not in states()
     assert "GPU operator" not in states()
@@ -77,7 +92,7 @@ def test_the_defaults_are_supported():
     given = dict(re.findall(r"^fabric_((?:\w+_)version): (\S+)$", defaults, re.MULTILINE))
     assert given
     planned = plan(site(), **{name: value for name, value in given.items() if name in SETTINGS})
-    support.check_support(planned["support"], findings)
+    support.check_support(planned["support"], True, findings)
     assert findings.as_list() == []
 
 

@@ -10,8 +10,14 @@ import re
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases
-from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, DIGESTS, chart_key
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import (
+    CRI_DOCKERD_KNOWN,
+    DIGESTS,
+    PUBLISHERS,
+    chart_key,
+)
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 DIGEST = "ab" * 32
 CALICO = {
@@ -57,6 +63,9 @@ def findings(sources, *checks, **settings):
         ),
         ({"charts": CHARTS}, [("error", "http-source")]),  # of the network operator; the other is known
         ({"charts": {"network_operator": "oci://mirror.site/charts"}}, [("warning", "unpinned-source")]),
+        ({"charts": {"network_operator": "https://helm.ngc.nvidia.com/nvidia/"}}, []),  # its publisher's own
+        ({"charts": {"network_operator": "http://helm.ngc.nvidia.com/nvidia"}}, [("error", "http-source")]),
+        ({"charts": {"network_operator": "https://helm.ngc.nvidia.com.site/nvidia"}}, [("warning", "unpinned-source")]),
         ({"charts": CHARTS, "chart_sha256": {"network-operator-26.7.1": DIGEST}}, []),
         ({"charts": CHARTS, "chart_sha256": {"network-operator-26.1.2": DIGEST}}, [("error", "http-source")]),
         ({"helm": {"url": "http://mirror.site/helm-v3.22.0-linux-amd64.tar.gz"}}, []),
@@ -111,6 +120,15 @@ def test_the_plan_says_what_it_downloads():
         "Helm": DIGESTS["helm-v3.22.0-linux-arm64.tar.gz"],
     }
     assert plan["sources"][0]["url"] == "http://mirror.site/calico/3.32.1/crds.yaml"
+
+
+def test_the_defaults_of_a_site_are_no_finding():
+    """Whatever the plan says of them on every site, nobody reads."""
+    defaults = "".join(path.read_text("utf-8") for path in sorted(ROOT.glob("roles/*/defaults/main.yml")))
+    charts = dict(re.findall(r"^(\w+)_chart_repo_url: (\S+)$", defaults, re.MULTILINE))
+    assert {url.rstrip("/") for url in charts.values()} == set(PUBLISHERS)
+    assert findings({"charts": charts}) == findings({"charts": charts}, gpu=True, ipam="whereabouts") == []
+    assert findings({"charts": charts}, stack="spiderpool") == []
 
 
 def test_every_release_of_the_table_has_digests_or_is_known_to_lack_them():
