@@ -78,7 +78,8 @@ STEPS = {
     "ntp": "Open UDP 123 to the servers in `fabric_ntp`, or name others.",
     "ntp-setup": "Remove the other time service, or leave `fabric_ntp` empty and give that service the servers.",
     "ofed": "Install the driver on the hosts and empty `fabric_ofed`, or use the network operator.",
-    "on-master": "Move V-IPU or the gateway off the cluster's hosts, or take that host off the network (`hosts`).",
+    "on-master": "Name an address of V-IPU outside of the fabric networks in `fabric_vipu_hosts`; move the gateway off"
+    " the cluster's hosts, or take that host off the network (`hosts`).",
     "other-cluster": "Move the kubeconfig away, or set `fabric_kubeconfig` to this cluster's.",
     "pcie-link": "Reseat the NIC, or move it to a wider or faster slot; `lspci -vv` shows `LnkSta`.",
     "plan-file": "Give the plan.json of this inventory, or [approve a plan](guides/day-2.md#approve-a-plan) again.",

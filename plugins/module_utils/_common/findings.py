@@ -43,7 +43,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "noexec": "programs can be run from the directories that they are in",
     "ntp": "the NTP servers of the site answer every host",
     "ofed": "the stack can run the driver container that is asked for",
-    "on-master": "neither V-IPU nor the gateway is a node of the fabric",
+    "on-master": "pods reach V-IPU and the gateway: neither has only the address of a node's NIC on the fabric",
     "other-cluster": "the kubeconfig leads to the cluster that the hosts are in",
     "pcie-link": "a NIC's PCIe link carries what its port does, as fast and as wide as both ends can",
     "policy-routes": "a rail has a gateway",

@@ -77,6 +77,7 @@ class Settings:
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
+    worker_host_network: bool  # of IPUJobs, as ipu_operator_worker_host_network has it
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them

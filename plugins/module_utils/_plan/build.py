@@ -53,7 +53,7 @@ from .resources import check_resources, plan_resources
 from .running_cluster import adopt, check_blocks, check_running, describe_running, find_running
 from .runtime import cri_dockerd_sources, plan_runtime
 from .sources import pin_components, plan_images, plan_sources
-from .vipu_controllers import controller_addresses, plan_vipu
+from .vipu_controllers import controller_addresses, name_controllers, plan_vipu
 from .virtual_address import plan_virtual_address, without_virtual_address
 
 SCHEMA = 1
@@ -102,8 +102,8 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         findings,
     )
     check_host_ports(hosts, component_names(settings), findings)
-    vipu = plan_vipu(settings, hosts, cidrs.has_ipv6_pods(), findings)
-    vipu_of = controller_addresses(vipu)
+    controllers = name_controllers(settings, hosts, findings)
+    vipu_of = controller_addresses(controllers)
 
     # NICs: one of each host on each network.
     specs = read_networks(settings.networks, findings)
@@ -113,7 +113,8 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         check_pcie(network, findings)
         check_alike(network, findings)
         check_pvrdma(network, findings)
-        check_own_node(network, vipu_of, findings)
+        check_own_node(network, findings)
+    vipu = plan_vipu(settings, hosts, controllers, chosen, cidrs.has_ipv6_pods(), findings)
     chosen = name_masters(chosen, findings)
 
     # Addresses and RDMA resources.
@@ -176,11 +177,13 @@ def build_port_needs(settings: Settings, observations: Observations) -> PortNeed
     """Which ports each host has to reach of the others. Only a fabric that needs RDMA needs those of RoCE."""
     ignored = Findings()
     hosts = place_hosts(observations)
-    networks = read_networks(settings.networks, ignored) if settings.require_rdma else []
+    controllers = name_controllers(settings, hosts, ignored)
+    specs = read_networks(settings.networks, ignored)
+    chosen = choose_links(specs, hosts, controller_addresses(controllers), False, ignored)
     needs = list(cluster_needs(hosts, uses(settings)))
-    needs += roce_needs(choose_links(networks, hosts, {}, False, ignored))
-    if settings.vipu_hosts:
-        needs += vipu_needs(hosts, plan_vipu(settings, hosts, False, ignored)["controllers"])
+    needs += roce_needs(chosen) if settings.require_rdma else []
+    vipu = plan_vipu(settings, hosts, controllers, chosen, False, ignored)
+    needs += vipu_needs(hosts, vipu["controllers"], bool(settings.vipu_hosts))
     if not settings.manage_kubernetes:
         needs += embedded_needs(hosts, {facts["distribution"] for facts in made_by(hosts).values()})
     return {"listen": listen_ports(hosts, needs), "ports": port_targets(hosts, needs)}

@@ -245,17 +245,16 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
         )
 
 
-def check_own_node(chosen: NetworkLinks, vipu_of: t.Mapping[str, str], findings: Findings) -> None:
-    """A pod never reaches its own node over macvlan."""
-    special = [("V-IPU", address) for address in sorted(set(vipu_of.values()))]
-    special += [("the gateway", address) for address in chosen.network.gateways.values()]
+def check_own_node(chosen: NetworkLinks, findings: Findings) -> None:
+    """A pod never reaches its own node over macvlan: no node can be the gateway. V-IPU may have another address."""
     for name, link in chosen.links.items():
         own = {entry["address"] for entry in link.addresses}
-        for what, address in [each for each in special if each[1] in own]:
+        for address in own.intersection(chosen.network.gateways.values()):
             findings.error(
                 "on-master",
                 [name],
-                f"{chosen.network.name}: a pod can't reach its own node over macvlan, so pods here won't reach {what}.",
-                f"{what} has the address {address} of {link.nic['netdev']} on this host",
+                f"{chosen.network.name}: a pod can't reach its own node over macvlan, so pods here won't reach the "
+                "gateway.",
+                f"the gateway has the address {address} of {link.nic['netdev']} on this host",
                 "Move it to a machine that runs no pods of this network, or remove the host from it (key hosts).",
             )

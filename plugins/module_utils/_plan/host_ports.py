@@ -111,13 +111,14 @@ def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[
     return _needs(hosts, [(port, to_planes) for port in dict.fromkeys(wanted)])
 
 
-def vipu_needs(hosts: Hosts, controllers: t.Iterable[Controller]) -> t.Iterator[Need]:
-    """V-IPU, of hosts that have not asked it: where `vipu` has answered, its port is open."""
+def vipu_needs(hosts: Hosts, controllers: t.Iterable[Controller], by_site: bool) -> t.Iterator[Need]:
+    """V-IPU, of hosts that have not asked it at this address: where `vipu` has answered, its port is open."""
     for controller in controllers:
+        planned = (controller["address"], controller["port"])
         for name in controller["serves"]:
-            if not hosts[name].observation.get("vipu"):
-                target = f"V-IPU ({controller['host']})"
-                yield Need(name, target, ("TCP", controller["port"]), controller["address"])
+            asked = hosts[name].observation.get("vipu")
+            if (asked["address"], asked["port"]) != planned if asked else by_site:
+                yield Need(name, f"V-IPU ({controller['host']})", ("TCP", controller["port"]), controller["address"])
 
 
 def _needs(hosts: Hosts, pairs: t.Iterable[t.Tuple[Port, Pairs]]) -> t.Iterator[Need]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
 import typing as t
 
@@ -15,7 +16,8 @@ from .._host.vipu import DEFAULT_PORT, split_endpoint
 from .._model.plan import Controller, Vipu
 from .._model.settings import Settings
 from .endpoints import parse_address
-from .hosts import Hosts, with_role
+from .host_links import HostLink, NetworkLinks
+from .hosts import Hosts, PlacedHost, with_role
 
 LABEL = "ipunode"
 # A label as the chart takes it: a colon or comma would end it.
@@ -23,7 +25,7 @@ FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=[A-Za-z0-9._-]{0,63}")
 
 
 @dataclasses.dataclass(frozen=True)
-class _Named:
+class NamedController:
     """A controller as the site or its hosts name it."""
 
     host: str
@@ -31,50 +33,89 @@ class _Named:
     address: str  # what the host name resolves to, as far as it is known
     serves: t.List[str]
     label: str = ""  # empty: the site leaves it to the plan
+    runs_on: str = ""  # inventory name; empty: on another machine
 
 
-def plan_vipu(settings: Settings, hosts: Hosts, ipv6_pods: bool, findings: Findings) -> Vipu:
+def name_controllers(settings: Settings, hosts: Hosts, findings: Findings) -> t.List[NamedController]:
+    """Whom the controllers serve, at the addresses that the site or its hosts know."""
     names = with_role(hosts, "ipu")
     if not settings.ipu:
-        return {"controllers": [], "value": "", "node_labels": {}}
+        return []
+    owners = _owners(hosts)
     if settings.vipu_hosts:
-        named = _read_controllers(settings.vipu_hosts, names, findings)
+        named = _read_controllers(settings, names, owners, findings)
     else:
-        named = _observed_controllers(hosts, names, findings)
-    controllers = [_plan_controller(one, len(named) == 1, settings.resolved) for one in named]
-    for controller in controllers:
-        _check_address(controller, ipv6_pods, findings)
-    if len(controllers) == 1:  # also of a host that did not answer (allowed, else there is no plan): it has no other
-        controllers[0]["serves"] = names
-    labels = {name: controller["label"] for controller in controllers for name in controller["serves"]}
-    if settings.vipu_hosts and controllers and set(names) - set(labels):
+        named = _observed_controllers(hosts, names, owners, findings)
+    if len(named) == 1:  # also of a host that did not answer (allowed, else there is no plan): it has no other
+        named = [dataclasses.replace(named[0], serves=names)]
+    served = {name for controller in named for name in controller.serves}
+    if settings.vipu_hosts and named and set(names) - served:
         findings.error(
             "vipu",
-            [name for name in names if name not in labels],
+            [name for name in names if name not in served],
             "No V-IPU controller serves this IPU host.",
             "no entry of fabric_vipu_hosts names it",
             "Add it to `serves` of its controller, or remove it from ipu_node.",
         )
+    return named
+
+
+def plan_vipu(
+    settings: Settings,
+    hosts: Hosts,
+    named: t.Sequence[NamedController],
+    chosen: t.Sequence[NetworkLinks],
+    ipv6_pods: bool,
+    findings: Findings,
+) -> Vipu:
+    """The controllers at addresses that the pods of all their hosts reach."""
+    controllers: t.List[Controller] = []
+    for one in named:
+        address = _reached(one, hosts, chosen, settings, ipv6_pods, findings)
+        label = one.label or f"{LABEL}={_label_value(address, one.port, len(named) == 1)}"
+        controller: Controller = {
+            "host": one.host,
+            "port": one.port,
+            "address": address,
+            "serves": one.serves,
+            "label": label,
+        }
+        _check_address(controller, ipv6_pods, findings)
+        controllers.append(controller)
+    labels = {name: controller["label"] for controller in controllers for name in controller["serves"]}
     return {
         "controllers": controllers,
         "value": ",".join(f"{join_endpoint(one['address'], one['port'])}:{one['label']}" for one in controllers),
-        "node_labels": {name: dict([labels[name].split("=", 1)]) for name in names if name in labels},
+        "node_labels": {name: dict([labels[name].split("=", 1)]) for name in with_role(hosts, "ipu") if name in labels},
     }
 
 
-def controller_addresses(vipu: Vipu) -> t.Dict[str, str]:
+def controller_addresses(named: t.Iterable[NamedController]) -> t.Dict[str, str]:
     """V-IPU's address for each host that has a controller. A name that does not resolve is no address."""
     return {
-        name: controller["address"]
-        for controller in vipu["controllers"]
-        if parse_address(controller["address"])
-        for name in controller["serves"]
+        name: controller.address
+        for controller in named
+        if parse_address(controller.address)
+        for name in controller.serves
     }
 
 
-def _read_controllers(entries: t.Sequence[object], names: t.List[str], findings: Findings) -> t.List[_Named]:
+def _owners(hosts: Hosts) -> t.Dict[str, str]:
+    """The hosts of the inventory by all of their addresses."""
+    owners = {host.address: name for name, host in hosts.items() if host.address}
+    for name, host in hosts.items():
+        for link in host.rdma["links"] if host.rdma else ():
+            for entry in link["addresses"]:
+                owners.setdefault(entry["address"], name)
+    return owners
+
+
+def _read_controllers(
+    settings: Settings, names: t.List[str], owners: t.Mapping[str, str], findings: Findings
+) -> t.List[NamedController]:
     """The site's own list: `host:port`, or {host, port, serves, label} where there are several."""
-    controllers: t.List[_Named] = []
+    controllers: t.List[NamedController] = []
+    entries = settings.vipu_hosts
     for entry in entries:
         given = dict(entry) if isinstance(entry, dict) else {"host": str(entry)}
         try:
@@ -95,36 +136,105 @@ def _read_controllers(entries: t.Sequence[object], names: t.List[str], findings:
                 "label: key=value.",
             )
             continue
-        controllers.append(_Named(host, port, host, serves, label))
+        address = settings.resolved.get(host, host)
+        controllers.append(NamedController(host, port, address, serves, label, owners.get(address, "")))
     return controllers
 
 
-def _observed_controllers(hosts: Hosts, names: t.List[str], findings: Findings) -> t.List[_Named]:
-    """What `vipu` says on each host."""
-    controllers: t.Dict[t.Tuple[str, int], _Named] = {}
+def _observed_controllers(
+    hosts: Hosts, names: t.List[str], owners: t.Mapping[str, str], findings: Findings
+) -> t.List[NamedController]:
+    """What `vipu` says on each host. One that runs on a host is one controller, by whichever address it is asked."""
+    controllers: t.Dict[t.Tuple[str, int], NamedController] = {}
     for name in names:
-        observation = hosts[name].observation
-        for error in observation["errors"]:
+        host = hosts[name]
+        for error in host.observation["errors"]:
             if error["source"] == "vipu":
                 seen = f"{error['seen']} (at {error['where']})"
                 findings.error("vipu", [name], error["what"], seen, error["next_step"])
-        facts = observation.get("vipu")
+        facts = host.observation.get("vipu")
         if facts:
-            address, port = facts["address"] or facts["host"], facts["port"]
-            controller = _Named(facts["host"], port, address, [])
-            controllers.setdefault((address, port), controller).serves.append(name)
-    return [controllers[key] for key in sorted(controllers)]
+            address, port, runs_on = facts["address"] or facts["host"], facts["port"], ""
+            if _is_loopback(address):
+                address, runs_on = host.address or address, name
+            runs_on = runs_on or owners.get(address, "")
+            controller = NamedController(facts["host"], port, address, [], runs_on=runs_on)
+            controllers.setdefault((runs_on or address, port), controller).serves.append(name)
+    return sorted(controllers.values(), key=lambda one: (one.address, one.port))
 
 
-def _plan_controller(named: _Named, only: bool, resolved: t.Mapping[str, str]) -> Controller:
-    address = resolved.get(named.address, named.address)
-    return {
-        "host": named.host,
-        "port": named.port,
-        "address": address,
-        "serves": named.serves,
-        "label": named.label or f"{LABEL}={_label_value(address, named.port, only)}",
-    }
+def _reached(
+    controller: NamedController,
+    hosts: Hosts,
+    chosen: t.Sequence[NetworkLinks],
+    settings: Settings,
+    ipv6_pods: bool,
+    findings: Findings,
+) -> str:
+    """The address that the pods of all its hosts reach: over macvlan a pod never reaches its own node's NIC."""
+    name, where = controller.runs_on, join_endpoint(controller.address, controller.port)
+    own = {one.network.name: one.links[name] for one in chosen if name in one.links and name in controller.serves}
+    own = {network: link for network, link in own.items() if _is_of(controller.address, link)}
+    if not own:
+        return controller.address
+    other = _outside(hosts[name], chosen, ipv6_pods)
+    for network, link in own.items():
+        seen = f"V-IPU has the address {controller.address} of {link.nic['netdev']} on this host"
+        what = f"{network}: a pod can't reach its own node over macvlan, so pods here won't reach V-IPU at {where}."
+        if other:
+            better = join_endpoint(other, controller.port)
+            findings.warning(
+                "on-master",
+                [name],
+                f"{what} The plan takes {better}, which all pods reach.",
+                seen,
+                f"Nothing, if V-IPU listens there; with {better} in fabric_vipu_hosts this warning ends.",
+            )
+        elif settings.worker_host_network:
+            findings.warning(
+                "on-master",
+                [name],
+                f"{what} Workers of IPUJobs do, as they use the host's network.",
+                seen,
+                "Nothing, if only IPUJobs use IPUs here.",
+            )
+        else:
+            findings.error(
+                "on-master",
+                [name],
+                what,
+                f"{seen}, which has no other for pods",
+                "Give the host an address outside of its fabric networks and name it in fabric_vipu_hosts, move V-IPU "
+                "to a machine that runs no pods of this network, or let workers use the host's network "
+                "(ipu_operator_worker_host_network).",
+            )
+    return other or controller.address
+
+
+def _is_of(address: str, link: HostLink) -> bool:
+    """Whether it is the NIC's, and one to which pods of the network have a route by it."""
+    mine = address in [entry["address"] for entry in link.nic["addresses"]]
+    return mine and _in_subnets(address, link)
+
+
+def _in_subnets(address: str, link: HostLink) -> bool:
+    parsed = parse_address(address)
+    return parsed is not None and any(
+        parsed in ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}").network for entry in link.addresses
+    )
+
+
+def _outside(host: PlacedHost, chosen: t.Sequence[NetworkLinks], ipv6_pods: bool) -> str:
+    """The host's address in the cluster, or that of its default route, to which pods come by the pod network."""
+    for text in (host.address, host.facts["default_address"] if host.facts else ""):
+        address = parse_address(text)
+        if (
+            address
+            and (address.version == 4 or ipv6_pods)
+            and not any(_in_subnets(text, link) for one in chosen for link in list(one.links.values())[:1])
+        ):
+            return text
+    return ""
 
 
 def _label_value(address: str, port: int, only: bool) -> str:
@@ -135,16 +245,20 @@ def _label_value(address: str, port: int, only: bool) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", f"{address}{suffix}").strip("-._")[:63]
 
 
+def _is_loopback(text: str) -> bool:
+    address = parse_address(text)
+    return address.is_loopback if address else text.split(".")[0] == "localhost"
+
+
 def _check_address(controller: Controller, ipv6_pods: bool, findings: Findings) -> None:
     address = parse_address(controller["address"])
-    loopback = address.is_loopback if address else controller["address"].split(".")[0] == "localhost"
-    if loopback:
+    if _is_loopback(controller["address"]):
         findings.error(
             "vipu-address",
             controller["serves"],
             "The IPU operator's proxy runs on the pod network and can't reach a loopback address.",
             f"V-IPU is at {controller['host']} ({controller['address']})",
-            "Set an address that the fabric can reach: VIPU_CLI_API_HOST, fabric_vipu.api_host or fabric_vipu_hosts.",
+            "Set an address that pods can reach, as fabric_vipu: {api_host: ...} or as host:port in fabric_vipu_hosts.",
         )
     elif address is not None and address.version == 6 and not ipv6_pods:
         findings.error(

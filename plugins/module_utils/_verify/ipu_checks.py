@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.text import join_endpoint
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
 from .._model.probe import NodeFacts, Probe
 from .catalog import CHECK_TYPES, NO_IPU, NO_NODE, NODE_POD, need_image, result, skip, unproven
-from .pods import IPU_DEPLOYMENTS, Pods
+from .pods import IPU_DEPLOYMENTS, Pods, own_controllers
 
 CERTIFICATE_DAYS = 14
+OWN_NIC = "V-IPU is on this node's own NIC, which pods don't reach: workers need the host's network"
 
 
 def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
@@ -39,6 +41,9 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
 def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
     asked = False
     for node, pod in sorted(pods.items()):
+        for address, port in own_controllers(plan, pod["host"]):  # an error of the plan, unless that is meant
+            asked = True
+            yield skip("vipu", OWN_NIC, node=node, subject=join_endpoint(address, port))
         for seen in pod["root"]["vipu"] if "root" in pod else ():
             asked = True
             where = f"{seen['host']}:{seen['port']}"

@@ -126,7 +126,19 @@ def nics_of(plan: Plan, network: str, host: str) -> t.List[str]:
 
 
 def controllers_of(plan: Plan, host: str) -> t.List[t.Tuple[str, int]]:
-    """The V-IPU controllers that this host's pods must reach; one that names no host serves all."""
+    """The V-IPU controllers that this host's pods must reach."""
+    own = own_controllers(plan, host)
+    return [one for one in _serving(plan, host) if one not in own]
+
+
+def own_controllers(plan: Plan, host: str) -> t.List[t.Tuple[str, int]]:
+    """Those on the host's own fabric NICs, which its pods never reach over macvlan."""
+    own = {entry["address"] for link in plan["hosts"][host]["links"].values() for entry in link["addresses"]}
+    return [one for one in _serving(plan, host) if one[0] in own]
+
+
+def _serving(plan: Plan, host: str) -> t.List[t.Tuple[str, int]]:
+    """A controller that names no host serves all."""
     return [
         (controller["address"], int(controller["port"]))
         for controller in plan["vipu"]["controllers"]

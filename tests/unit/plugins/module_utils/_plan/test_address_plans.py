@@ -116,7 +116,7 @@ def plan(site: Site) -> t.Tuple[t.List[t.Dict[str, t.Any]], Findings]:
     vipu_of = dict.fromkeys(hosts, site.vipu)
     chosen = choose_links(read_networks(site.networks, findings), hosts, vipu_of, True, findings)
     for network in chosen:
-        check_own_node(network, vipu_of, findings)
+        check_own_node(network, findings)
     rules = NetworkRules(
         releases={
             "stack": "network_operator",

@@ -146,7 +146,6 @@ def test_a_mode_that_a_reboot_may_set_does_not_stop_the_site(hosts):
         ("fabric-nic", ("rdma", "links", 1, "state"), "DOWN"),
         ("fabric-nic", ("rdma", "links", 1, "addresses"), []),
         ("fabric-nic", ("rdma", "links", 1, "rdma_netdevs"), []),
-        ("on-master", ("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}]),
         ("subnet", ("rdma", "links", 1, "addresses"), [{"address": "10.6.0.12", "prefix": 24}]),
         ("unobserved", ("host",), {}),
     ],
@@ -241,7 +240,7 @@ def test_a_host_that_is_both_gateway_and_vipu(hosts):
     change(("rdma", "links", 1, "addresses"), [{"address": "10.5.0.20", "prefix": 24}])(hosts)
     found = plan(hosts, networks=[{"name": "rdma-net", "gateway": "10.5.0.20"}])["findings"]
     seen = [finding["seen"].partition(" has ")[0] for finding in found if finding["check"] == "on-master"]
-    assert seen == ["V-IPU", "the gateway"]
+    assert sorted(seen) == ["V-IPU", "the gateway"]
 
 
 @pytest.mark.parametrize("check", ["cgroup-v2", "distribution", "fabric-mtu"])

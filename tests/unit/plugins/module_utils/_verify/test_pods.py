@@ -17,7 +17,7 @@ READY = {"type": "Ready", "status": "True"}
 
 
 def plan(rdma: bool = False) -> Facts:
-    link = {"netdev": "eth1", "mtu": 1500}
+    link: Facts = {"netdev": "eth1", "mtu": 1500, "addresses": []}
     return {
         "hosts": {
             "cp1": {"node": "cp1.example.com", "roles": ["control_plane"], "links": {}},
@@ -69,6 +69,13 @@ FIRST, SECOND = ("10.5.0.20", 8090), ("10.5.0.21", 8091)
 @pytest.mark.parametrize(("host", "controllers"), [("w1", [FIRST, SECOND]), ("w2", [SECOND])])
 def test_controllers_of(host: str, controllers: t.List[t.Tuple[str, int]]) -> None:
     assert pod_data.controllers_of(plan(), host) == controllers
+
+
+def test_pods_do_not_reach_a_controller_on_their_own_nic() -> None:
+    planned = plan()
+    planned["hosts"]["w1"]["links"]["a"]["addresses"] = [{"address": FIRST[0], "prefix": 24}]
+    assert pod_data.own_controllers(planned, "w1") == [FIRST]
+    assert pod_data.controllers_of(planned, "w1") == [SECOND]
 
 
 def manifest(rdma: bool, **allocatable: str) -> Facts:

@@ -88,6 +88,9 @@ CASES: t.Dict[str, Case] = {
     "no V-IPU controller in the plan": Case(
         {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
     ),
+    "V-IPU is on this node's own NIC, which pods don't reach": Case(
+        {"pods/w1/root/vipu": []}, {"vipu/controllers/0/address": "10.5.0.12"}
+    ),
     "the plan has no node labels": Case({}, {"vipu/node_labels": {}}),
     "the plan has no subnet for this network": Case({}, {f"{PLANNED}/subnet": None, f"{PLANNED}/subnets": []}),
     "before the first address is given out": Case({"pools": []}, {f"{PLANNED}/ipam": {"type": "whereabouts"}}),

@@ -1,0 +1,135 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A V-IPU controller that runs on a host of the cluster, and the address of it that pods reach."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_needs
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, change, errors, host, plan, site
+
+FABRIC, MANAGEMENT = "10.5.0.12", "10.88.0.12"  # of w1
+
+
+def asked(hosts, address, *names, name=""):
+    """What vipu says on these hosts, or on all of the site."""
+    answer = {"host": name or address, "port": 8090, "address": address, "version": "1.18.0", "source": "json"}
+    change(("vipu",), answer)(hosts, names or tuple(hosts))
+    return hosts
+
+
+def addresses(planned):
+    return [controller["address"] for controller in planned["vipu"]["controllers"]]
+
+
+def with_one_nic(hosts):
+    """w1 is in the cluster by its fabric NIC."""
+    hosts["w1"]["address"] = FABRIC
+    change(("host", "default_address"), FABRIC)(hosts)
+    del hosts["w1"]["rdma"]["links"][0]
+
+
+def without_pods_here(hosts):
+    """Pods on the head node need no IPUs."""
+    for name in ("cp1", "w2"):
+        hosts[name]["groups"] = [*hosts[name]["groups"], "kube_node", "ipu_node"]
+
+
+@pytest.mark.parametrize(
+    ("address", "changed", "settings", "planned", "level"),
+    [
+        (FABRIC, None, {}, MANAGEMENT, "warning"),
+        (FABRIC, None, {"worker_host_network": True}, MANAGEMENT, "warning"),
+        (FABRIC, None, {"vipu_hosts": [f"{FABRIC}:8090"]}, MANAGEMENT, "warning"),
+        (FABRIC, None, {"vipu_hosts": ["head:8090"], "resolved": {"head": FABRIC}}, MANAGEMENT, "warning"),
+        (FABRIC, None, {"vipu_hosts": [f"{MANAGEMENT}:8090"]}, MANAGEMENT, ""),
+        (MANAGEMENT, None, {}, MANAGEMENT, ""),
+        ("127.0.0.1", None, {}, MANAGEMENT, ""),
+        ("::1", None, {}, MANAGEMENT, ""),
+        (FABRIC, with_one_nic, {}, FABRIC, "error"),
+        (FABRIC, with_one_nic, {"worker_host_network": True}, FABRIC, "warning"),
+        ("127.0.0.1", with_one_nic, {}, FABRIC, "error"),
+        (FABRIC, without_pods_here, {}, FABRIC, ""),
+        (FABRIC, None, {"networks": [{"name": "rdma-net", "hosts": ["w2"]}]}, FABRIC, ""),
+    ],
+)
+def test_vipu_on_a_node(address, changed, settings, planned, level):
+    """Its pods can't ask the NIC of their network, all others can; workers on the host's network reach any address."""
+    hosts = site()
+    asked(hosts, FABRIC)
+    asked(hosts, address, "w1")
+    if changed:
+        changed(hosts)
+    found = plan(hosts, **settings)
+    assert addresses(found) == [planned]
+    assert found["vipu"]["value"] == f"{planned}:8090:ipunode=true"
+    assert [(one["level"], one["hosts"]) for one in found["findings"]] == ([(level, ["w1"])] if level else [])
+    assert {one["check"] for one in found["findings"]} <= {"on-master"}
+
+
+def test_the_head_node_as_the_document_has_it():
+    """One IPU host, with V-IPU on it, which vipu calls localhost; the other workers have no IPUs."""
+    hosts = site()
+    hosts["w1"]["groups"] = ["kube_node", "ipu_node"]
+    for name in ("cp1", "w2"):
+        del hosts[name]["vipu"]
+    asked(hosts, "127.0.0.1", "w1", name="localhost")
+    planned = plan(hosts)
+    assert planned["findings"] == []
+    assert planned["vipu"]["controllers"] == [
+        {"host": "localhost", "port": 8090, "address": MANAGEMENT, "serves": ["w1"], "label": "ipunode=true"}
+    ]
+
+
+def test_one_controller_by_several_addresses_is_one():
+    hosts = asked(site(), "10.5.0.20")
+    asked(hosts, "127.0.0.1", "w1", name="localhost")
+    asked(hosts, FABRIC, "w2")
+    assert addresses(plan(hosts)) == [MANAGEMENT]
+    asked(hosts, "10.5.0.20", "w2")
+    assert addresses(plan(hosts)) == ["10.5.0.20", MANAGEMENT]
+
+
+def test_an_error_says_what_can_be_done():
+    hosts = asked(site(), FABRIC)
+    with_one_nic(hosts)
+    finding = errors(plan(hosts))["on-master"]
+    assert finding["seen"] == f"V-IPU has the address {FABRIC} of ens1f0 on this host, which has no other for pods"
+    for way in ("fabric_vipu_hosts", "runs no pods", "ipu_operator_worker_host_network", "fabric_allow"):
+        assert way in finding["next"]
+
+
+def test_on_the_only_host():
+    """The smallest site of all, from the first document."""
+    hosts = {"solo": host(12, ["kube_control_plane"])}
+    planned = plan(asked(hosts, FABRIC))
+    assert (addresses(planned), list(errors(planned))) == ([MANAGEMENT], [])
+
+
+def test_management_in_the_subnet_of_pods_is_no_way_out():
+    """A pod would look for it on its own network."""
+    hosts = asked(site(), FABRIC)
+    hosts["w1"]["address"] = "10.5.0.99"
+    change(("host", "default_address"), "")(hosts)
+    assert "on-master" in errors(plan(hosts))
+
+
+def test_ipv6_is_no_way_out_for_pods_without_it():
+    hosts = asked(site(), FABRIC)
+    hosts["w1"]["address"] = "fd00::12"
+    change(("host", "default_address"), "")(hosts)
+    assert list(errors(plan(hosts))) == ["on-master"]
+
+
+@pytest.mark.parametrize(
+    ("address", "probed"), [("10.5.0.20", []), (MANAGEMENT, []), (FABRIC, ["w1", "w2"]), ("127.0.0.1", ["w1"])]
+)
+def test_hosts_try_an_address_that_they_have_not_asked(address, probed):
+    hosts = asked(site(), MANAGEMENT if address == "127.0.0.1" else address)
+    asked(hosts, address, "w1")
+    targets = build_port_needs(Settings(**SETTINGS), hosts)["ports"]
+    found = {name: one for name, of_host in targets.items() for one in of_host if 8090 in one["tcp"]}
+    assert list(found) == probed
+    assert {one["address"] for one in found.values()} <= {MANAGEMENT}
