@@ -86,6 +86,7 @@ class Settings:
     resources: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)  # requests and limits
     volumes: t.Sequence[Volume] = ()
     shm: str = ""  # size of /dev/shm, as 8Gi
+    restart_policy: str = "Never"  # of a Job: Never, whose pods stay with their logs, or OnFailure
     backoff_limit: int = 1  # pods that a Job replaces
     deadline: int = 0  # seconds
 
@@ -304,12 +305,12 @@ def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, res
 
 
 def job(settings: Settings, metadata: Object) -> Object:
-    """A Job of `replicas` pods. A pod that failed stays, so that its log can be read."""
+    """A Job of `replicas` pods. With Never a pod that failed stays, so that its log can be read."""
     count = settings.replicas
     spec: Object = {"backoffLimit": settings.backoff_limit, "parallelism": count, "completions": count}
     if settings.deadline:
         spec["activeDeadlineSeconds"] = settings.deadline
-    spec["template"] = pod_template(settings, metadata["labels"], "main", "Never")
+    spec["template"] = pod_template(settings, metadata["labels"], "main", settings.restart_policy)
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 

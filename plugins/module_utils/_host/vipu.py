@@ -181,7 +181,7 @@ def _query(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> An
         " ".join(command),
         quote(done, secrets),
         "Run the command on this host. Is the controller up, and right in `api_host`, VIPU_CLI_API_HOST"
-        f" or {SITE_CONFIG}?",
+        f" or {SITE_CONFIG}? In an inventory: fabric_vipu: {{api_host: ...}}, or fabric_vipu_hosts.",
         code=done.code,
     )
 
@@ -204,7 +204,8 @@ def _resolve(host: str, port: int, where: str) -> str:
             "The V-IPU controller needs an address that other hosts and pods can reach.",
             where,
             f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which is each host itself",
-            "Set `api_host`, or api-host in the vipu configuration, to the controller's address on the network.",
+            "Set `api_host` (in an inventory fabric_vipu: {api_host: ...}), or api-host in the vipu configuration, to"
+            " the controller's address on the network.",
             code="invalid-input",
         )
     return address

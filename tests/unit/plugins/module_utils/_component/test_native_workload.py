@@ -297,3 +297,7 @@ def test_the_role_has_a_variable_for_all_of_it():
     decided = workload.decide(defaults("native_workload", **BASE, **settings), workload.Seen())
     known = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a", "check_memlock": True}
     assert decided.objects == objects(**known, **settings)
+
+
+def test_a_job_may_restart_its_containers_as_the_documents_have_it():
+    assert pod(restart_policy="OnFailure")["spec"]["restartPolicy"] == "OnFailure"
