@@ -10,6 +10,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .._model.plan import Plan
+from .._model.stacks import has_rdma, has_stack
 from .._model.wish import Package
 
 
@@ -56,12 +57,12 @@ def decide(settings: Settings, seen: Seen) -> BundleWish:
     check_plan(seen.plan, seen.plan_file)
     releases = seen.plan["releases"]
     parts = {
-        releases["stack"]: True,
+        releases["stack"]: has_stack(releases),
         "whereabouts": releases["whereabouts_standalone"],
         "gpu_operator": seen.gpu,
         "ipu_operator": seen.ipu,
     }
-    rdma = any(network["rdma"] for network in seen.plan["networks"])
+    rdma = has_rdma(seen.plan)
     return BundleWish(
         charts=[name for name, wanted in parts.items() if wanted],
         packages=[Package("chrony", hold=False)] if seen.ntp else [],

@@ -11,6 +11,7 @@ from .observation import Address
 
 Level = t.Literal["error", "warning"]
 Role = t.Literal["control_plane", "worker", "ipu"]
+HOST = "host"  # key of a host's own RDMA NIC in its links, where the plan has no fabric network
 
 
 class Finding(t.TypedDict):
@@ -36,7 +37,7 @@ class Releases(t.TypedDict):
     """Releases that work together. An empty release is not installed."""
 
     kubernetes: str  # all three numbers, without v
-    stack: str  # network_operator or spiderpool
+    stack: str  # network_operator or spiderpool; empty: there is no fabric network
     network_operator: str
     spiderpool: str
     gpu_operator: str
@@ -146,7 +147,7 @@ class PlannedHost(t.TypedDict):
     platform: str  # distribution, release and architecture, such as debian-bookworm-amd64; empty: not observed
     address: str  # of its node in the cluster; empty: unknown
     roles: t.List[Role]
-    links: t.Dict[str, PlannedLink]  # by network
+    links: t.Dict[str, PlannedLink]  # by network; without any, the RDMA NIC of a host that runs pods, by `host`
     gpus: t.List[PlannedGpu]  # in PCI order, in which nvidia-smi counts them
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from .plan import Releases
+from .plan import HOST, Plan, PlannedLink, Releases
 
 StackName = t.Literal["network_operator", "spiderpool"]
 
@@ -73,6 +73,21 @@ STACKS: t.Dict[StackName, Stack] = {
 }
 
 
+def has_stack(releases: Releases) -> bool:
+    """Whether anything makes fabric networks. A plan without networks needs nothing that does."""
+    return releases.get("stack") != ""
+
+
+def host_nic(plan: Plan, host: str) -> t.Optional[PlannedLink]:
+    """The host's RDMA NIC, whose devices privileged pods take where there is no fabric network."""
+    return None if plan["networks"] else plan["hosts"][host]["links"].get(HOST)
+
+
+def has_rdma(plan: Plan) -> bool:
+    """Whether pods have RDMA, on a fabric network or by the devices of their host."""
+    return any(network["rdma"] for network in plan["networks"]) or any(host_nic(plan, host) for host in plan["hosts"])
+
+
 def stack_name(releases: Releases) -> StackName:
     """That of a plan. One that is not known is a finding already."""
     name = releases.get("stack")
@@ -80,5 +95,7 @@ def stack_name(releases: Releases) -> StackName:
 
 
 def describe_stack(releases: Releases) -> str:
+    if not has_stack(releases):
+        return "no fabric network"
     name = stack_name(releases)
     return f"{STACKS[name].title} {releases[name]}"

@@ -228,12 +228,16 @@ def choose_releases(settings: Settings, findings: Findings) -> Releases:
         "features": {},
         "components": {},
     }
-    _check_cni_and_stack(settings, findings)
+    _check_cni(settings, findings)
     releases["cni_version"], releases["cni_images"] = pod_network(settings.cni, settings.calico_version)
     _check_ipu_operator(settings, findings)
     if settings.gpu and settings.gpu_operator_version:
         _check_known("GPU operator", "gpu-operator-version", settings.gpu_operator_version, GPU_OPERATORS, findings)
         releases["gpu_operator"] = settings.gpu_operator_version.lstrip("v")
+    if not settings.networks:
+        _check_ofed(settings, findings, "there is no fabric network", "plan one (fabric_networks)")
+        return {**releases, "stack": "", "network_operator": ""}
+    _check_stack(settings, findings)
     if settings.stack == "spiderpool":
         _check_spiderpool(settings, findings)
         return {
@@ -278,13 +282,16 @@ def _check_kubernetes(settings: Settings, findings: Findings) -> Version:
     return version[:2]
 
 
-def _check_cni_and_stack(settings: Settings, findings: Findings) -> None:
+def _check_cni(settings: Settings, findings: Findings) -> None:
     if settings.cni not in CNIS:
         seen, step = f"fabric_cni is '{settings.cni}'", f"Use {', '.join(CNIS)}."
         findings.error("cni", [], "There is no such pod network.", seen, step)
     if settings.cni == "calico":
         _check_known("Calico", "calico-version", settings.calico_version, tuple(CALICOS), findings)
         _check_calico_range(settings, findings)
+
+
+def _check_stack(settings: Settings, findings: Findings) -> None:
     if settings.stack not in STACKS:
         seen, step = f"fabric_stack is '{settings.stack}'", f"Use {' or '.join(STACKS)}."
         findings.error("stack", [], "There is no such stack for fabric networks.", seen, step)
@@ -324,14 +331,17 @@ def _check_spiderpool(settings: Settings, findings: Findings) -> None:
     _check_known(
         "Spiderpool", "spiderpool-version", settings.spiderpool_version, tuple(STACKS["spiderpool"].charts), findings
     )
+    _check_ofed(settings, findings, "fabric_stack is spiderpool", "take the network operator (fabric_stack)")
+
+
+def _check_ofed(settings: Settings, findings: Findings, why: str, instead: str) -> None:
     if settings.ofed:
         findings.error(
             "ofed",
             [],
-            "Spiderpool has no driver container: the hosts keep the driver that they have.",
-            "fabric_ofed is set, fabric_stack is spiderpool",
-            "Install MLNX_OFED or DOCA on the hosts, and set fabric_ofed to {}; or take the network operator"
-            " (fabric_stack).",
+            "Only the network operator has a driver container: the hosts keep the driver that they have.",
+            f"fabric_ofed is set, {why}",
+            f"Install MLNX_OFED or DOCA on the hosts, and set fabric_ofed to {{}}; or {instead}.",
         )
 
 

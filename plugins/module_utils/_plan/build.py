@@ -44,7 +44,7 @@ from .host_sizes import read_sizes
 from .hosts import Hosts, check_inventory, place_hosts
 from .macvlan_masters import name_masters
 from .names import check_groups, check_variables
-from .network_spec import read_networks
+from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
 from .port_table import component_names, uses
 from .proxy import plan_no_proxy
@@ -108,11 +108,13 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     # NICs: one of each host on each network.
     specs = read_networks(settings.networks, findings)
     chosen = choose_links(specs, hosts, vipu_of, settings.require_rdma, findings)
-    for network in chosen:
-        check_mtu(network, findings)
+    devices = _host_devices(settings, hosts, findings)
+    for network in (*chosen, *devices):
         check_pcie(network, findings)
         check_alike(network, findings)
         check_pvrdma(network, findings)
+    for network in chosen:
+        check_mtu(network, findings)
         check_own_node(network, findings)
     vipu = plan_vipu(settings, hosts, controllers, chosen, cidrs.has_ipv6_pods(), findings)
     chosen = name_masters(chosen, findings)
@@ -139,7 +141,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
             settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running)
         ),
         "hardening": hardening,
-        "hosts": _planned_hosts(hosts, chosen),
+        "hosts": _planned_hosts(hosts, [*chosen, *devices]),
         "vipu": vipu,
         "networks": networks,
         "rdma_resources": resources,
@@ -166,11 +168,14 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
     check_identity(hosts, [], endpoint, settings.manage_kubernetes, findings)
     check_host_ports(hosts, component_names(settings), findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
-    for network in chosen:
-        check_mtu(network, findings)
+    devices = _host_devices(settings, hosts, findings)
+    for network in (*chosen, *devices):
         check_pcie(network, findings)
         check_alike(network, findings)
-    return {"schema": SCHEMA, "hosts": _planned_hosts(hosts, chosen), "findings": findings.as_list()}
+    for network in chosen:
+        check_mtu(network, findings)
+    planned = _planned_hosts(hosts, [*chosen, *devices])
+    return {"schema": SCHEMA, "hosts": planned, "findings": findings.as_list()}
 
 
 def build_port_needs(settings: Settings, observations: Observations) -> PortNeeds:
@@ -187,6 +192,13 @@ def build_port_needs(settings: Settings, observations: Observations) -> PortNeed
     if not settings.manage_kubernetes:
         needs += embedded_needs(hosts, {facts["distribution"] for facts in made_by(hosts).values()})
     return {"listen": listen_ports(hosts, needs), "ports": port_targets(hosts, needs)}
+
+
+def _host_devices(settings: Settings, hosts: Hosts, findings: Findings) -> t.List[NetworkLinks]:
+    """The RDMA NIC of each host that runs pods, where no fabric network brings pods to it."""
+    if settings.networks or not settings.require_rdma:
+        return []
+    return choose_links([host_device()], hosts, {}, True, findings)
 
 
 def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Findings) -> Expected:

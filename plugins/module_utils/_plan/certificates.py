@@ -12,7 +12,7 @@ from .._common.findings import Findings
 from .._host.certificates import DAY, describe_end, ends_soon, has_expired, lifetime, needed_by_cluster, seconds_left
 from .._model.observation import Certificate
 from .._model.plan import CniTokens, HostCertificates, HostTokens, Releases
-from .._model.stacks import STACKS, stack_name
+from .._model.stacks import STACKS, has_stack, stack_name
 from .hosts import Hosts, PlacedHost
 
 CHECK = "certificates"
@@ -69,7 +69,7 @@ def check_certificates(hosts: Hosts, days: int, managed: bool, findings: Finding
 
 def keeping_tokens(releases: Releases) -> t.List[str]:
     """CNI plugins of the plan that never read their token again: their pods have to start again before it ends."""
-    if not STACKS[stack_name(releases)].keeps_token:
+    if not has_stack(releases) or not STACKS[stack_name(releases)].keeps_token:
         return []
     shipped = releases["ipam"] == "whereabouts" and not releases["whereabouts_standalone"]
     return ["multus", "whereabouts"] if shipped else ["multus"]

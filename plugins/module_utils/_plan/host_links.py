@@ -14,7 +14,7 @@ from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import Address, Link
-from .._model.plan import PlannedLink
+from .._model.plan import HOST, PlannedLink
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec
@@ -224,7 +224,7 @@ def _lanes(speed_gtps: float, width: int) -> str:
 
 
 def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
-    """PVRDMA reaches PVRDMA only, and a virtual switch drops addresses that it does not know."""
+    """PVRDMA reaches PVRDMA only, by way of hypervisors; a virtual switch drops addresses that it does not know."""
     virtual = chosen.hosts_with(lambda nic: nic["driver"] == PVRDMA)
     others = chosen.hosts_with(lambda nic: nic["driver"] != PVRDMA)
     if virtual and others:
@@ -235,7 +235,23 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
             f"{shorten_list(others, NAMES)} of this network {'have' if len(others) > 1 else 'has'} another driver",
             "Plan a network of its own for the virtual machines (key hosts).",
         )
-    elif virtual:
+        return
+    if not virtual:
+        return
+    seen = [chosen.links[name].host.rdma for name in virtual]
+    licence = any(rdma["gpus"] for rdma in seen if rdma)
+    findings.warning(
+        "pvrdma",
+        virtual,
+        f"{chosen.network.name}: whether PVRDMA uses RDMA depends on the hypervisors: one distributed switch for all"
+        " virtual machines, with RDMA NICs of each ESXi host as its uplinks.",
+        f"the driver is {PVRDMA}; within one ESXi host it copies memory, and with a host without RDMA it goes over TCP,"
+        " slower and without an error",
+        "See that in vCenter, let TCP 28250 pass between ESXi hosts"
+        + (", TCP 7070 to a legacy licence server of vGPU," if licence else "")
+        + " and measure between machines on different ESXi hosts.",
+    )
+    if chosen.network.name != HOST:
         findings.warning(
             "pvrdma",
             virtual,

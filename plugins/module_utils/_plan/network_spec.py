@@ -12,6 +12,7 @@ import string
 import typing as t
 
 from .._common.findings import Findings
+from .._model.plan import HOST
 from .endpoints import parse_address
 from .names import ALIKE_KEYS, nearest
 
@@ -83,11 +84,12 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
     for name in sorted(set(names)):
         if names.count(name) > 1:
             findings.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
-    if not entries:
-        findings.error(
-            "networks", [], "There is no fabric network.", "fabric_networks is empty", "Add {name: rdma-net}."
-        )
     return networks
+
+
+def host_device() -> NetworkSpec:
+    """Stands for the RDMA NIC of each host where there is no fabric network: pods use it without one."""
+    return t.cast(NetworkSpec, _read(0, {"name": HOST}, Findings()))
 
 
 def read_select(given: t.Mapping[object, object]) -> Select:

@@ -51,7 +51,7 @@ def _calico_network(settings: Settings) -> t.Mapping[str, object]:
 
 
 def _on_stack(name: str) -> t.Callable[[Settings], bool]:
-    return lambda settings: settings.stack == name
+    return lambda settings: bool(settings.networks) and settings.stack == name
 
 
 def _has_bgp(settings: Settings) -> bool:

@@ -11,8 +11,8 @@ import textwrap
 import typing as t
 
 from .._common.text import printable, shorten_list
-from .._model.plan import Drift, Finding, Hardening, Plan, PlannedHost, PlannedLink, PlannedNetwork, Preflight
-from .._model.stacks import STACKS, describe_stack, stack_name
+from .._model.plan import HOST, Drift, Finding, Hardening, Plan, PlannedHost, PlannedLink, PlannedNetwork, Preflight
+from .._model.stacks import STACKS, describe_stack, has_stack, stack_name
 from .._network.support import describe_support
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
@@ -73,7 +73,11 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
             "Releases",
             f"Kubernetes {releases['kubernetes']}, {releases['cni']} {releases['cni_version']}".rstrip()
             + f", {describe_stack(releases)}"
-            + ("" if STACKS[stack_name(releases)].ipam else f" ({releases['ipam'] or 'no IPAM'})")
+            + (
+                ""
+                if not has_stack(releases) or STACKS[stack_name(releases)].ipam
+                else f" ({releases['ipam'] or 'no IPAM'})"
+            )
             + (f", GPU operator {releases['gpu_operator']}" if releases["gpu_operator"] else ""),
         ),
         ("", f"support: {describe_support(plan['support'])}"),
@@ -107,7 +111,15 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         )
     for network in plan["networks"]:
         lines += _network_facts(network, plan["hosts"])
-    return lines
+    return lines if plan["networks"] else [*lines, *_host_facts(plan["hosts"])]
+
+
+def _host_facts(hosts: t.Mapping[str, PlannedHost]) -> t.List[t.Tuple[str, str]]:
+    """What pods have where there is no fabric network."""
+    links = [host["links"][HOST] for host in hosts.values() if HOST in host["links"]]
+    names = shorten_list(sorted({f"{link['device']} of {link['netdev']}" for link in links}), NAMES)
+    rdma = f"{names} by /dev/infiniband, in privileged containers" if links else "without RDMA"
+    return [("Network", f"none: pods have the pod network alone, {rdma}")]
 
 
 def _hardening_facts(hardening: Hardening) -> t.List[t.Tuple[str, str]]:

@@ -245,9 +245,17 @@ NODE_POD = ("the probe pod of this node does not run", "Let the node's probe pod
 TWO_NODES = ("needs pods with an address on two nodes", "Have pods with an address on a second node of the network.")
 NO_ADDRESS = ("the pod has no address on this network", "Let the pod get an address; see the checks of the network.")
 
+NOT_MEASURED = (
+    "only pods on a fabric network are measured",
+    "Run an MPIJob with `count` (filter ipu.fabric.mpi_job): its ranks say how much their devices carried.",
+)
+
 # Why a check is skipped: there is nothing to prove.
 NO_IPU = "IPU checks are off"
 NO_RDMA = "planned without RDMA"
+NO_NETWORK = "planned without a fabric network"
+NO_RDMA_CM = "rdma_cm finds no device by addresses of the pod network"
+HOST_DEVICES = "pods take the devices of their host, without a device plugin"
 
 
 def need_image(tool: str) -> str:

@@ -22,6 +22,7 @@ from .catalog import (
     CHECK_TYPES,
     FAILED,
     NO_ADDRESS,
+    NO_NETWORK,
     NO_NODE,
     NODE_POD,
     NOT_RUN,
@@ -53,6 +54,7 @@ from .route_checks import gateway_check, gateways_of, main_routes_check
 from .traffic_checks import check_pings, check_traffic
 
 PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mtu")
+OF_NETWORKS = ("network", "attachment", "unique", "workloads", "ip_pool", *PER_POD, "ping", "full_size")
 # What pods see otherwise when their network is not as planned.
 FOLLOW_ATTACHMENT = ("interface", "mtu", "ping", "full_size")
 NOT_AS_PLANNED = (
@@ -146,6 +148,8 @@ def summary(checks: t.Sequence[Check]) -> str:
 
 def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     stack = STACKS[stack_name(plan["releases"])]
+    if not plan["networks"]:
+        yield from (skip(check, NO_NETWORK) for check in OF_NETWORKS)
     for network in plan["networks"]:
         name, seen = network["name"], probe["networks"][network["name"]]
         good, expected, text = network_state(stack, seen["state"])

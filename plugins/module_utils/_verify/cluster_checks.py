@@ -11,15 +11,17 @@ from .._common.text import shorten_list
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
 from .._model.probe import ChartRelease, PolicyStatus, Probe
-from .._model.stacks import STACKS, stack_name
+from .._model.stacks import STACKS, has_stack, stack_name
 from .catalog import result, skip, unproven
 from .pods import targets
 
 
 def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     served = set(probe["kinds"])
-    stack = stack_name(plan["releases"])
-    wanted: t.Dict[str, t.Tuple[str, t.FrozenSet[str]]] = {STACKS[stack].release: (stack, STACKS[stack].kinds)}
+    stack = stack_name(plan["releases"]) if has_stack(plan["releases"]) else ""
+    wanted: t.Dict[str, t.Tuple[str, t.FrozenSet[str]]] = {}
+    if stack:
+        wanted[STACKS[stack].release] = (stack, STACKS[stack].kinds)
     if expect.ipu:
         wanted["ipu-operator"] = ("ipu_operator", frozenset({"IPUJob"}))
     for release, (key, kinds) in wanted.items():

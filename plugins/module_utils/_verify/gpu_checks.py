@@ -11,6 +11,7 @@ import typing as t
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
 from .._model.probe import GpuFacts, Probe
+from .._model.stacks import has_rdma
 from .catalog import NO_RDMA, NODE_POD, result, skip, unproven
 
 GPU_LABEL = "nvidia.com/gpu.present"
@@ -27,7 +28,7 @@ OPEN_DRIVER = "Open Kernel Module"  # the other one has no DMA-BUF
 
 def check_gpus(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     reasons = {
-        "gpudirect": NO_GPU if not expect.gpu else "" if any(n["rdma"] for n in plan["networks"]) else NO_RDMA,
+        "gpudirect": NO_GPU if not expect.gpu else "" if has_rdma(plan) else NO_RDMA,
         "gdrcopy": NO_GPU if not expect.gpu else "" if expect.gdrcopy else NO_GDRCOPY,
     }
     labelled = {name for name, node in probe["nodes"].items() if node["labels"].get(GPU_LABEL) == "true"}

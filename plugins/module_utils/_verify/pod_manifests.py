@@ -14,6 +14,7 @@ from .._kube.pod_problems import NEVER_STARTS
 from .._kube.query import query, quoted
 from .._model.plan import Plan
 from .._model.probe import Attached, NodeFacts
+from .._model.stacks import host_nic
 from .catalog import NO_NODE
 from .pods import LABEL, Options, Target, resource_name, targets
 
@@ -24,6 +25,9 @@ SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass,
 
 ApiObject = t.Mapping[str, object]
 Manifest = t.Dict[str, object]
+
+
+DEVICES: Manifest = {"name": "infiniband", "hostPath": {"path": "/dev/infiniband"}}
 
 
 class PodState(t.NamedTuple):
@@ -83,7 +87,9 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
     networks = {network["name"]: network for network in plan["networks"]}
     attached = ",".join(f"{networks[name]['namespace']}/{name}" for name in target.networks)
     wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
-    image, lifetime = options.image_for(plan), options.lifetime(bool(wanted))
+    held = [name for name in wanted if allocatable(node, name) > 0]
+    privileged = host_nic(plan, target.host) is not None
+    image, lifetime = options.image_for(plan), options.lifetime(bool(wanted) or privileged)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -94,7 +100,8 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
         },
         "spec": {
             "nodeName": target.node,  # a cordoned node is probed too
-            "containers": containers(image, lifetime, wanted, [name for name in wanted if allocatable(node, name) > 0]),
+            "containers": containers(image, lifetime, held if wanted else None, privileged),
+            **({"volumes": [DEVICES]} if privileged else {}),
             "restartPolicy": "Never",
             "activeDeadlineSeconds": lifetime,
             "terminationGracePeriodSeconds": 0,
@@ -107,14 +114,21 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
     }
 
 
-def containers(image: str, lifetime: int, wanted: t.Sequence[str], resources: t.Sequence[str]) -> t.List[Manifest]:
-    """`resources` are those that the node has: asking for another would lose every other check of the node."""
+def containers(image: str, lifetime: int, resources: t.Optional[t.Sequence[str]], privileged: bool) -> t.List[Manifest]:
+    """`resources` are those that the node has: asking for another would lose every other check of the node.
+
+    None: the plan has none. `privileged`: the devices are the host's, which no resource stands for.
+    """
     user = {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
     found = [
         container("root", image, lifetime, {"runAsUser": 0}),
         container("user", image, lifetime, user),
     ]
-    if wanted:
+    if privileged:
+        rights: Manifest = {"runAsUser": 0, "privileged": True, "allowPrivilegeEscalation": True}
+        mounts = [{"name": DEVICES["name"], "mountPath": "/dev/infiniband"}]
+        found.append({**container("rdma", image, lifetime, rights), "volumeMounts": mounts})
+    elif resources is not None:
         held = dict.fromkeys(resources, "1")
         context = {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}}
         last = container("rdma", image, lifetime, context)

@@ -10,6 +10,7 @@ import typing as t
 
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import PodFacts, PodLink
+from .._model.stacks import has_rdma
 from .parsers import gid_of
 
 LABEL = "fabric.ipu/verify"
@@ -38,7 +39,7 @@ class Options(t.NamedTuple):
 
     def image_for(self, plan: Plan) -> str:
         """The one image of all pods: with RDMA in the plan, the one with RDMA's tools."""
-        return (self.rdma_image if rdma_networks(plan) else "") or self.image
+        return (self.rdma_image if has_rdma(plan) else "") or self.image
 
     def lifetime(self, rdma: bool) -> int:
         """Seconds after which the kubelet stops a pod that nobody came back for; RDMA tests go from pair to pair."""

@@ -21,6 +21,7 @@ from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
 from .._kube.query import Object, query, quoted
 from .._model.plan import Plan
 from .._model.probe import Answer, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
+from .._model.stacks import has_rdma, host_nic
 from . import pairs, parsers
 from . import pod_manifests as objects
 from . import pods as pod_data
@@ -170,9 +171,9 @@ def remove(run: Run) -> None:
 
 @contextlib.contextmanager
 def namespace_for(outside: Run) -> t.Iterator[Run]:
-    """A namespace with no more rights than the pods need: only IPC_LOCK, for RDMA, needs `privileged`."""
+    """A namespace with no more rights than the pods need: only those with RDMA need `privileged`."""
     prefix = outside.options.namespace
-    labels = {LABEL: prefix, objects.PSA: "privileged" if pod_data.rdma_networks(outside.plan) else "baseline"}
+    labels = {LABEL: prefix, objects.PSA: "privileged" if has_rdma(outside.plan) else "baseline"}
     body = {"metadata": {"generateName": f"{prefix}-", "labels": labels, "annotations": alive_now()}}
     run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
     try:
@@ -302,7 +303,7 @@ def ask_pods(run: Run, pods: Pods) -> None:
         controllers = pod_data.controllers_of(run.plan, pod["host"]) if run.options.ipu else []
         jobs.append((pod, "root", ["network", *(str(part) for controller in controllers for part in controller)]))
         jobs.append((pod, "user", ["limits"]))
-        if rdma & set(pod["networks"]):
+        if rdma & set(pod["networks"]) or host_nic(run.plan, pod["host"]):
             jobs.append((pod, "rdma", ["rdma", *RDMA_TOOLS]))
     asked = [run.pool.submit(ask_gateways, run, pods[node]) for node in pod_data.running(pods)]
     seconds = 2 * run.options.command_timeout

@@ -9,8 +9,9 @@ import typing as t
 
 from .._model.checks import Check, Place
 from .._model.plan import Plan, PlannedLink
-from .._model.probe import Gid, Probe, RdmaFacts, Resource
-from .catalog import CHECK_TYPES, NO_ADDRESS, NO_RDMA, NODE_POD, result, skip, unproven
+from .._model.probe import Gid, PodFacts, Probe, RdmaFacts, Resource
+from .._model.stacks import has_rdma, host_nic
+from .catalog import CHECK_TYPES, HOST_DEVICES, NO_ADDRESS, NO_RDMA, NODE_POD, result, skip, unproven
 from .parsers import gid_of
 from .pods import addresses_of, node_of
 
@@ -19,7 +20,8 @@ HARDWARE = tuple(name for name, kind in CHECK_TYPES.items() if kind.area == "rdm
 
 
 def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    checks = ("rdma_resource", "rdma_link", "link_layer", "rdma_files", "gid")
+    if not plan["networks"]:
+        yield from check_host_devices(plan, probe)
     for network in plan["networks"]:
         name = network["name"]
         if not network["rdma"]:
@@ -36,12 +38,29 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             if not held["count"]:
                 seen += f"; {missing_part(link, rdma['classes'] if rdma else [])}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
-            if pod["state"] != "running" or rdma is None:
-                yield from (unproven(c, *NODE_POD, **where) for c in checks[1:])
-            elif rdma["error"]:
-                yield from (result(c, False, "facts from the pod", rdma["error"], **where) for c in checks[1:])
-            else:
-                yield from device_checks(rdma, link["device"], addresses_of(pod, name), where)
+            yield from pod_checks(pod, link, addresses_of(pod, name), where)
+
+
+def check_host_devices(plan: Plan, probe: Probe) -> t.Iterator[Check]:
+    """What a privileged pod on the pod network sees of its host's device, whose GIDs are of the host's addresses."""
+    if not has_rdma(plan):
+        yield from (skip(check, NO_RDMA) for check in HARDWARE)
+        return
+    yield skip("rdma_resource", HOST_DEVICES)
+    for key, pod in sorted(probe["pods"].items()):
+        link = host_nic(plan, pod["host"])
+        if link:
+            yield from pod_checks(pod, link, [entry["address"] for entry in link["addresses"]], {"node": key})
+
+
+def pod_checks(pod: PodFacts, link: PlannedLink, addresses: t.Sequence[str], where: Place) -> t.Iterator[Check]:
+    checks, rdma = ("rdma_link", "link_layer", "rdma_files", "gid"), pod.get("rdma")
+    if pod["state"] != "running" or rdma is None:
+        yield from (unproven(check, *NODE_POD, **where) for check in checks)
+    elif rdma["error"]:
+        yield from (result(check, False, "facts from the pod", rdma["error"], **where) for check in checks)
+    else:
+        yield from device_checks(rdma, link["device"], addresses, where)
 
 
 def missing_part(link: PlannedLink, classes: t.Sequence[str]) -> str:

@@ -10,8 +10,22 @@ import typing as t
 from .._model.checks import Check, Expect, Place
 from .._model.plan import Plan
 from .._model.probe import HostTraffic, PingPair, Probe, Traffic
+from .._model.stacks import has_rdma
 from .attribution import attribute
-from .catalog import FAILED, NO_IPU, NO_RDMA, NODE_POD, PASSED, TWO_NODES, need_image, result, skip, unproven
+from .catalog import (
+    FAILED,
+    NO_IPU,
+    NO_RDMA,
+    NO_RDMA_CM,
+    NODE_POD,
+    NOT_MEASURED,
+    PASSED,
+    TWO_NODES,
+    need_image,
+    result,
+    skip,
+    unproven,
+)
 from .counter_checks import check_counters
 from .pods import Device, devices_on
 from .speed_checks import check_speeds
@@ -81,6 +95,9 @@ def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         for test in seen:
             pairs.setdefault((test["from"], test["to"]), []).append(test)
         yield from (check_counters(each, devices) for each in pairs.values())
+    if not plan["networks"] and has_rdma(plan):
+        yield skip("rping", NO_RDMA_CM)
+        yield from (unproven(check, *NOT_MEASURED) for check in RDMA_TESTS if check != "rping")
     yield from host_traffic_checks(plan, probe, expect)
 
 
@@ -133,7 +150,7 @@ def host_traffic_checks(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[
     """Only a site that gives a partition asks for it."""
     reasons = {
         NO_IPU: not expect.ipu,
-        NO_RDMA: not any(network["rdma"] for network in plan["networks"]),
+        NO_RDMA: not has_rdma(plan),
         "no V-IPU partition was given for it (verify_ipu_partition)": not expect.ipu_partition,
     }
     reason = next((reason for reason, holds in reasons.items() if holds), "")

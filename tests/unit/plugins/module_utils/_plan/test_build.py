@@ -319,7 +319,7 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("subnet", {"networks": [{"name": "rdma-net", "gateway": "10.9.0.1"}]}, "gateway"),
         ("endpoint", {"control_plane_endpoint": "k8s:port"}, "host:port"),
         ("artifacts-dir", {"inventory_sources": ["/site"]}, "Set fabric_artifacts_dir to a folder beside it"),
-        ("networks", {"networks": []}, "empty"),
+        ("ofed", {"networks": [], "ofed": {"version": "25.10"}}, "plan one (fabric_networks)"),
         ("networks", {"networks": ["rdma-net"]}, "name: rdma-net"),
         ("networks", {"networks": [{"name": "rdma-net", "gatway": "10.5.0.1"}]}, "Did you mean gateway"),
         ("networks", {"networks": [{"name": "rdma-net", "select": {"nmae": "ens*"}}]}, "Did you mean name"),

@@ -367,6 +367,33 @@ def test_pvrdma_is_found_by_its_driver(hosts):
     assert planned["rdma_resources"][0]["selectors"] == {"drivers": ["vmw_pvrdma"]}
 
 
+def test_without_networks_pods_take_the_devices_of_their_host(hosts):
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
+    planned = plan(hosts, networks=[], stack="spiderpool")
+    assert errors(planned) == {}
+    assert "28250" in errors(planned, "warning")["pvrdma"]["next"]
+    assert (planned["networks"], planned["rdma_resources"]) == ([], [])
+    releases = planned["releases"]
+    assert (releases["stack"], releases["network_operator"], releases["spiderpool"], releases["ipam"]) == ("",) * 4
+    link = planned["hosts"]["w1"]["links"]["host"]
+    assert (link["netdev"], link["altname"], link["driver"]) == ("ens1f0", "", "vmw_pvrdma")
+    assert planned["hosts"]["cp1"]["links"] == {}
+    assert "by /dev/infiniband, in privileged containers" in " ".join(plan_report.as_text(planned).split())
+
+
+def test_without_networks_and_rdma_nothing_is_chosen(hosts):
+    planned = plan(hosts, networks=[], require_rdma=False)
+    assert planned["findings"] == []
+    assert all(host["links"] == {} for host in planned["hosts"].values())
+    assert "the pod network alone, without RDMA" in " ".join(plan_report.as_text(planned).split())
+
+
+def test_without_networks_each_worker_needs_an_rdma_nic(hosts):
+    hosts["w1"]["rdma"]["links"] = hosts["w1"]["rdma"]["links"][:1]
+    assert errors(plan(hosts, networks=[]))["fabric-nic"]["hosts"] == ["w1"]
+
+
 def test_pvrdma_and_other_nics_are_no_network(hosts):
     hosts["w1"]["rdma"]["links"][-1]["driver"] = "vmw_pvrdma"
     planned = plan(hosts)

@@ -48,6 +48,19 @@ def test_a_control_plane_without_work_or_nic_is_left_alone() -> None:
     assert found == [("w1", ("a", "b")), ("w2", ("b",))]
 
 
+def test_without_networks_one_container_is_privileged_and_has_the_devices_of_the_host() -> None:
+    planned = plan()
+    planned["networks"], planned["hosts"]["w1"]["links"] = [], {"host": {"netdev": "eth1"}}
+    target = pod_data.Target("w1", "w1", ())
+    spec = pod_manifests.pod_manifest(target, planned, node(), OPTIONS)["spec"]
+    root, user, rdma = spec["containers"]
+    assert rdma["securityContext"] == {"allowPrivilegeEscalation": True, "runAsUser": 0, "privileged": True}
+    assert rdma["volumeMounts"] == [{"name": "infiniband", "mountPath": "/dev/infiniband"}]
+    assert spec["volumes"] == [{"name": "infiniband", "hostPath": {"path": "/dev/infiniband"}}]
+    assert not any("privileged" in other["securityContext"] for other in (root, user))
+    assert [other["image"] for other in spec["containers"]] == ["tools"] * 3
+
+
 @pytest.mark.parametrize(
     ("network", "rdma", "name"),
     [(0, True, "rdma/shared_a"), (1, True, "example.com/shared_b"), (0, False, ""), (1, False, "")],

@@ -11,6 +11,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
 
@@ -35,6 +36,14 @@ NO_COUNTERS = [{**test, "moved": 2 * [{"rdma": {}, "interfaces": {}}]} for test 
 NO_DEVICE = [{**test, "sent": {**test["sent"], "device": ""}} for test in fabrics.probe()["traffic"]]
 NO_TOOL = {"links": None, "tool_missing": True}
 PLANNED = "networks/0"
+LINK = {name: host["links"]["rdma-net"] for name, host in fabrics.plan()["hosts"].items()}
+HOST_DEVICES = {"networks": [], **{f"hosts/{name}/links": {"host": link} for name, link in LINK.items()}}
+NO_NETWORKS = {
+    **{f"pods/{name}/networks": [] for name in LINK},
+    **{f"pods/{name}/rdma/gids/1/gid": gid_of(link["address"]) for name, link in LINK.items()},
+    "pairs": [],
+    "traffic": [],
+}
 LABELS = {"vipu-ctrl": "vctl"}
 GATEWAY = fabrics.pod("w1")["gateways"][0]
 
@@ -67,6 +76,7 @@ CASES: t.Dict[str, Case] = {
         {"rdma_bandwidth": "auto", "rdma_latency": "auto"},
     ),
     "only measured": Case(expect={"rdma_bandwidth": "0", "rdma_latency": "0"}),
+    "only pods on a fabric network are measured": Case(NO_NETWORKS, HOST_DEVICES),
     "no RDMA test ran between these pods": Case({"traffic": MISSING}),
     "in the pods no counters of": Case({"traffic": NO_COUNTERS}),
     "no RDMA device has the pod's address": Case(
@@ -79,6 +89,9 @@ CASES: t.Dict[str, Case] = {
     "no IPU node has a running pod with RDMA": Case({"host_traffic": []}),
     "no node has the label nvidia.com/gpu.present": Case({"nodes/cp1/labels": LABELS, "nodes/w1/labels": LABELS}),
     "planned without RDMA": Case({"traffic": [], "host_traffic": []}, {f"{PLANNED}/rdma": False}),
+    "planned without a fabric network": Case(NO_NETWORKS, HOST_DEVICES),
+    "pods take the devices of their host": Case(NO_NETWORKS, HOST_DEVICES),
+    "rdma_cm finds no device by addresses of the pod network": Case(NO_NETWORKS, HOST_DEVICES),
     "no V-IPU partition was given for it (verify_ipu_partition)": Case(
         {"host_traffic": []}, expect={"ipu_partition": ""}
     ),
