@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import os
@@ -13,12 +14,15 @@ import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ..module_utils._common.helm_record import shown
 from ..module_utils._common.result import outcome
+from ..module_utils._component import ipu_operator
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import Observations
 from ..module_utils._model.plan import Drift, Plan
-from ..module_utils._model.settings import Settings, SiteProxy
+from ..module_utils._model.settings import IpuRelease, Settings, SiteProxy
 from ..module_utils._model.upgrade import SeenCluster
+from ..module_utils._network.releases import IPU_OPERATORS
 from ..module_utils._plan import build, observation_cache, upgrade
 from ..module_utils._plan.approved import decisions
 from ..module_utils._plan.cluster_identity import check_cluster, check_names, is_bare
@@ -28,10 +32,11 @@ from ..module_utils._plan.report import as_text, drift_text
 from ..modules import fabric_plan
 from ..plugin_utils._artifacts import read_file, write_files
 from ..plugin_utils._bundle import see_bundle
-from ..plugin_utils._controller_action import ControllerAction, argument_spec
+from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
 from ..plugin_utils._kubeconfig import read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._render.pages import plan_page
+from ..plugin_utils._role_settings import role_settings
 from ..plugin_utils._site_variables import role_variables, site_options, site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
@@ -85,6 +90,15 @@ def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:
     return texts
 
 
+def ipu_release(settings: ipu_operator.Settings, version: str, sources: t.Mapping[str, t.Any]) -> IpuRelease:
+    """What the role ipu_operator makes of its variables. The plan has the controllers, and says where charts are."""
+    repo = (sources.get("charts") or {}).get("ipu_operator") or settings.chart_repo_url
+    version = version.lstrip("v") if version.lstrip("v") in IPU_OPERATORS else settings.version
+    wanted = dataclasses.replace(settings, version=version, chart_repo_url=repo, vipu_controllers=())
+    values = shown(ipu_operator.all_values(wanted))
+    return IpuRelease(settings.release_name, settings.namespace, settings.crd_url, values)
+
+
 def make_preflight(settings: Settings, observations: Observations) -> t.Dict[str, t.Any]:
     preflight = build.build_preflight(settings, observations)
     return {"changed": False, "plan": preflight, "text": as_text(preflight, "Preflight")}
@@ -135,7 +149,8 @@ class ActionModule(ControllerAction):
     libraries = LIBRARIES
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
-        known, given = task_vars or {}, self._task.args
+        self.variables = task_vars or {}
+        known, given = self.variables, self._task.args
         if boolean(given.get("site", False), strict=False):
             for name in self.spec.keys() - given.keys() - NOT_TAKEN:
                 variable = f"fabric_{name}"
@@ -168,6 +183,7 @@ class ActionModule(ControllerAction):
             resolved=resolve_vipu(options["vipu_hosts"]),
             kubeconfig=kubeconfig,
             site_variables=site_variables() | role_variables(),
+            ipu_release=self.ipu_release(options),
         )
         if scope == "ports":
             return {"changed": False, **build.build_port_needs(settings, observations)}
@@ -177,3 +193,8 @@ class ActionModule(ControllerAction):
             result = make_plan(settings, observations, self._task.check_mode)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}
+
+    def ipu_release(self, options: t.Dict[str, t.Any]) -> IpuRelease:
+        template = self._templar.template if self._templar else plain
+        own = role_settings(ipu_operator.Settings, "ipu_operator", self.variables, template)
+        return ipu_release(own, options["ipu_operator_version"], options["sources"])

@@ -267,6 +267,11 @@ ipu:
       returned: success
       type: bool
       sample: true
+    definition:
+      description: Whether IPUJobs are a kind of the cluster.
+      returned: success
+      type: bool
+      sample: true
     jobs:
       description: Namespace and name of each IPUJob.
       returned: success

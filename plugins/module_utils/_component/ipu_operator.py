@@ -13,14 +13,24 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from .._common.result import FabricError
 from .._ipu.controllers import MANAGER, SECRET, TRACKER, controllers_value, ipu_node_labels
 from .._kube.merge_values import merge_values
-from .._model.operators import InstalledOperator, IpuFacts, VipuController
+from .._model.failure import Code
+from .._model.operators import IpuFacts, VipuController
 from .._model.wish import Wish
+from .._network.ipu_release import (
+    Refusal,
+    downgrade,
+    is_before_1_2,
+    missing_definition,
+    of_release,
+    place,
+    second_operator,
+)
 from .manifests import check_manifest, parse_manifest
 from .objects import definitions, home, named
 from .settings import ChartSettings
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
-NAME, CRD = "ipu-operator", "ipujobs.graphcore.ai"
+CRD = "ipujobs.graphcore.ai"
 # The charts name it, and it is no longer served.
 RETIRED_IMAGE = "gcr.io/kubebuilder/kube-rbac-proxy:v0.8.0"
 # The smallest possible job, for a dry run only.
@@ -116,6 +126,7 @@ NOTHING: IpuFacts = {
     "certificate_end": "",
     "certificate_days": None,
     "tracker": False,
+    "definition": False,
     "jobs": [],
 }
 
@@ -124,6 +135,7 @@ NOTHING: IpuFacts = {
 class Settings(ChartSettings):
     """Variables of the role, without its name before them."""
 
+    release_name: str
     crd_url: str
     crd_sha256: str
     vipu_controllers: t.Sequence[VipuController]
@@ -161,18 +173,21 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         check_gone(settings, seen.ipu)
     else:
         check_operators(settings, seen.ipu)
-    needs_crd = before_1_2 and not absent and not seen.bundle
+    needs_crd = before_1_2 and not absent and not seen.bundle and bool(settings.crd_url)
     if needs_crd:
-        check_definition(settings, seen.crd)
+        check_manifest(seen.crd, settings.crd_url, settings.crd_sha256, "ipu_operator_crd_sha256")
+    elif not absent and not seen.bundle:
+        missing = missing_definition(settings.version, settings.crd_url, seen.ipu["definition"])
+        refuse(missing, "ipu_operator_crd_url", "invalid-input")
     host_network = settings.controller.get("host_network")
     keep = settings.keep_tracker and seen.ipu["tracker"]
     # The Secret is that of 1.1.0, which a hook created.
     secret = named("v1", "Secret", SECRET, settings.namespace)
     tracker = named("v1", "ConfigMap", TRACKER, settings.namespace)
-    values = merge_values(chart_values(settings, seen.bundle), settings.values)
     return Wish(
         release=dataclasses.replace(
-            settings.release(NAME, settings.namespace, values), images={RETIRED_IMAGE: settings.rbac_proxy_image}
+            settings.release(settings.release_name, settings.namespace, all_values(settings, seen.bundle)),
+            images={RETIRED_IMAGE: settings.rbac_proxy_image},
         ),
         objects=parse_manifest(seen.crd) if needs_crd else [],
         # Before 1.2.0 the controller is on the host's network, which only privileged namespaces allow.
@@ -195,22 +210,11 @@ def decide(settings: Settings, seen: Seen) -> Wish:
     )
 
 
-def place(operator: InstalledOperator) -> str:
-    return f"{operator['namespace']}/{operator['name']}"
-
-
 def check_operators(settings: Settings, ipu: IpuFacts) -> None:
     """Before a removal too: IPUJobs and their definition would be another operator's."""
-    ours = [each for each in ipu["operators"] if (each["namespace"], each["release"]) == (settings.namespace, NAME)]
-    others = [each for each in ipu["operators"] if each not in ours]
-    if others:
-        raise FabricError(
-            "The cluster has an IPU operator already, and two of them would serve the same IPUJobs.",
-            "Deployments of the cluster",
-            ", ".join(place(each) for each in others),
-            f"Set ipu_operator_namespace to its namespace if helm calls it {NAME}, or remove it first.",
-            code="not-ours",
-        )
+    release = (settings.namespace, settings.release_name)
+    refuse(second_operator(ipu["operators"], *release), "Deployments of the cluster", "not-ours")
+    ours = of_release(ipu["operators"], *release)
     strangers = [place(each) for each in ours if place(each) not in ipu["own"]]
     if settings.state == "absent":
         if strangers:
@@ -223,19 +227,12 @@ def check_operators(settings: Settings, ipu: IpuFacts) -> None:
                 code="not-ours",
             )
         return
-    installed = next((each["version"] for each in ours), "")
-    if release_key(installed) > release_key(settings.version):
-        raise FabricError(
-            "Downgrades of the IPU operator are not supported.",
-            "ipu_operator_version",
-            f"IPU operator {installed} is installed, and {settings.version} is older",
-            f"Keep {installed}, or uninstall with ipu_operator_state=absent and install again.",
-            code="invalid-input",
-        )
+    refuse(downgrade(ipu["operators"], *release, settings.version), "ipu_operator_version", "invalid-input")
 
 
-def release_key(version: str) -> t.List[int]:
-    return [int(part) if part.isdigit() else 0 for part in version.split(".")] if version else []
+def refuse(refusal: t.Optional[Refusal], where: str, code: Code) -> None:
+    if refusal:
+        raise FabricError(refusal.what, where, refusal.seen, refusal.next_step, code=code)
 
 
 def check_gone(settings: Settings, ipu: IpuFacts) -> None:
@@ -248,23 +245,6 @@ def check_gone(settings: Settings, ipu: IpuFacts) -> None:
             "Something else installs it: check its owner with kubectl get -o yaml.",
             code="not-ours",
         )
-
-
-def check_definition(settings: Settings, text: str) -> None:
-    if not settings.crd_url:
-        raise FabricError(
-            f"The chart of IPU operator {settings.version} does not include the IPUJob definition.",
-            "ipu_operator_crd_url",
-            "it is empty",
-            "Set it to the graphcore_ai_ipujobs_*.yaml asset of that release, or to a copy of it.",
-            code="invalid-input",
-        )
-    check_manifest(text, settings.crd_url, settings.crd_sha256, "ipu_operator_crd_sha256")
-
-
-def is_before_1_2(release: str) -> bool:
-    """Whether jobs of the chart make the certificate, and the chart does not hold the definition."""
-    return tuple(int(part) for part in release.lstrip("v").split(".")[:2]) < (1, 2)
 
 
 def set_value(values: Values, path: str, value: t.Any) -> None:
@@ -289,6 +269,12 @@ def split_image(image: str) -> t.Tuple[str, str]:
         return f"{path}{slash}{name.partition(':')[0]}@{algorithm}", checksum
     name, _colon, tag = name.partition(":")
     return f"{path}{slash}{name}", tag
+
+
+def all_values(settings: Settings, bundle: bool = False) -> Values:
+    """What the chart gets; values of the site come first."""
+    values: Values = merge_values(chart_values(settings, bundle), settings.values)
+    return values
 
 
 def chart_values(settings: Settings, bundle: bool) -> Values:

@@ -17,6 +17,7 @@ import typing as t
 from .._common.command import run_program
 from .._model.observation import ClusterFacts, NodeIdentity, NvIpamPool, PodNetwork
 from .distributions import find_distribution, on_host
+from .ipu_operator import read_ipu
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
@@ -234,6 +235,7 @@ def read_cluster(root: str) -> ClusterFacts:
         "pod_networks": [],
         "nv_ipam_pools": [],
         "nodes": [],
+        "ipu": None,
     }
     if not found or not admin:
         return facts
@@ -246,6 +248,7 @@ def read_cluster(root: str) -> ClusterFacts:
         nodes = node_identities(asks(NODES))
         networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
+        ipu = read_ipu(asks)
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     return {
@@ -258,4 +261,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "pod_networks": networks or embedded_flannel(servers),
         "nv_ipam_pools": pools,
         "nodes": nodes,
+        "ipu": ipu,
     }

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from .._common.result import FabricError
 from .._common.text import join_endpoint
+from .._host.vipu import CONTROLLER
 from .._model.operators import LabelledNode, VipuController
 
 PORT = 8090
 # What the charts call their objects, and the operator its own.
 MANAGER, CONTROLLERS = "ipu-operator-controller-manager", "ipu-operator-vipu-controllers"
 SECRET, TRACKER = "ipu-operator-admission", "ipu-partitions-tracker"
-ENTRY = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
 
 
 class NodeLabels(t.TypedDict):
@@ -33,7 +32,7 @@ def controllers_value(controllers: t.Sequence[VipuController]) -> str:
         host, label = str(controller["host"]).strip("[]"), str(controller["label"])
         endpoint = join_endpoint(host, int(controller.get("port") or PORT))
         entry = f"{endpoint}:{label}"
-        wrong = "" if ENTRY.fullmatch(entry) else "not of the form host:port:label=value"
+        wrong = "" if CONTROLLER.fullmatch(entry) else "not of the form host:port:label=value"
         if host.partition(".")[0] == "localhost" or host.startswith("127."):
             wrong = "a loopback address, which the operator's proxy on the pod network can't reach"
         elif endpoint in entries:
@@ -54,7 +53,7 @@ def parse_controllers(text: str) -> t.List[VipuController]:
     """The controllers in a text of the operator's ConfigMap."""
     return [
         {"host": host.strip("[]"), "port": int(port), "label": f"{key}={value}"}
-        for host, port, key, value in ENTRY.findall(text)
+        for host, port, key, value in CONTROLLER.findall(text)
     ]
 
 

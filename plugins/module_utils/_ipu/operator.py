@@ -17,7 +17,7 @@ from .._model.operators import InstalledOperator, IpuFacts, LabelledNode, VipuCo
 from .._network.cluster_info import operator_view
 from .controllers import CONTROLLERS, MANAGER, TRACKER, label_pair, parse_controllers
 from .job_info import read_jobs
-from .job_spec import job_name
+from .job_spec import API, job_name
 from .webhook import read_certificate
 
 MANAGER_LABELS = "app.kubernetes.io/name=ipu-operator,app.kubernetes.io/component=controller-manager"
@@ -92,5 +92,6 @@ def read_ipu_operator(cluster: Cluster, namespace: str, more_labels: t.Sequence[
         "certificate_end": certificate["end"],
         "certificate_days": certificate["days"],
         "tracker": cluster.get(f"{config_maps}/{TRACKER}") is not None,
+        "definition": cluster.resource(API, "IPUJob") is not None,
         "jobs": [job_name(job) for job in read_jobs(cluster)],
     }

@@ -27,6 +27,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.command import nameless_file, path_of, run_program
 from .._common.digests import pinned_image, require_digest
+from .._common.helm_record import RENDER_LABEL
 from .._common.proxy import proxy_variables
 from .._common.result import FabricError, outcome
 from .._common.secrets import every_text, hide, hide_one
@@ -35,7 +36,7 @@ from . import post_renderer
 from .apply import apply_object, wait_for_kinds
 from .certificates import first_end
 from .client import ApiError, Cluster, TransportError, connect
-from .helm_storage import NO_RENDER, RENDER_LABEL, Release, read_releases, split_pending
+from .helm_storage import NO_RENDER, Release, read_releases, split_pending
 from .merge_values import merge_values
 from .ownership import HOOK, is_only_ours
 from .pod_problems import CRASHES, CRASHING, container_statuses, pod_problems

@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import typing as t
 
+from .._common.helm_record import RENDER_LABEL, unpack
 from .client import Cluster
 from .query import Object, query, quoted
 
-# The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
-RENDER_LABEL = "ipu.fabric/render"
 NO_RENDER = "none"
 
 
@@ -39,8 +35,7 @@ class Release(t.NamedTuple):
 
 
 def decode_release(secret: Object) -> Release:
-    """A Secret of type helm.sh/release.v1: base64 of base64 of gzip of JSON."""
-    data = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    data = unpack(secret)
     render = query(f"metadata.labels.{quoted(RENDER_LABEL)}", secret)
     return Release(
         name=data.get("name", ""),

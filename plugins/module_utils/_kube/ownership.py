@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.helm_record import RENDER_LABEL
 from .client import MANAGER, Cluster, describe
-from .helm_storage import RENDER_LABEL, read_releases
+from .helm_storage import read_releases
 from .query import Object, query, quoted
 
 # Kinds by which people use a namespace.

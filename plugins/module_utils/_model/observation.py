@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .operators import SeenIpu
+
 
 class Address(t.TypedDict):
     """An address of an interface, without its prefix, and the length of that prefix in bits."""
@@ -149,6 +151,7 @@ class NodeIdentity(_NodeOptional):
 
 class _ClusterOptional(t.TypedDict, total=False):
     nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
+    ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs
 
 
 class ClusterFacts(_ClusterOptional):

@@ -8,14 +8,16 @@ from __future__ import annotations
 import typing as t
 
 
-class _Operator(t.TypedDict):
+class Operator(t.TypedDict):
+    """An operator, by its Deployment."""
+
     namespace: str
     name: str
     version: str
     release: str  # its name in helm
 
 
-class Installation(_Operator):
+class Installation(Operator):
     """An operator of the cluster, by its Deployment."""
 
     ours: bool
@@ -35,7 +37,7 @@ class GpuFacts(t.TypedDict):
     labelled: t.List[GpuLabels]
 
 
-class InstalledOperator(_Operator):
+class InstalledOperator(Operator):
     """An IPU operator of the cluster."""
 
     available: bool  # a controller runs
@@ -60,6 +62,29 @@ class LabelledNode(t.TypedDict):
     labels: t.Dict[str, str]
 
 
+class SeenIpuOperator(Operator):
+    """An IPU operator that is in a cluster before the plan, as helm has installed it."""
+
+    ours: bool  # by this collection
+    values: t.Dict[str, str]  # that it was installed with, by path, such as worker.hostNetwork; secrets are blank
+    defaults: t.Dict[str, str]  # of its chart
+    controllers: t.List[str]  # host:port:label=value, as its ConfigMap has them now
+
+
+class SeenIpuJob(t.TypedDict):
+    """An IPUJob that has not ended."""
+
+    name: str  # NAMESPACE/NAME
+    networks: str  # that its workers ask for; empty: none
+
+
+class SeenIpu(t.TypedDict):
+    """What a cluster has of the IPU operator, where it has the definition of IPUJobs."""
+
+    operators: t.List[SeenIpuOperator]
+    jobs: t.List[SeenIpuJob]
+
+
 class IpuFacts(t.TypedDict):
     operators: t.List[InstalledOperator]
     own: t.List[str]  # NAMESPACE/NAME
@@ -68,6 +93,7 @@ class IpuFacts(t.TypedDict):
     certificate_end: str
     certificate_days: t.Optional[int]
     tracker: bool
+    definition: bool  # IPUJobs are a kind of the cluster
     jobs: t.List[str]  # NAMESPACE/NAME
 
 

@@ -63,6 +63,14 @@ class Support(t.TypedDict):
     source: str  # page that says so; empty: there is none
 
 
+class RunningIpuOperator(t.TypedDict):
+    """An IPU operator of the cluster that is there."""
+
+    namespace: str
+    release: str  # its name in helm; empty: helm has none
+    version: str  # of its chart
+
+
 class RunningCluster(t.TypedDict):
     """The cluster that is there already, with which the plan was compared. Empty is not known."""
 
@@ -72,6 +80,7 @@ class RunningCluster(t.TypedDict):
     pod_cidr: str
     service_cidr: str
     pod_networks: t.List[str]  # such as calico
+    ipu_operators: t.List[RunningIpuOperator]  # none with fabric_ipu: false
 
 
 class VirtualAddress(t.TypedDict):

@@ -26,6 +26,15 @@ class SiteProxy(t.NamedTuple):
     mirrors: t.Sequence[str]  # URLs and host:port of its own sources
 
 
+class IpuRelease(t.NamedTuple):
+    """What the role ipu_operator would install, by its own variables."""
+
+    name: str = "ipu-operator"  # in helm
+    namespace: str = "ipu-operator"
+    crd_url: str = ""
+    values: t.Mapping[str, str] = {}  # of its chart, by path, without the controllers and what is secret
+
+
 class PlanFile(t.NamedTuple):
     """A plan in a file, with which this one is compared."""
 
@@ -81,6 +90,7 @@ class Settings:
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them
+    ipu_release: IpuRelease = dataclasses.field(default_factory=IpuRelease)
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none

@@ -312,7 +312,7 @@ def _check_calico_range(settings: Settings, findings: Findings) -> None:
 
 
 def _check_ipu_operator(settings: Settings, findings: Findings) -> None:
-    if settings.ipu_operator_version.lstrip("v") not in IPU_OPERATORS:
+    if settings.ipu and settings.ipu_operator_version.lstrip("v") not in IPU_OPERATORS:
         findings.error(
             "ipu-operator-version",
             [],

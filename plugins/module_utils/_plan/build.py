@@ -42,6 +42,7 @@ from .host_ports import (
 )
 from .host_sizes import read_sizes
 from .hosts import Hosts, check_inventory, place_hosts
+from .ipu_operator import check_ipu_operator
 from .macvlan_masters import name_masters
 from .names import check_groups, check_variables
 from .network_spec import host_device, read_networks
@@ -79,7 +80,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     sources = plan_sources(settings, releases, findings) + cri_dockerd_sources(settings, hosts, findings)
     images = plan_images(settings, releases, findings)
     releases = pin_components(releases, images)
-    support = support_of(releases, today)
+    support = support_of(releases if settings.ipu else {**releases, "ipu_operator": ""}, today)
     check_support(support, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
@@ -117,6 +118,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         check_mtu(network, findings)
         check_own_node(network, findings)
     vipu = plan_vipu(settings, hosts, controllers, chosen, cidrs.has_ipv6_pods(), findings)
+    check_ipu_operator(settings, running, vipu, findings)
     chosen = name_masters(chosen, findings)
 
     # Addresses and RDMA resources.
@@ -138,7 +140,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "releases": releases,
         "support": support,
         "cluster": cluster.describe_cluster(
-            settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running)
+            settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu)
         ),
         "hardening": hardening,
         "hosts": _planned_hosts(hosts, [*chosen, *devices]),

@@ -98,7 +98,11 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         lines.append(("", "; ".join([f"nodes made by {distribution['name']}", *told])))
     if cluster["running"]:
         networks = " and ".join(cluster["running"]["pod_networks"]) or "no pod network"
-        lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}"))
+        operators = "".join(
+            f", IPU operator {each['version']} ({each['release'] or 'not of helm'} in {each['namespace']})"
+            for each in cluster["running"]["ipu_operators"]
+        )
+        lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}{operators}"))
     if plan["hardening"]:
         lines += _hardening_facts(plan["hardening"])
     for controller in plan["vipu"]["controllers"]:

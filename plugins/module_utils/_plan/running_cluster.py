@@ -229,10 +229,11 @@ def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwo
             )
 
 
-def describe_running(running: t.Optional[Running]) -> t.Optional[RunningCluster]:
+def describe_running(running: t.Optional[Running], ipu: bool) -> t.Optional[RunningCluster]:
     if not running:
         return None
     facts = running.facts
+    seen = facts.get("ipu")
     return {
         "host": running.host,
         "version": facts["version"],
@@ -240,4 +241,8 @@ def describe_running(running: t.Optional[Running]) -> t.Optional[RunningCluster]
         "pod_cidr": facts["pod_cidr"],
         "service_cidr": facts["service_cidr"],
         "pod_networks": sorted({network["name"] for network in facts["pod_networks"]}),
+        "ipu_operators": [
+            {"namespace": each["namespace"], "release": each["release"], "version": each["version"]}
+            for each in (seen["operators"] if seen and ipu else [])
+        ],
     }

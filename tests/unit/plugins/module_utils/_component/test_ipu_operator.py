@@ -37,7 +37,10 @@ def names(objects):
     [
         ({"operators": [TEAMS]}, f"has an IPU operator already.*team/{MANAGER}"),
         ({"operators": [OURS, TEAMS], "own": OWN, "state": "absent"}, f"Seen: team/{MANAGER}"),
-        ({"operators": [{**OURS, "release": "theirs"}]}, "if helm calls it ipu-operator"),
+        (
+            {"operators": [{**OURS, "release": "theirs"}]},
+            "ipu_operator_release_name: theirs and",
+        ),
         ({"operators": [OURS], "state": "absent"}, "was installed by somebody else"),
         ({"operators": [OURS], **OLD}, "IPU operator 1.2.0 is installed, and 1.1.0 is older"),
         ({"version": "1.1.0"}, "does not include the IPUJob definition.*ipu_operator_crd_url"),
@@ -60,12 +63,15 @@ def test_refused(settings, message):
         ([{**OURS, "version": "1.1.0"}], {}),
         ([{**OURS, "version": ""}], OLD),
         ([TEAMS], {"namespace": "team"}),
+        ([{**OURS, "namespace": "default", "release": "gc"}], {"namespace": "default", "release_name": "gc"}),
         ([], {"state": "absent"}),
         ([TEAMS], {"state": "absent", "seen": {"removed": True}}),  # of another namespace
     ],
 )
 def test_taken(operators, settings):
-    assert wish(operators, **settings).release.name == "ipu-operator"
+    release = wish(operators, **settings).release
+    assert release.name == settings.get("release_name", "ipu-operator")
+    assert release.namespace == settings.get("namespace", "ipu-operator")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,7 @@ def test_taken(operators, settings):
         ({**OLD, "crd_sha256": f"SHA256:{hashlib.sha256(CRD.encode()).hexdigest()}"}, None, {}),
         ({**OLD, "state": "absent"}, [], {}),
         ({"version": "1.1.0", "seen": {"bundle": True}}, [], {}),
+        ({"version": "1.1.0", "seen": {"ipu": {**NOTHING, "definition": True}}}, [], {}),  # it stays as it is
     ],
 )
 def test_what_the_chart_does_not_bring(settings, objects, renew):

@@ -83,6 +83,7 @@ def test_a_cluster(host):
         "pod_networks": [{"name": "flannel", "seen": "DaemonSet kube-flannel/kube-flannel-ds"}],
         "nv_ipam_pools": [],
         "nodes": [{"name": "cp1", "machine_id": "id-cp1", "addresses": ["10.88.0.11"]}],
+        "ipu": None,
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 

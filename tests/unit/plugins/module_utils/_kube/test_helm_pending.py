@@ -12,9 +12,10 @@ import json
 import types
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.helm_record import RENDER_LABEL
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER, RENDER_LABEL
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER
 
 NOW = datetime.datetime(2026, 11, 22, 12, 0, 0, tzinfo=datetime.timezone.utc)
 TIMEOUT = 300

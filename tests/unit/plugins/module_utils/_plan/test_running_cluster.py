@@ -34,6 +34,7 @@ def test_a_finished_site_has_no_findings():
         "pod_cidr": "10.244.0.0/16",
         "service_cidr": "10.96.0.0/12",
         "pod_networks": ["calico"],
+        "ipu_operators": [],
     }
     assert "there already: Kubernetes 1.36.3, calico\n" in as_text(planned)
     assert plan(site())["cluster"]["running"] is None

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan against an IPU operator that is there: what would be refused late, and what jobs would notice."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._model.operators import SeenIpuJob, SeenIpuOperator
+from .._model.plan import Vipu
+from .._model.settings import Settings
+from .._network.ipu_release import downgrade, missing_definition, of_release, second_operator
+from .._network.releases import IPU_OPERATORS
+from .running_cluster import Running
+
+CONTROLLERS, HOST_NETWORK = "global.vipuControllers", "worker.hostNetwork"
+SHOWN = 8
+
+
+def check_ipu_operator(settings: Settings, running: t.Optional[Running], vipu: Vipu, findings: Findings) -> None:
+    version = settings.ipu_operator_version.lstrip("v")
+    if not settings.ipu or version not in IPU_OPERATORS:
+        return
+    seen = running.facts.get("ipu") if running else None
+    hosts, wanted = [running.host] if running else [], settings.ipu_release
+    # Of a cluster that others manage and that gives no answer nothing is known, nor of one that an earlier release saw.
+    if "ipu" in running.facts if running else settings.manage_kubernetes:
+        missing = missing_definition(version, wanted.crd_url, seen is not None)
+        if missing:
+            findings.error("ipu-operator-crd", hosts, *missing)
+    if not seen:
+        return
+    place = (wanted.namespace, wanted.name)
+    refusal = second_operator(seen["operators"], *place) or downgrade(seen["operators"], *place, version)
+    if refusal:
+        findings.error("ipu-operator", hosts, *refusal)
+        return
+    for operator in of_release(seen["operators"], *place):
+        _check_upgrade(operator, version, _planned_values(settings, vipu), seen["jobs"], hosts, findings)
+
+
+def _planned_values(settings: Settings, vipu: Vipu) -> t.Dict[str, str]:
+    planned = dict(settings.ipu_release.values)
+    return {**planned, CONTROLLERS: planned.get(CONTROLLERS) or vipu["value"]}
+
+
+def _check_upgrade(
+    operator: SeenIpuOperator,
+    version: str,
+    planned: t.Mapping[str, str],
+    jobs: t.Sequence[SeenIpuJob],
+    hosts: t.Sequence[str],
+    findings: Findings,
+) -> None:
+    """An error where others have installed it: who adopts an operator has to know what becomes of it."""
+    upgrades = operator["version"] != version
+    changes = changed_values(operator, planned)
+    if not upgrades and (operator["ours"] or not changes):
+        return
+    leave_host = any(change.startswith(f"{HOST_NETWORK}:") and change.endswith("becomes false") for change in changes)
+    without = [job["name"] for job in jobs if leave_host and not job["networks"]]
+    seen = [
+        f"release {operator['release']} in {operator['namespace']}, chart {operator['version'] or 'unknown'}"
+        + (f" becomes {version}" if upgrades else " stays"),
+        *changes,
+        f"IPUJobs that run: {shorten_list([job['name'] for job in jobs], SHOWN) or 'none'}",
+        *([f"without a network of the fabric: {shorten_list(without, SHOWN)}"] if without else []),
+    ]
+    steps = []
+    if upgrades and operator["version"] in IPU_OPERATORS:
+        steps.append(f"To stay, set fabric_ipu_operator_version: {operator['version']}.")
+    if changes:
+        steps.append(
+            "To keep its values, set those of ipu_operator_values or of the role's other variables"
+            + (", here ipu_operator_worker_host_network: true." if leave_host else ".")
+        )
+    if without:
+        steps.append(
+            "Else give these jobs the annotation for a network before they start again: they would not reach IPUs."
+        )
+    report = findings.warning if operator["ours"] else findings.error
+    report(
+        "ipu-operator-upgrade",
+        hosts,
+        "site upgrades the IPU operator that is there."
+        if operator["ours"]
+        else "site takes over an IPU operator that others have installed.",
+        "; ".join(seen),
+        " ".join(steps) or "Stop its jobs first, or go on: they keep running.",
+    )
+
+
+def changed_values(operator: SeenIpuOperator, planned: t.Mapping[str, str]) -> t.List[str]:
+    """What becomes of the values that others have set, and of what jobs depend on whoever set it."""
+    now = {**operator["defaults"], **operator["values"]}
+    if operator["controllers"]:  # they can be edited there
+        now[CONTROLLERS] = ",".join(operator["controllers"])
+    found = []
+    for path in sorted({*operator["values"], *(path for path in (CONTROLLERS, HOST_NETWORK) if path in now)}):
+        if path not in planned:
+            if now[path] != operator["defaults"].get(path):
+                found.append(f"{path}: {now[path]} is lost")
+        elif not _same(path, now[path], planned[path]):
+            found.append(f"{path}: {now[path]} becomes {planned[path]}")
+    return found
+
+
+def _same(path: str, one: str, other: str) -> bool:
+    return sorted(one.split(",")) == sorted(other.split(",")) if path == CONTROLLERS else one == other

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan and the IPU operator that is there: nothing is upgraded or taken over without a word, nor refused late."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, finished, plan, running, site
+
+PLANNED = "10.5.0.20:8090:ipunode=true"  # of the site of these tests
+GC = {
+    "namespace": "default",
+    "name": "ipu-operator-controller-manager",
+    "release": "gc",
+    "version": "1.1.0",
+    "ours": False,
+    "values": {"global.vipuControllers": PLANNED},
+    "defaults": {"worker.hostNetwork": "true", "global.vipuControllers": "pod005:8090:ipunode=true"},
+    "controllers": [PLANNED],
+}
+OURS = {**GC, "namespace": "ipu-operator", "release": "ipu-operator", "ours": True}
+JOBS = [{"name": "team/resnet", "networks": ""}, {"name": "team/bert", "networks": "rdma-net"}]
+ADOPTED = IpuRelease("gc", "default", "", {"worker.hostNetwork": "false", "global.vipuControllers": ""})
+KEPT = IpuRelease("gc", "default", "", {"worker.hostNetwork": "true", "global.vipuControllers": ""})
+CHECKS = {"ipu-operator", "ipu-operator-crd", "ipu-operator-upgrade"}
+
+
+def seen(*operators, jobs=()):
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = running(ipu={"operators": list(operators), "jobs": list(jobs)})
+    return hosts
+
+
+def test_an_upgrade_of_what_others_have_installed():
+    planned = plan(seen(GC, jobs=JOBS), ipu_release=ADOPTED)
+    finding = errors(planned)["ipu-operator-upgrade"]
+    assert finding["hosts"] == ["cp1"]
+    assert finding["seen"] == (
+        "release gc in default, chart 1.1.0 becomes 1.2.0; worker.hostNetwork: true becomes false; IPUJobs that run: "
+        "team/resnet, team/bert; without a network of the fabric: team/resnet"
+    )
+    assert "fabric_ipu_operator_version: 1.1.0" in finding["next"]
+    assert "ipu_operator_worker_host_network: true" in finding["next"]
+    assert "fabric_allow: [ipu-operator-upgrade]" in finding["next"]
+    assert errors(plan(seen(GC, jobs=JOBS), ipu_release=ADOPTED, allow=["ipu-operator-upgrade"])) == {}
+    assert "IPU operator 1.1.0 (gc in default)" in " ".join(as_text(planned).split())
+
+
+def test_staying_as_it_is():
+    assert plan(seen(GC, jobs=JOBS), ipu_release=KEPT, ipu_operator_version="1.1.0")["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "release", "said"),
+    [
+        ({"values": {"controller.develLogs": "false"}}, KEPT, "controller.develLogs: false is lost"),
+        ({"values": {"worker.hostNetwork": "true"}, "defaults": {}}, ADOPTED, "worker.hostNetwork: true becomes false"),
+        # kubectl edit configmap, as 6.3.2 of the V-IPU guide has it
+        ({"controllers": ["pod2:8090:ipunode=pod2"]}, KEPT, f"pod2:8090:ipunode=pod2 becomes {PLANNED}"),
+        ({"values": {"worker.hostNetwork": "true"}}, KEPT, None),
+        # An upgrade by others to what a chart has anyway loses nothing.
+        ({"values": {"a": "1"}, "defaults": {"a": "1"}}, KEPT, None),
+    ],
+)
+def test_values_that_others_have_set(operator, release, said):
+    hosts = seen({**GC, **operator})
+    found = errors(plan(hosts, ipu_release=release, ipu_operator_version="1.1.0"))
+    assert set(found) == ({"ipu-operator-upgrade"} if said else set())
+    if said:
+        assert said in found["ipu-operator-upgrade"]["seen"]
+        assert "chart 1.1.0 stays" in found["ipu-operator-upgrade"]["seen"]
+
+
+def test_an_upgrade_of_our_own_release_is_told():
+    planned = plan(seen(OURS, jobs=JOBS), ipu_release=IpuRelease(values=ADOPTED.values))
+    assert errors(planned) == {}
+    assert "1.1.0 becomes 1.2.0" in errors(planned, "warning")["ipu-operator-upgrade"]["seen"]
+    # Values of a site are its own affair.
+    same = plan(seen({**OURS, "version": "1.2.0"}), ipu_release=IpuRelease(values=ADOPTED.values))
+    assert same["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("operators", "said"),
+    [
+        ([GC], "To go on with it, set ipu_operator_release_name: gc and ipu_operator_namespace: default. Remove"),
+        ([{**GC, "release": ""}], "Remove it, or leave IPUs to those who installed it (fabric_ipu: false)."),
+        ([GC, OURS], "Remove it"),
+        ([{**OURS, "version": "1.2.1"}], "Keep 1.2.1"),
+    ],
+)
+def test_an_operator_that_would_be_refused(operators, said):
+    found = errors(plan(seen(*operators)))
+    assert set(found) == {"ipu-operator"}
+    assert found["ipu-operator"]["next"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "settings", "refused"),
+    [
+        (site(), {}, True),  # a cluster that is still to be made
+        (finished(), {}, False),  # seen by an earlier release of this collection
+        (seen(), {}, False),
+        ("no definition", {}, True),
+        ("no definition", {"ipu_operator_version": "1.2.0"}, False),
+        ("no definition", {"ipu_release": IpuRelease(crd_url="https://site/crd.yaml")}, False),
+        ("no definition", {"ipu": False}, False),
+        (site(), {"manage_kubernetes": False}, False),  # nothing is known of it
+    ],
+)
+def test_the_definition_that_the_chart_of_1_1_0_lacks(hosts, settings, refused):
+    if hosts == "no definition":
+        hosts = finished()
+        hosts["cp1"]["host"]["cluster"] = running(ipu=None)
+    found = errors(plan(hosts, **{"ipu_operator_version": "1.1.0", **settings}))
+    assert ("ipu-operator-crd" in found) == refused
+    assert not CHECKS - {"ipu-operator-crd"} & set(found)
+
+
+def test_a_site_without_ipus_says_nothing_of_them():
+    planned = plan(seen(GC, jobs=JOBS), ipu=False, ipu_operator_version="none")
+    assert planned["findings"] == []
+    assert planned["cluster"]["running"]["ipu_operators"] == []
+    assert "IPU" not in as_text(planned)
+
+
+def test_what_can_be_allowed():
+    assert CHECKS & set(ALLOWABLE) == {"ipu-operator-upgrade"}
+    assert CHECKS & set(REQUIRED) == {"ipu-operator", "ipu-operator-crd"}
