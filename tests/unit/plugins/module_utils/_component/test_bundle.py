@@ -17,7 +17,7 @@ RELEASES = {"stack": "network_operator", "whereabouts_standalone": False}
 
 
 def wish(parts: t.Optional[t.Mapping[str, t.Any]] = None, **seen: t.Any) -> BundleWish:
-    whole = {"releases": RELEASES, "cluster": {}, "networks": [], "findings": [], **(parts or {})}
+    whole = {"releases": RELEASES, "cluster": {}, "hosts": {}, "networks": [], "findings": [], **(parts or {})}
     given = {"directory": "/media", "plan_file": "plan.json", "plan": whole, "gpu": False, "ipu": False, "ntp": []}
     return decide(defaults("verify", "bundle", image="small", rdma_image="tools"), Seen(**{**given, **seen}))
 
