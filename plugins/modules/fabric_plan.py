@@ -246,10 +246,6 @@ options:
       - A host that can't give it is an error.
     type: str
     default: unlimited
-  worker_host_network:
-    description: Whether the workers of IPUJobs use the host's network, from where they reach every address of V-IPU.
-    type: bool
-    default: false
   ntp:
     description: NTP servers that the role P(ipu.fabric.chrony#role) gives to every host. Empty leaves clocks alone.
     type: list

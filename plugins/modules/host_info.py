@@ -72,8 +72,7 @@ options:
   vipu:
     description:
       - How to ask C(vipu) for its controller, by C(vipu --server-version). Without it nobody is asked.
-      - A controller that is only known as V(localhost) is a failure, because the IPU operator asks it from the pod
-        network. API access keys never appear in a message.
+      - API access keys never appear in a message.
     type: dict
     suboptions:
       executable:
@@ -501,7 +500,7 @@ vipu:
       type: int
       sample: 8090
     address:
-      description: IP address of the controller, never one of the loopback.
+      description: IP address of the controller; one of the loopback if that is this host and C(vipu) knows no other.
       type: str
       sample: 10.5.212.116
     version:

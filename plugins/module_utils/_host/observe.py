@@ -12,7 +12,7 @@ from .._common.result import FabricError
 from .facts import Questions, program_folders, read_host
 from .journal import read_journal
 from .links import read_rdma
-from .vipu import controller_addresses, find_controller
+from .vipu import controller_addresses, find_controller, reachable
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -36,8 +36,9 @@ def observe(module: AnsibleModule) -> t.Dict[str, object]:
     addresses = controller_addresses(routes_to)
     if vipu is not None:
         try:
-            controller = find_controller(**vipu)
-            found["vipu"], addresses = controller, [controller["address"]]
+            controller = find_controller(**vipu, here=True)
+            found["vipu"] = controller
+            addresses = [address for address in [controller["address"]] if reachable([address])]
         except FabricError as error:
             failures["vipu"] = error.as_failure()
     if links:

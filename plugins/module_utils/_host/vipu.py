@@ -188,8 +188,8 @@ def _query(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> An
     )
 
 
-def _resolve(host: str, port: int, where: str) -> str:
-    """The controller's address as other hosts and pods reach it."""
+def _resolve(host: str, port: int, where: str, here: bool) -> str:
+    """The controller's address as other hosts and pods reach it, or where that is enough the loopback of this host."""
     try:
         found = [str(item[4][0]) for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError) as error:
@@ -201,6 +201,9 @@ def _resolve(host: str, port: int, where: str) -> str:
             code="not-found",
         ) from error
     address = reachable(found)
+    loopback = [text for text in found if ipaddress.ip_address(text).is_loopback]
+    if not address and here and loopback:
+        return loopback[0]
     if not address:
         raise FabricError(
             "The V-IPU controller needs an address that other hosts and pods can reach.",
@@ -213,7 +216,7 @@ def _resolve(host: str, port: int, where: str) -> str:
     return address
 
 
-def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str]) -> VipuFacts:
+def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str], here: bool) -> VipuFacts:
     where = " ".join(command)
     answer = _query(command, timeout, secrets)
     try:
@@ -229,7 +232,7 @@ def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence
     return {
         "host": host,
         "port": port,
-        "address": _resolve(host, port, where),
+        "address": _resolve(host, port, where, here),
         "version": answer.version,
         "source": answer.source,
     }
@@ -254,13 +257,14 @@ def find_controller(
     api_port: t.Optional[int] = None,
     config: str = "",
     timeout: float = 30,
+    here: bool = False,
 ) -> VipuFacts:
-    """Where the V-IPU controller is. See the module host_info."""
+    """Where the V-IPU controller is, on this host too if `here` says so. See the module host_info."""
     _check_input(executable, config, timeout)
     secrets = _secrets(config)
     command = _command(executable, api_host, api_port, config)
     try:
-        return _locate(command, api_port or DEFAULT_PORT, timeout, secrets)
+        return _locate(command, api_port or DEFAULT_PORT, timeout, secrets, here)
     except FabricError as error:
         # Whatever vipu said, and without the errors that led here: they may quote it too.
         parts = (redact(text, secrets) for text in (error.what, error.where, error.seen, error.next_step))

@@ -26,6 +26,9 @@ class SiteProxy(t.NamedTuple):
     mirrors: t.Sequence[str]  # URLs and host:port of its own sources
 
 
+HOST_NETWORK = "worker.hostNetwork"  # a value of the IPU operator's chart
+
+
 class IpuRelease(t.NamedTuple):
     """What the role ipu_operator would install, by its own variables."""
 
@@ -33,6 +36,11 @@ class IpuRelease(t.NamedTuple):
     namespace: str = "ipu-operator"
     crd_url: str = ""
     values: t.Mapping[str, str] = {}  # of its chart, by path, without the controllers and what is secret
+
+    @property
+    def workers_on_host_network(self) -> bool:
+        """From there they reach every address of V-IPU."""
+        return self.values.get(HOST_NETWORK) == "true"
 
 
 class PlanFile(t.NamedTuple):
@@ -86,7 +94,6 @@ class Settings:
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
-    worker_host_network: bool  # of IPUJobs, as ipu_operator_worker_host_network has it
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them

@@ -11,12 +11,12 @@ from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._model.operators import SeenIpuJob, SeenIpuOperator
 from .._model.plan import Vipu
-from .._model.settings import Settings
+from .._model.settings import HOST_NETWORK, Settings
 from .._network.ipu_release import downgrade, missing_definition, of_release, second_operator
 from .._network.releases import IPU_OPERATORS
 from .running_cluster import Running
 
-CONTROLLERS, HOST_NETWORK = "global.vipuControllers", "worker.hostNetwork"
+CONTROLLERS = "global.vipuControllers"
 SHOWN = 8
 
 

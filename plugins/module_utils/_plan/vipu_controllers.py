@@ -190,7 +190,7 @@ def _reached(
                 seen,
                 f"Nothing, if V-IPU listens there; with {better} in fabric_vipu_hosts this warning ends.",
             )
-        elif settings.worker_host_network:
+        elif settings.ipu_release.workers_on_host_network:
             findings.warning(
                 "on-master",
                 [name],

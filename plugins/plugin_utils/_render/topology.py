@@ -10,7 +10,7 @@ import math
 import typing as t
 
 from ...module_utils._common.text import join_endpoint, shorten_list
-from ...module_utils._model.plan import Controller, Plan, PlannedHost, PlannedLink, PlannedSubnet
+from ...module_utils._model.plan import HOST, Controller, Plan, PlannedHost, PlannedLink, PlannedSubnet
 from ...module_utils._plan.report import count
 
 ALONE = 20  # hosts; with more of them, those that are alike share a row
@@ -119,6 +119,9 @@ def columns(plan: Plan) -> t.List[Column]:
         lines = [Line(network["name"], "name"), *(Line(cidr) for cidr in cidrs)]
         lines += [Line(trait, "soft") for trait in traits.split(", ")]
         found.append(Column(network["name"], Cell(lines, f"{network['name']}: {', '.join(cidrs)}, {traits}")))
+    if any(HOST in host["links"] for host in plan["hosts"].values()):
+        lines = [Line("RDMA of the host", "name"), Line("no fabric network", "soft")]
+        found.append(Column(HOST, Cell(lines, "pods reach it in privileged containers")))
     return found
 
 
@@ -262,7 +265,7 @@ def describe(plan: Plan) -> str:
     cluster, networks = plan["cluster"], [network["name"] for network in plan["networks"]]
     planes = f"{count(len(cluster['control_planes']), 'control plane')} and {count(len(cluster['workers']), 'worker')}"
     hosts = "One host" if cluster["single_node"] else planes
-    fabric = f"{count(len(networks), 'fabric network')} ({shorten_list(networks, NAMED)})"
+    fabric = f"{count(len(networks), 'fabric network')} ({shorten_list(networks, NAMED)})" if networks else "no network"
     controllers = plan["vipu"]["controllers"]
     parts = [(sum(len(host["gpus"]) for host in plan["hosts"].values()), "GPU"), (len(controllers), "V-IPU controller")]
     return f"{hosts} on {', '.join([fabric, *(count(number, word) for number, word in parts if number)])}."

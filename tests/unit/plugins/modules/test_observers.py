@@ -211,6 +211,8 @@ def test_host_info(run, tmp_path, monkeypatch):
     controller = {"host": "10.5.0.20", "port": 8090, "address": "10.5.0.20", "version": "1.18.0", "source": "json"}
     assert result["vipu"] == controller
     assert result["logs"] == {"kubelet": "200 32768"}
+    alone = run(host_info, vipu=vipu_of(tmp_path, "echo 'host: 127.0.0.1:8090'"))
+    assert (alone["vipu"]["address"], alone["rdma"]["routes"]) == ("127.0.0.1", {}), "nobody has a route to itself"
 
 
 def test_what_could_not_be_read_is_said_and_the_rest_is_there(run, tmp_path, monkeypatch):

@@ -243,6 +243,14 @@ def test_errors_quote_what_was_seen(vipu, names, script, addresses, what, seen):
     assert error.value.next_step
 
 
+def test_the_head_node_itself_is_enough_for_the_plan(vipu, names):
+    names["localhost"] = ["::1", "127.0.0.1"]
+    assert vipu("echo 'host: localhost:8090'", here=True)["address"] == "::1"
+    assert vipu("echo 'host: 127.0.0.1:8090'", here=True)["address"] == "127.0.0.1"
+    with pytest.raises(FabricError):
+        vipu("echo 'host: 0.0.0.0:8090'", here=True)
+
+
 @pytest.mark.parametrize(
     "script", ["sleep 60", "sleep 60 & wait", "trap '' TERM; for second in $(seq 60); do sleep 1; done"]
 )

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease, Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_needs
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, change, errors, host, plan, site
 
 FABRIC, MANAGEMENT = "10.5.0.12", "10.88.0.12"  # of w1
+HOST_NETWORK = {"ipu_release": IpuRelease(values={"worker.hostNetwork": "true"})}
 
 
 def asked(hosts, address, *names, name=""):
@@ -41,7 +42,7 @@ def without_pods_here(hosts):
     ("address", "changed", "settings", "planned", "level"),
     [
         (FABRIC, None, {}, MANAGEMENT, "warning"),
-        (FABRIC, None, {"worker_host_network": True}, MANAGEMENT, "warning"),
+        (FABRIC, None, HOST_NETWORK, MANAGEMENT, "warning"),
         (FABRIC, None, {"vipu_hosts": [f"{FABRIC}:8090"]}, MANAGEMENT, "warning"),
         (FABRIC, None, {"vipu_hosts": ["head:8090"], "resolved": {"head": FABRIC}}, MANAGEMENT, "warning"),
         (FABRIC, None, {"vipu_hosts": [f"{MANAGEMENT}:8090"]}, MANAGEMENT, ""),
@@ -49,7 +50,7 @@ def without_pods_here(hosts):
         ("127.0.0.1", None, {}, MANAGEMENT, ""),
         ("::1", None, {}, MANAGEMENT, ""),
         (FABRIC, with_one_nic, {}, FABRIC, "error"),
-        (FABRIC, with_one_nic, {"worker_host_network": True}, FABRIC, "warning"),
+        (FABRIC, with_one_nic, HOST_NETWORK, FABRIC, "warning"),
         ("127.0.0.1", with_one_nic, {}, FABRIC, "error"),
         (FABRIC, without_pods_here, {}, FABRIC, ""),
         (FABRIC, None, {"networks": [{"name": "rdma-net", "hosts": ["w2"]}]}, FABRIC, ""),

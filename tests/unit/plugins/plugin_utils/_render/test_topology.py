@@ -102,6 +102,12 @@ def test_hosts_that_all_differ_do_not_make_an_endless_drawing():
     assert drawn[-1].label.lines[0].text == f"{1 + len(many) - (ROWS - 1)} more hosts"
 
 
+def test_without_a_network_the_hosts_own_nics_have_a_column():
+    drawing = topology(site.plan(site.site(), networks=[]))
+    assert_sound(drawing)
+    assert "RDMA of the host" in [line.text for box in drawing.boxes for line in box.lines]
+
+
 def test_controllers_stand_on_the_network_of_their_address():
     controller = rows(PLANS["16 hosts"])[-1]
     assert controller.section == "V-IPU controllers"
