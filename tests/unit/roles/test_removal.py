@@ -27,7 +27,15 @@ CLUSTER: Data = {
     "whereabouts": [], "whereabouts_networks": [], "network_operators": [], "own": [], "policy_ipam": "",
     "policy_in_chart": False,
 }  # fmt: skip
-IPU: Data = {"operators": [], "own": [], "vipu_controllers": [], "labelled": [], "tracker": False, "jobs": []}
+IPU: Data = {
+    "operators": [],
+    "own": [],
+    "vipu_controllers": [],
+    "labelled": [],
+    "tracker": False,
+    "jobs": [],
+    "definition": False,
+}
 
 
 class Cluster(Answers):
