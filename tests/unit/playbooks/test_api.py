@@ -38,7 +38,11 @@ def answers(ca=OURS):
         "policy_in_chart": False,
         "gpu": no("operators", "pods", "drivers", "labelled"),
         "mpi": {"ours": False, "jobs": []},
-        "ipu": {"tracker": False, "definition": False, **no("operators", "own", "vipu_controllers", "labelled", "jobs")},
+        "ipu": {
+            **no("operators", "own", "vipu_controllers", "labelled", "jobs"),
+            "tracker": False,
+            "definition": False,
+        },
     }
     return {
         "host_info": site.observed(hosts),
