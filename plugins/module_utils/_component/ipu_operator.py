@@ -11,7 +11,8 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._common.result import FabricError
-from .._ipu.controllers import MANAGER, SECRET, TRACKER, controllers_value, ipu_node_labels
+from .._host.ipu_operator import MANAGER
+from .._ipu.controllers import SECRET, TRACKER, controllers_value, ipu_node_labels
 from .._kube.merge_values import merge_values
 from .._model.failure import Code
 from .._model.operators import IpuFacts, VipuController

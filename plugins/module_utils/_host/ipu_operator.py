@@ -11,15 +11,16 @@ import urllib.parse
 
 from .._common.helm_record import RENDER_LABEL, Object, Record, shown, unpack
 from .._model.operators import SeenIpu, SeenIpuJob, SeenIpuOperator
-from .vipu import CONTROLLER
 
 Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipujobs.graphcore.ai"
 JOBS = "/apis/graphcore.ai/v1alpha1/ipujobs"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
-# Before 1.1.0 names of the chart's objects begin with that of the release.
+# What the charts call their objects. Before 1.1.0 these names begin with that of the release.
 MANAGER, CONTROLLERS = "ipu-operator-controller-manager", "ipu-operator-vipu-controllers"
+# A controller as the chart and its ConfigMap have it: host:port:label=value.
+CONTROLLER = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 ENDED = ("Completed", "Succeeded", "Failed", "Error")
 

@@ -38,7 +38,7 @@ def observe(module: AnsibleModule) -> t.Dict[str, object]:
         try:
             controller = find_controller(**vipu, here=True)
             found["vipu"] = controller
-            addresses = [address for address in [controller["address"]] if reachable([address])]
+            addresses = list(filter(None, [reachable([controller["address"]])]))  # a loopback needs no route
         except FabricError as error:
             failures["vipu"] = error.as_failure()
     if links:

@@ -29,8 +29,6 @@ OPTIONS: t.Dict[str, t.Dict[str, object]] = {
     "timeout": {"type": "int", "default": 30},
 }
 DEFAULT_PORT = 8090
-# A controller as the IPU operator's chart and its ConfigMap have it: host:port:label=value.
-CONTROLLER = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
 SITE_CONFIG = "/etc/vipu/vipu-cli.hcl"
 KEY = re.compile(r"""(api[-_]access[-_]key["']?(?:\s*[=:]\s*|\s+))("[^"]*"|'[^']*'|[^\s,"'}]+)""", re.IGNORECASE)
 HOST_NAME = re.compile(r"^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$")

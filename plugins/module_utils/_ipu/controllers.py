@@ -9,12 +9,11 @@ import typing as t
 
 from .._common.result import FabricError
 from .._common.text import join_endpoint
-from .._host.vipu import CONTROLLER
+from .._host.ipu_operator import CONTROLLER
 from .._model.operators import LabelledNode, VipuController
 
 PORT = 8090
-# What the charts call their objects, and the operator its own.
-MANAGER, CONTROLLERS = "ipu-operator-controller-manager", "ipu-operator-vipu-controllers"
+# What the operator calls its own objects.
 SECRET, TRACKER = "ipu-operator-admission", "ipu-partitions-tracker"
 
 

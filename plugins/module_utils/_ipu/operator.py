@@ -9,13 +9,14 @@ import re
 import typing as t
 
 from .._common.result import FabricError
+from .._host.ipu_operator import CONTROLLERS, MANAGER
 from .._kube.client import Cluster
 from .._kube.ownership import release_is_ours
 from .._kube.query import Object, query, quoted
 from .._kube.readiness import condition_true
 from .._model.operators import InstalledOperator, IpuFacts, LabelledNode, VipuController
 from .._network.cluster_info import operator_view
-from .controllers import CONTROLLERS, MANAGER, TRACKER, label_pair, parse_controllers
+from .controllers import TRACKER, label_pair, parse_controllers
 from .job_info import read_jobs
 from .job_spec import API, job_name
 from .webhook import read_certificate
