@@ -69,7 +69,7 @@ class Settings:
     pull_secrets: t.Sequence[str] = ()
     port: int = 0
     network: str = ""  # as in the annotation for multus
-    rdma_resource: str = ""  # rdma/NAME; several with commas between, one for each rail
+    rdma_resource: str = ""  # PREFIX/NAME; several with commas between, one for each rail
     # The plan of the fabric; only its V-IPU controllers and hosts are read.
     plan: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     vipu_controller: str = ""  # of the plan: its label, host, address or address:port, or a host that it serves

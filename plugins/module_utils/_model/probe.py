@@ -271,7 +271,7 @@ class PolicyStatus(t.TypedDict, total=False):
 
 
 class Resource(t.TypedDict):
-    resource: str  # rdma/NAME
+    resource: str  # PREFIX/NAME
     count: int  # that pods on the node may have
 
 

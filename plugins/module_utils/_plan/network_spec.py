@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import itertools
 import re
 import string
 import typing as t
@@ -18,6 +19,7 @@ from .names import ALIKE_KEYS, nearest
 
 MASTER_LENGTH = 15  # the kernel finds a device by no longer name, not even by an alternative one
 FAMILIES = {"ipv4": 4, "ipv6": 6}
+PREFIX = "rdma"  # of resources without one
 MODES = ("bridge", "private", "vepa", "passthru")
 SELECT = ("name", "pci", "driver", "subnet", "gpu")
 DEFAULTS: t.Dict[str, object] = {
@@ -74,7 +76,7 @@ class NetworkSpec:
     gateways: t.Dict[int, str]  # by IP version
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
-    rdma_resource: str
+    rdma_resource: str  # PREFIX/NAME
 
 
 def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[NetworkSpec]:
@@ -84,6 +86,16 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
     for name in sorted(set(names)):
         if names.count(name) > 1:
             findings.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
+    resources = sorted({network.rdma_resource for network in networks})
+    for one, other in itertools.combinations(resources, 2):
+        if one.partition("/")[2] == other.partition("/")[2]:
+            findings.error(
+                "networks",
+                [],
+                "RDMA resources need different names, whatever their prefixes.",
+                f"{one} and {other}",
+                "Rename one: the device plugin compares names without prefixes. Or give both networks the same one.",
+            )
     return networks
 
 
@@ -115,7 +127,8 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     _check_keys(where, entry, DEFAULTS, findings)
     given = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
     text = {key: str(given[key]) for key, default in DEFAULTS.items() if isinstance(default, str)}
-    text["rdma_resource"] = text["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
+    resource = text["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
+    text["rdma_resource"] = resource if "/" in resource else f"{PREFIX}/{resource}"
     select, lists, mtu = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}, given["mtu"]
     if isinstance(select, dict):
         _check_keys(f"{where}.select", select, SELECT, findings)
@@ -182,8 +195,9 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
         yield f"mode is '{text['mode']}'", f"Use one of {', '.join(MODES)}."
     if text["gateway"] and not _read_gateways(text["gateway"]):
         yield f"gateway is '{text['gateway']}'", "Write an IP address, one of each family with a comma, or nothing."
-    if not re.fullmatch(r"[A-Za-z0-9_]+", text["rdma_resource"]):
-        yield f"rdma_resource is '{text['rdma_resource']}'", "Use letters, digits and underscores."
+    if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9_]+", text["rdma_resource"]):
+        step = "Use letters, digits and underscores, after a prefix such as spidernet.io/ if you need one."
+        yield f"rdma_resource is '{text['rdma_resource']}'", step
 
 
 def _mtu_problems(mtu: object) -> t.Iterator[Problem]:

@@ -80,7 +80,7 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         "master": chosen.master,
         "mode": network.mode,
         "mtu": network.mtu or chosen.mtu(),
-        "resource": f"rdma/{network.rdma_resource}",
+        "resource": network.rdma_resource,
         "rdma": rules.require_rdma and bool(links),
         "rdma_drivers": sorted({link.nic["driver"] for link in links.values() if link.nic["rdma_netdevs"]}),
         "rdma_netdevs": sorted({netdev for link in links.values() for netdev in link.nic["rdma_netdevs"]}),

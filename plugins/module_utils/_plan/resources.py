@@ -29,8 +29,8 @@ def plan_resources(networks: t.Sequence[PlannedNetwork]) -> t.List[RdmaResource]
     families = max((len(network["subnets"]) for network in networks), default=1)
     return [
         {
-            "resourceName": name.split("/", 1)[1],
-            "resourcePrefix": "rdma",
+            "resourceName": name.partition("/")[2],
+            "resourcePrefix": name.partition("/")[0],
             "rdmaHcaMax": _pods_of_a_port(families) // max(sharing[netdev] for netdev in own),
             # The PCI function of PVRDMA has no netdev: only its driver finds it.
             "selectors": {"drivers": [PVRDMA]} if drivers[name] == {PVRDMA} else {"ifNames": sorted(own)},
@@ -70,7 +70,7 @@ def check_resources(
             findings.warning(
                 "rdma-resource",
                 [],
-                f"rdma/{planned['resourceName']} should serve all pods of a host.",
+                f"{planned['resourcePrefix']}/{planned['resourceName']} should serve all pods of a host.",
                 f"fabric_pods_per_node is {pods_per_node}, the GID table has room for {planned['rdmaHcaMax']}",
                 "Pods beyond that stay pending if they ask for it. Plan fewer pods, or fewer networks on one NIC.",
             )

@@ -418,3 +418,39 @@ def test_blocks_of_nv_ipam_are_explained(hosts):
     text = " ".join(plan_report.as_text(plan(hosts)).split())
     assert "10.5.0.129-10.5.0.254, 16 addresses, a block of 8 for each node, 16 needed" in text
     assert "blocks" not in plan_report.as_text(plan(hosts, ipam="whereabouts"))
+
+
+def rack(hosts, prefix=24, **more):
+    """Two rails of a rack, and the networks of these NICs with the names of manifests that are there already."""
+    with_links(hosts, *(link(f"enp1{rail}s0f0np0", f"172.16.1{rail}.{{}}", prefix) for rail in (1, 2)))
+    return [
+        {
+            "name": f"gpu{rail}-macvlan",
+            "select": {"name": f"enp1{rail}s0f0np0"},
+            "gateway": f"172.16.1{rail}.254",
+            "share": f"172.16.1{rail}.1-172.16.1{rail}.200",
+            "rdma_resource": f"spidernet.io/shared_cx5_gpu{rail}",
+            **more,
+        }
+        for rail in (1, 2)
+    ]
+
+
+def test_resources_keep_the_names_of_manifests_that_are_there(hosts):
+    planned = plan(hosts, networks=rack(hosts))
+    assert planned["findings"] == []
+    names = [f"spidernet.io/shared_cx5_gpu{rail}" for rail in (1, 2)]
+    assert [network["resource"] for network in planned["networks"]] == names
+    assert [f"{one['resourcePrefix']}/{one['resourceName']}" for one in planned["rdma_resources"]] == names
+
+
+def test_the_device_plugin_wants_different_names_under_all_prefixes(hosts):
+    networks = rack(hosts)
+    networks[0]["rdma_resource"] = "shared_cx5_gpu2"
+    found = errors(plan(hosts, networks=networks))["networks"]
+    assert found["seen"] == "rdma/shared_cx5_gpu2 and spidernet.io/shared_cx5_gpu2"
+
+
+@pytest.mark.parametrize("name", ["a-b", "a/b/c", "/a", "Spider.net/a", "spidernet.io/"])
+def test_names_that_no_resource_can_have(hosts, name):
+    assert name in errors(plan(hosts, networks=[{"name": "rdma-net", "rdma_resource": name}]))["networks"]["seen"]
