@@ -133,7 +133,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     )
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
-    resources = plan_resources(networks)
+    resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
     plan: Plan = {
         "schema": SCHEMA,

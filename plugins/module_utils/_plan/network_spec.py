@@ -35,6 +35,7 @@ DEFAULTS: t.Dict[str, object] = {
     "reserved": [],
     "share": "upper_half",
     "rdma_resource": "",
+    "rdma_hca_max": 0,
 }
 Problem = t.Tuple[str, str]  # what is wrong, and what to write instead
 
@@ -77,6 +78,7 @@ class NetworkSpec:
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
     rdma_resource: str  # PREFIX/NAME
+    rdma_hca_max: int  # pods on a host that can have it; 0: as many as the GID table has room for
 
 
 def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[NetworkSpec]:
@@ -129,10 +131,15 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     text = {key: str(given[key]) for key, default in DEFAULTS.items() if isinstance(default, str)}
     resource = text["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
     text["rdma_resource"] = resource if "/" in resource else f"{PREFIX}/{resource}"
-    select, lists, mtu = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}, given["mtu"]
+    select, lists = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}
+    mtu, hca_max = str(given["mtu"]), str(given["rdma_hca_max"])
     if isinstance(select, dict):
         _check_keys(f"{where}.select", select, SELECT, findings)
     problems = [*_select_problems(select), *_text_problems(text), *_mtu_problems(mtu), *_list_problems(lists)]
+    if not re.fullmatch("[0-9]{1,9}", hca_max):
+        problems.append(
+            (f"rdma_hca_max is '{hca_max}'", "Write a number of pods, or 0 for those that the GID table serves.")
+        )
     for seen, step in problems:
         findings.error("networks", [], f"{where} is not valid.", seen, step)
     if problems or not isinstance(select, dict):
@@ -144,12 +151,13 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         select=read_select(select),
         master=text["master"],
         mode=text["mode"],
-        mtu=int(str(mtu)),
+        mtu=int(mtu),
         families=_texts(lists["families"]),
         gateways=_read_gateways(text["gateway"]),
         reserved=_texts(lists["reserved"]),
         share=text["share"],
         rdma_resource=text["rdma_resource"],
+        rdma_hca_max=int(hca_max),
     )
 
 
@@ -200,8 +208,8 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
         yield f"rdma_resource is '{text['rdma_resource']}'", step
 
 
-def _mtu_problems(mtu: object) -> t.Iterator[Problem]:
-    if not re.fullmatch("[0-9]{1,9}", str(mtu)) or 0 < int(str(mtu)) < 1280:
+def _mtu_problems(mtu: str) -> t.Iterator[Problem]:
+    if not re.fullmatch("[0-9]{1,9}", mtu) or 0 < int(mtu) < 1280:
         yield f"mtu is '{mtu}'", "Write 0 for the NIC's own, or a number from 1280 on."
 
 

@@ -16,26 +16,24 @@ from .host_links import PVRDMA, NetworkLinks
 GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
 
 
-def plan_resources(networks: t.Sequence[PlannedNetwork]) -> t.List[RdmaResource]:
-    """One resource for each name, of all NICs of its networks.
-
-    The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
-    """
-    netdevs = _netdevs_by_resource(networks)
+def plan_resources(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.List[RdmaResource]:
+    """One resource for each name, of all NICs of its networks."""
     drivers: t.Dict[str, t.Set[str]] = {}
     for network in networks:
         drivers.setdefault(network["resource"], set()).update(network["rdma_drivers"])
-    sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
-    families = max((len(network["subnets"]) for network in networks), default=1)
+    hca_max: t.Dict[str, int] = {}  # the most that a network of the resource asks for
+    for spec in (one.network for one in chosen):
+        hca_max[spec.rdma_resource] = max(spec.rdma_hca_max, hca_max.get(spec.rdma_resource, 0))
+    room = _room(networks)
     return [
         {
             "resourceName": name.partition("/")[2],
             "resourcePrefix": name.partition("/")[0],
-            "rdmaHcaMax": _pods_of_a_port(families) // max(sharing[netdev] for netdev in own),
+            "rdmaHcaMax": hca_max[name] or room[name],
             # The PCI function of PVRDMA has no netdev: only its driver finds it.
             "selectors": {"drivers": [PVRDMA]} if drivers[name] == {PVRDMA} else {"ifNames": sorted(own)},
         }
-        for name, own in netdevs.items()
+        for name, own in _netdevs_by_resource(networks).items()
         if own
     ]
 
@@ -65,13 +63,25 @@ def check_resources(
                     f"{netdev} belongs to it on other hosts, and is the name of another NIC here: pods get both",
                     "Give the NICs the same names on all hosts (systemd .link files by MAC or path).",
                 )
+    room = _room(networks)
     for planned in resources:
-        if planned["rdmaHcaMax"] < pods_per_node:
+        name, most = f"{planned['resourcePrefix']}/{planned['resourceName']}", planned["rdmaHcaMax"]
+        if most > room[name]:
             findings.warning(
                 "rdma-resource",
                 [],
-                f"{planned['resourcePrefix']}/{planned['resourceName']} should serve all pods of a host.",
-                f"fabric_pods_per_node is {pods_per_node}, the GID table has room for {planned['rdmaHcaMax']}",
+                f"{name} should be given to no more pods of a host than its GID table has room for.",
+                f"rdma_hca_max is {most}, the GID table has room for {room[name]}",
+                "Pods beyond that start, and have no GID of their address: RDMA fails in them (check gid). Set"
+                f" rdma_hca_max to {room[name]} to keep them pending instead, or run fewer pods on a host.",
+            )
+        elif most < pods_per_node:
+            limit = f"the GID table has room for {most}" if most == room[name] else f"rdma_hca_max is {most}"
+            findings.warning(
+                "rdma-resource",
+                [],
+                f"{name} should serve all pods of a host.",
+                f"fabric_pods_per_node is {pods_per_node}, {limit}",
                 "Pods beyond that stay pending if they ask for it. Plan fewer pods, or fewer networks on one NIC.",
             )
 
@@ -83,6 +93,21 @@ def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.
         if network["rdma"]:
             names.setdefault(network["resource"], set()).update(network["rdma_netdevs"])
     return names
+
+
+def _room(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, int]:
+    """For how many pods of a host each resource's NICs have GIDs.
+
+    The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
+    """
+    netdevs = _netdevs_by_resource(networks)
+    sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
+    families = max((len(network["subnets"]) for network in networks), default=1)
+    return {
+        name: _pods_of_a_port(families) // max(sharing[netdev] for netdev in own)
+        for name, own in netdevs.items()
+        if own
+    }
 
 
 def _pods_of_a_port(families: int) -> int:

@@ -157,6 +157,30 @@ def test_more_pods_than_gids(hosts):
     assert "room for 63" in found["rdma-resource"]["seen"]
 
 
+@pytest.mark.parametrize(
+    ("hca_max", "pods", "seen"),
+    [
+        (0, 8, ""),
+        (63, 63, ""),
+        (100, 8, "rdma_hca_max is 100, the GID table has room for 63"),
+        (10, 16, "fabric_pods_per_node is 16, rdma_hca_max is 10"),
+    ],
+)
+def test_a_number_of_pods_of_ones_own(hosts, hca_max, pods, seen):
+    network = {"name": "rdma-net", "share": "all", "rdma_hca_max": hca_max}
+    planned = plan(hosts, pods_per_node=pods, networks=[network])
+    assert planned["rdma_resources"][0]["rdmaHcaMax"] == (hca_max or 63)
+    found = [item for item in planned["findings"] if item["check"] == "rdma-resource"]
+    assert [(item["level"], item["seen"]) for item in found] == ([("warning", seen)] if seen else [])
+
+
+def test_networks_of_one_resource_take_the_largest_number(hosts):
+    networks = [{**one, "rdma_resource": "all", "rdma_hca_max": most} for one, most in zip(rack(hosts), (20, 30))]
+    assert [one["rdmaHcaMax"] for one in plan(hosts, networks=networks)["rdma_resources"]] == [30]
+    networks[1]["rdma_hca_max"] = "many"
+    assert "rdma_hca_max is 'many'" in errors(plan(hosts, networks=networks))["networks"]["seen"]
+
+
 def test_more_networks_than_letters(hosts):
     with_links(hosts, *(link(f"v{rail}", f"10.{20 + rail}.0.{{}}", rdma_netdevs=[f"v{rail}"]) for rail in range(30)))
     networks = [{"name": f"rail-{rail}", "select": {"name": f"v{rail}"}} for rail in range(30)]
