@@ -48,8 +48,8 @@ def test_native_workloads(api: ApiServer, name: str, given: t.Dict[str, str]) ->
 def test_mpi(api: ApiServer, run: Modules) -> None:
     definition = SCHEMAS / "mpi-operator" / "0.8.2" / "kubeflow.org_mpijobs.yaml"
     run("kube_apply", objects=crds(definition), validation="Warn")
-    for example in ("mpi", "mpi-compare"):
-        assert RECAP.format(2) in play(api, EXAMPLES / f"{example}.yml", "--check")
+    for example, jobs in (("mpi", 2), ("mpi-compare", 2), ("mpi-horovod", 1)):
+        assert RECAP.format(jobs) in play(api, EXAMPLES / f"{example}.yml", "--check")
 
 
 def test_teams(api: ApiServer) -> None:
