@@ -11,7 +11,7 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._common.result import FabricError
-from .._host.ipu_operator import MANAGER
+from .._host.ipu_operator import MANAGER, PROXY
 from .._ipu.controllers import SECRET, TRACKER, controllers_value, ipu_node_labels
 from .._kube.merge_values import merge_values
 from .._model.failure import Code
@@ -197,10 +197,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         else {},
         # Since 1.2.0 the chart creates the webhook's certificate itself, for a year.
         renew={} if before_1_2 else {"secret": SECRET, "days": settings.renew_days},
-        ready=[
-            {"kind": "Deployment", "name": name, "namespace": settings.namespace}
-            for name in (MANAGER, "ipu-operator-vipu-proxy")
-        ],
+        ready=[{"kind": "Deployment", "name": name, "namespace": settings.namespace} for name in (MANAGER, PROXY)],
         crds=[CRD],
         accepted=[PROBE],
         nodes=ipu_node_labels(

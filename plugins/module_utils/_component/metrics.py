@@ -9,6 +9,7 @@ import dataclasses
 import typing as t
 
 from .._common.result import FabricError
+from .._host.ipu_operator import METRICS_SERVICE, PROXY, WEBHOOK_SERVICE
 
 TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
 
@@ -25,6 +26,7 @@ class Settings:
     blackbox: str
     blackbox_module: str
     ipu_operator_namespace: str
+    target: str
     token_file: str
     ca_secret: str
     ca_file: str
@@ -59,6 +61,7 @@ class Monitoring:
     reader_namespace: str
     token_secret: str
     token_file: str
+    target: str  # host:port of the controller's metrics
     server_name: str
     probes: t.Sequence[Target]
     files: t.Sequence[str]
@@ -74,7 +77,7 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
     token = f"/etc/prometheus/secrets/{TOKEN_SECRET}/token"
     if settings.ca_file:
         token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-    service = f"ipu-operator-controller-manager-metrics.{settings.ipu_operator_namespace}.svc"
+    service = f"{METRICS_SERVICE}.{settings.ipu_operator_namespace}.svc"
     files = {"json-exporter.yml": "json_exporter", "kube-state-metrics.yml": "ipujob_state"}
     return Monitoring(
         prometheus_operator=operator,
@@ -83,6 +86,7 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
         reader_namespace=settings.namespace if verified else own,
         token_secret=TOKEN_SECRET,
         token_file=settings.token_file or token,
+        target=settings.target or f"{service}:8443",
         server_name=settings.server_name or service,
         probes=probes(settings),
         files=["scrape.yml", "rules.yml", *(name for name, source in files.items() if source in settings.sources)],
@@ -91,7 +95,7 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
 
 def probes(settings: Settings) -> t.List[Target]:
     home = f"{settings.ipu_operator_namespace}.svc"
-    stats = f"http://ipu-operator-vipu-proxy.{home}/stats"
+    stats = f"http://{PROXY}.{home}/stats"
     known = (
         Target("json_exporter", "ipu-operator-stats", settings.json_exporter, "ipu_stats", stats),
         Target(
@@ -99,7 +103,7 @@ def probes(settings: Settings) -> t.List[Target]:
             "ipu-operator-webhook",
             settings.blackbox,
             settings.blackbox_module,
-            f"ipu-operator-webhook-svc.{home}:443",
+            f"{WEBHOOK_SERVICE}.{home}:443",
         ),
     )
     named = [probe for probe in known if probe.source in settings.sources]

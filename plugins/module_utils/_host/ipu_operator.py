@@ -18,7 +18,9 @@ DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipujobs.gr
 JOBS = "/apis/graphcore.ai/v1alpha1/ipujobs"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 # What the charts call their objects. Before 1.1.0 these names begin with that of the release.
-MANAGER, CONTROLLERS = "ipu-operator-controller-manager", "ipu-operator-vipu-controllers"
+MANAGER, PROXY = "ipu-operator-controller-manager", "ipu-operator-vipu-proxy"
+CONTROLLERS = "ipu-operator-vipu-controllers"
+METRICS_SERVICE, WEBHOOK_SERVICE = f"{MANAGER}-metrics", "ipu-operator-webhook-svc"
 # A controller as the chart and its ConfigMap have it: host:port:label=value.
 CONTROLLER = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
 NETWORKS = "k8s.v1.cni.cncf.io/networks"

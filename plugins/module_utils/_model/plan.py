@@ -63,6 +63,13 @@ class Support(t.TypedDict):
     source: str  # page that says so; empty: there is none
 
 
+class IpuOperatorRelease(t.TypedDict):
+    """The Helm release of the IPU operator."""
+
+    release: str  # its name
+    namespace: str
+
+
 class RunningIpuOperator(t.TypedDict):
     """An IPU operator of the cluster that is there."""
 
@@ -379,6 +386,7 @@ class Hardening(t.TypedDict):
     settings: t.List[HardeningSetting]  # of a control plane where nothing is set by the site
     left_out: t.List[LeftOut]
     super_admin: bool  # whether super-admin.conf stays
+    exempt: t.List[str]  # namespaces whose pods may be privileged, beside those of the site and of the collection
     due: t.List[HardeningChange]  # when the plan was made; empty where there is no cluster yet
 
 
@@ -409,6 +417,7 @@ class Plan(t.TypedDict):
     hardening: t.Optional[Hardening]  # null where Kubernetes is managed elsewhere
     hosts: t.Dict[str, PlannedHost]  # by inventory name
     vipu: Vipu
+    ipu_operator: t.Optional[IpuOperatorRelease]  # null with fabric_ipu: false
     networks: t.List[PlannedNetwork]
     rdma_resources: t.List[RdmaResource]
     no_proxy: NoProxy

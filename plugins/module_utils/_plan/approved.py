@@ -20,6 +20,7 @@ AT_THE_TIME = ("certificates", "cni_token_ends", "drift", "findings", "support")
 TITLES = {
     "hardening": "hardening",
     "image_digests": "digests of images",
+    "ipu_operator": "release of the IPU operator",
     "no_proxy": "addresses without the proxy",
     "rdma_resources": "RDMA resources",
     "sources": "sources of downloads",

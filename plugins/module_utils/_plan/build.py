@@ -42,7 +42,7 @@ from .host_ports import (
 )
 from .host_sizes import read_sizes
 from .hosts import Hosts, check_inventory, place_hosts
-from .ipu_operator import check_ipu_operator
+from .ipu_operator import check_ipu_operator, describe_release
 from .macvlan_masters import name_masters
 from .names import check_groups, check_variables
 from .network_spec import host_device, read_networks
@@ -145,6 +145,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         "hardening": hardening,
         "hosts": _planned_hosts(hosts, [*chosen, *devices]),
         "vipu": vipu,
+        "ipu_operator": describe_release(settings),
         "networks": networks,
         "rdma_resources": resources,
         "no_proxy": plan_no_proxy(settings, hosts, [endpoint, joined], cidrs.as_text(), vipu, networks),

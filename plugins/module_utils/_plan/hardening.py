@@ -52,6 +52,7 @@ def plan_hardening(
         "settings": [_describe(setting) for setting in fresh.applied],
         "left_out": left_out,
         "super_admin": settings.hardening != CIS,
+        "exempt": _exempt(settings),
         "due": [each for each in due if each and (each["changes"] or each["kept"])],
     }
 
@@ -61,6 +62,12 @@ def _left_out(level: str, keeping: t.Sequence[str]) -> t.List[LeftOut]:
     if not keeping or not any(setting.name == SHORT_TOKENS and is_in(level, setting) for setting in SETTINGS):
         return []
     return [{"name": SHORT_TOKENS, "why": f"{' and '.join(keeping)} would go on with a token that has ended"}]
+
+
+def _exempt(settings: Settings) -> t.List[str]:
+    """Where the IPU operator is. Others have pods in `default` too: what it needs there its role writes in labels."""
+    namespace = settings.ipu_release.namespace
+    return [namespace] if settings.ipu and namespace != "default" else []
 
 
 def read_site(given: t.Mapping[str, object]) -> ClusterConfiguration:

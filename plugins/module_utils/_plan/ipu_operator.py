@@ -10,7 +10,7 @@ import typing as t
 from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._model.operators import SeenIpuJob, SeenIpuOperator
-from .._model.plan import Vipu
+from .._model.plan import IpuOperatorRelease, Vipu
 from .._model.settings import HOST_NETWORK, Settings
 from .._network.ipu_release import downgrade, missing_definition, of_release, second_operator
 from .._network.releases import IPU_OPERATORS
@@ -40,6 +40,11 @@ def check_ipu_operator(settings: Settings, running: t.Optional[Running], vipu: V
         return
     for operator in of_release(seen["operators"], *place):
         _check_upgrade(operator, version, _planned_values(settings, vipu), seen["jobs"], hosts, findings)
+
+
+def describe_release(settings: Settings) -> t.Optional[IpuOperatorRelease]:
+    release = settings.ipu_release
+    return {"release": release.name, "namespace": release.namespace} if settings.ipu else None
 
 
 def _planned_values(settings: Settings, vipu: Vipu) -> t.Dict[str, str]:

@@ -13,7 +13,7 @@ from .._model.plan import Plan
 from .._model.probe import ChartRelease, PolicyStatus, Probe
 from .._model.stacks import STACKS, has_stack, stack_name
 from .catalog import result, skip, unproven
-from .pods import targets
+from .pods import ipu_release, targets
 
 
 def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
@@ -23,7 +23,7 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
     if stack:
         wanted[STACKS[stack].release] = (stack, STACKS[stack].kinds)
     if expect.ipu:
-        wanted["ipu-operator"] = ("ipu_operator", frozenset({"IPUJob"}))
+        wanted[ipu_release(plan)["release"]] = ("ipu_operator", frozenset({"IPUJob"}))
     for release, (key, kinds) in wanted.items():
         yield release_check(release, version_of(plan, key), probe["releases"], kinds <= served)
         missing = ", ".join(sorted(kinds - served))

@@ -20,7 +20,7 @@ from .._kube.helm_storage import decode_release
 from .._kube.kubelet_requests import judge, pending_requests
 from .._kube.multus import NAD_API, network_fault
 from .._kube.query import Object, query
-from .._model.plan import Plan, PlannedNetwork
+from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import (
     ChartRelease,
     ClusterFacts,
@@ -36,7 +36,7 @@ from .._network.address_sources import address_sources
 from .._network.cluster_info import POLICY, addon_facts
 from .._network.stacks import network_path
 from .pod_manifests import node_facts
-from .pods import IPU_DEPLOYMENTS
+from .pods import IPU_DEPLOYMENTS, ipu_release
 
 Nodes = t.Dict[str, Object]
 Pending = t.Tuple["Future[t.Optional[Object]]", "Future[t.Optional[Object]]"]
@@ -52,7 +52,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     policy = pool.submit(get, POLICY)
     version = pool.submit(get, "/version")
     listed = pool.submit(cluster.items, "/api/v1/nodes")
-    releases = pool.submit(newest_releases, cluster)
+    releases = pool.submit(newest_releases, cluster, ipu_release(plan))
     addons = pool.submit(addon_facts, cluster)
     sources = pool.submit(address_sources, cluster)
     lacking = pool.submit(pods_without, cluster, plan["networks"])
@@ -134,13 +134,15 @@ def pinned_containers(cluster: Cluster, digests: t.Mapping[str, str]) -> t.List[
     return list(found.values())
 
 
-def newest_releases(cluster: Cluster) -> t.List[ChartRelease]:
+def newest_releases(cluster: Cluster, ipu: IpuOperatorRelease) -> t.List[ChartRelease]:
     """The newest revision of each operator's Helm release."""
     found: t.Dict[str, ChartRelease] = {}
-    names = ",".join([*(stack.release for stack in STACKS.values()), "ipu-operator"])
+    names = ",".join([*(stack.release for stack in STACKS.values()), ipu["release"]])
     selector = f"owner=helm,name in ({names})"
     for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
         release, name = decode_release(secret), secret["metadata"]["labels"]["name"]
+        if name == ipu["release"] and secret["metadata"]["namespace"] != ipu["namespace"]:
+            continue  # others may call theirs so too
         if name not in found or release.revision >= found[name]["revision"]:
             found[name] = {
                 "name": name,

@@ -8,13 +8,15 @@ from __future__ import annotations
 import collections
 import typing as t
 
-from .._model.plan import Plan, PlannedNetwork
+from .._host.ipu_operator import MANAGER, PROXY
+from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import PodFacts, PodLink
+from .._model.settings import IpuRelease
 from .._model.stacks import has_rdma
 from .parsers import gid_of
 
 LABEL = "fabric.ipu/verify"
-IPU_DEPLOYMENTS = ("ipu-operator-controller-manager", "ipu-operator-vipu-proxy")
+IPU_DEPLOYMENTS = (MANAGER, PROXY)
 NO_LINK: PodLink = {"mtu": None, "kind": "", "mac": "", "addresses": []}
 
 Pods = t.Dict[str, PodFacts]  # by node; a second pod on a node by node and SECOND
@@ -98,6 +100,12 @@ def node_of(key: str) -> str:
 
 
 # The plan
+
+
+def ipu_release(plan: Plan) -> IpuOperatorRelease:
+    """The Helm release of the IPU operator; an older plan has none."""
+    usual = IpuRelease()
+    return plan.get("ipu_operator") or {"release": usual.name, "namespace": usual.namespace}
 
 
 def resource_name(plan: Plan, network: PlannedNetwork) -> str:

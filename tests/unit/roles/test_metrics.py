@@ -212,6 +212,27 @@ def test_scraping_with_a_ca_and_without():
     assert controller(ca_file="/ca.crt", server_name="x", token_file="/t") == ("/t", {**verified, "server_name": "x"})
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, "ipu-operator"), ({"release_name": "gc", "namespace": "gc"}, "gc")]
+)
+@pytest.mark.parametrize("name", ["namespace", "release"])
+def test_the_operator_that_is_read_is_the_one_of_its_role(name, given, expected):
+    variables = {f"ipu_operator_{key}": value for key, value in given.items()}
+    assert evaluate("metrics", f"metrics_ipu_operator_{name}", **variables) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "target"),
+    [
+        ({"ipu_operator_namespace": "default"}, "ipu-operator-controller-manager-metrics.default.svc:8443"),
+        ({"target": "node:8443"}, "node:8443"),
+    ],
+)
+def test_where_the_controller_is_scraped(settings, target):
+    found = render("metrics", "scrape.yml", **site(sources=[], **settings))["scrape_configs"][0]
+    assert found["static_configs"] == [{"targets": [target]}]
+
+
 def test_objects_without_it():
     found = objects(ipu_operator_release="gc", ca_file="/ca.crt")
     assert [o["kind"] for o in found] == ["ClusterRoleBinding", "ConfigMap", "ConfigMap"]

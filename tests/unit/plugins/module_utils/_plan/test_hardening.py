@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import read_site
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import certificate, errors, finished, plan, site
@@ -31,6 +32,14 @@ def test_a_new_cluster_has_nothing_to_change():
     assert planned["level"] == "baseline"
     assert planned["due"] == []
     assert {setting["name"] for setting in planned["settings"]} == {"profiling", "tls", "audit"}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "ipu", "exempt"), [("ipus", True, ["ipus"]), ("default", True, []), ("ipus", False, [])]
+)
+def test_the_namespace_of_the_ipu_operator_is_exempt(namespace, ipu, exempt):
+    planned = plan(site(), hardening="cis", ipu=ipu, ipu_release=IpuRelease(namespace=namespace))
+    assert planned["hardening"]["exempt"] == exempt
 
 
 def test_a_cluster_of_others_is_left_alone():

@@ -268,6 +268,13 @@ def test_a_healthy_fabric_passes_every_check() -> None:
     assert (counts(checks)["passed"], outcome(checks)) == (len(checks), "proved")
 
 
+def test_the_release_of_an_adopted_operator_is_compared() -> None:
+    planned, facts = {**plan(), "ipu_operator": {"release": "gc", "namespace": "default"}}, probe()
+    facts["releases"][1].update(name="gc", version="1.1.0")
+    (failed,) = [each for each in check_fabric(planned, facts, EXPECT) if each.status == "failed"]
+    assert (failed.check, failed.subject, failed.seen) == ("release", "gc", "1.1.0, deployed")
+
+
 LEAK = [{"address": "10.5.0.131", "pod": "default/a", "why": "no such pod runs"}]
 TWICE = [{"address": "10.5.0.131", "pod": "a/b, a/c", "why": "two pods have it"}]
 OVERLAP = {"pool_overlap": "failed"}

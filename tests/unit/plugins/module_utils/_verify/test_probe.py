@@ -646,10 +646,10 @@ def test_an_empty_plan_is_refused_before_anything_is_made() -> None:
     assert api.deleted == []
 
 
-def release(name: str, revision: int, status: str, version: str) -> Facts:
+def release(name: str, revision: int, status: str, version: str, namespace: str = "ns") -> Facts:
     data = {"version": revision, "info": {"status": status}, "chart": {"metadata": {"name": name, "version": version}}}
     packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(data).encode()))).decode()
-    metadata = {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": "ns", "labels": {"name": name}}
+    metadata = {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": namespace, "labels": {"name": name}}
     return {"metadata": metadata, "data": {"release": packed}}
 
 
@@ -660,8 +660,17 @@ def test_the_newest_revision_of_a_release_counts() -> None:
         release("network-operator", 10, "deployed", "26.4.1"),
     ]
     api = FakeApi([], **{"/api/v1/secrets": {"items": secrets}})
-    found = cluster_facts.newest_releases(api)
+    found = cluster_facts.newest_releases(api, {"release": "ipu-operator", "namespace": "ipu-operator"})
     assert [(each["revision"], each["status"], each["version"]) for each in found] == [(10, "deployed", "26.4.1")]
+
+
+def test_the_release_of_the_ipu_operator_is_that_of_the_plan() -> None:
+    """Others may have called theirs so too, in a namespace of their own."""
+    secrets = [release("gc", 1, "deployed", "1.1.0", "default"), release("gc", 7, "failed", "9.9.9", "theirs")]
+    api = FakeApi([], **{"/api/v1/secrets": {"items": secrets}})
+    planned = {**plan(), "ipu_operator": {"release": "gc", "namespace": "default"}}
+    (found,) = cluster_facts.newest_releases(api, pod_data.ipu_release(planned))
+    assert (found["namespace"], found["version"]) == ("default", "1.1.0")
 
 
 @pytest.mark.parametrize(
