@@ -60,15 +60,17 @@ def pool_of(network: PlannedNetwork) -> Pool:
     bounds = parse_range(f"{subnet['range_start']}-{subnet['range_end']}", where)
     span = netaddr.IPRange(bounds[0], bounds[min(bounds.size, POOL_MAX) - 1])
     excluded = parse_ranges(subnet.get("exclude") or [], where) & netaddr.IPSet(span)
-    return Pool(f"{network['name']}-v{span.version}", span, excluded)
+    planned = network.get("ipam") or {}
+    named = planned.get("default_ipv4_ippool") or planned.get("default_ipv6_ippool")
+    return Pool(named[0] if named else f"{network['name']}-v{span.version}", span, excluded)
 
 
-def ipam(network: PlannedNetwork) -> Ipam:
-    """The IPAM part of the CNI configuration that Spiderpool writes for the network."""
+def ipam(network: PlannedNetwork, name: str = "") -> Ipam:
+    """The IPAM part of the CNI configuration that Spiderpool writes for the network, whose pool may have a name."""
     pool = pool_of(network)
     if pool.version == 6:
-        return {"type": "spiderpool", "default_ipv6_ippool": [pool.name]}
-    return {"type": "spiderpool", "default_ipv4_ippool": [pool.name]}
+        return {"type": "spiderpool", "default_ipv6_ippool": [name or pool.name]}
+    return {"type": "spiderpool", "default_ipv4_ippool": [name or pool.name]}
 
 
 def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:

@@ -34,6 +34,7 @@ DEFAULTS: t.Dict[str, object] = {
     "gateway": "",
     "reserved": [],
     "share": "upper_half",
+    "pool": "",
     "rdma_resource": "",
     "rdma_hca_max": 0,
 }
@@ -77,6 +78,7 @@ class NetworkSpec:
     gateways: t.Dict[int, str]  # by IP version
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
+    pool: str  # name of the IPAM's pool; empty: made of the network's
     rdma_resource: str  # PREFIX/NAME
     rdma_hca_max: int  # pods on a host that can have it; 0: as many as the GID table has room for
 
@@ -156,6 +158,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         gateways=_read_gateways(text["gateway"]),
         reserved=_texts(lists["reserved"]),
         share=text["share"],
+        pool=text["pool"],
         rdma_resource=text["rdma_resource"],
         rdma_hca_max=int(hca_max),
     )
@@ -194,8 +197,9 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
     for key, step in (
         ("name", "Give it a name of lower-case letters, digits and hyphens."),
         ("namespace", "Write the name of a namespace."),
+        ("pool", "Write a name of lower-case letters, digits and hyphens, or nothing."),
     ):
-        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text[key]):
+        if (text[key] or key != "pool") and not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text[key]):
             yield f"{key} is '{text[key]}'", step
     if text["master"] and not re.fullmatch(rf"[A-Za-z0-9_.@-]{{1,{MASTER_LENGTH}}}", text["master"]):
         yield f"master is '{text['master']}'", f"Write a name of at most {MASTER_LENGTH} characters, or nothing."

@@ -65,6 +65,7 @@ def taken_addresses(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
 def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, findings: Findings) -> t.List[PlannedNetwork]:
     planned = [_plan_network(network, rules, findings) for network in chosen]
     _check_overlaps(planned, findings)
+    _check_pools(planned, findings)
     if rules.releases["stack"] == "spiderpool":
         spiderpool.check_networks(planned, findings)
     return planned
@@ -108,7 +109,7 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     planned["pools"] = [family.pool for family in families if family.pool]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
     own_ipam = rules.releases["ipam"] == "spiderpool"
-    ipam = spiderpool.ipam(planned) if own_ipam else _join_ipams(families)
+    ipam = spiderpool.ipam(planned, network.pool) if own_ipam else _join_ipams(families)
     planned["ipam"] = _find_whereabouts(ipam, rules.cni_network_directory)
     return planned
 
@@ -136,8 +137,9 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
     for number in range(max(len(network.families), 1)):
         nodes = [FabricNode(name, **link.addresses[number]) for name, link in links.items()]
         version = ipaddress.ip_address(nodes[0].address).version
-        # A network's name has no dot in it, so no two pools have the same name.
-        pool_name = f"{network.name}.ipv{version}" if number else network.name
+        # No name of a site's has a dot in it.
+        pool_name = network.pool or network.name
+        pool_name += f".ipv{version}" if number else ""
         request = SubnetRequest(
             nodes=nodes,
             gateway=gateways.pop(version, ""),
@@ -237,3 +239,26 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], findings: Findings) ->
                 f"{first} and {second} overlap",
                 "Give each its own NIC (key select) or its own hosts and subnet.",
             )
+
+
+def _check_pools(networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
+    """Two pools of one name would be one, with the addresses of the network that is applied last."""
+    owners: t.Dict[str, t.List[str]] = {}
+    for network in networks:
+        for pool in _pool_names(network["ipam"]):
+            owners.setdefault(pool, []).append(network["name"])
+    for pool, names in owners.items():
+        if len(names) > 1:
+            findings.error(
+                "networks",
+                [],
+                "Pools of addresses need different names.",
+                f"{' and '.join(names)} have the pool {pool}",
+                "Give each a name of its own (key pool).",
+            )
+
+
+def _pool_names(ipam: Ipam) -> t.List[str]:
+    """The pools of nv-ipam or Spiderpool; whereabouts names its own."""
+    spiderpools = [*ipam.get("default_ipv4_ippool", []), *ipam.get("default_ipv6_ippool", [])]
+    return [*filter(None, ipam.get("poolName", "").split(",")), *spiderpools]

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import pool_of
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import RDMA_MODULES
@@ -473,6 +474,31 @@ def test_the_device_plugin_wants_different_names_under_all_prefixes(hosts):
     networks[0]["rdma_resource"] = "shared_cx5_gpu2"
     found = errors(plan(hosts, networks=networks))["networks"]
     assert found["seen"] == "rdma/shared_cx5_gpu2 and spidernet.io/shared_cx5_gpu2"
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"stack": "spiderpool", "ipu": False}, ["gpu1-net11", "gpu2-macvlan-v4"]),
+        ({}, ["gpu1-net11", "gpu2-macvlan"]),
+    ],
+)
+def test_pools_keep_the_names_of_manifests_that_are_there(hosts, settings, names):
+    networks = rack(hosts)
+    networks[0]["pool"] = "gpu1-net11"
+    planned = plan(hosts, networks=networks, **settings)
+    assert planned["findings"] == []
+    found = [
+        network["ipam"].get("poolName") or network["ipam"]["default_ipv4_ippool"][0] for network in planned["networks"]
+    ]
+    assert found == names
+    if settings:
+        assert [pool_of(network).name for network in planned["networks"]] == names
+    networks[1]["pool"] = "gpu1-net11"
+    found = errors(plan(hosts, networks=networks, **settings))["networks"]
+    assert found["seen"] == "gpu1-macvlan and gpu2-macvlan have the pool gpu1-net11"
+    networks[1]["pool"] = "Net.12"
+    assert "pool is 'Net.12'" in errors(plan(hosts, networks=networks, **settings))["networks"]["seen"]
 
 
 @pytest.mark.parametrize("name", ["a-b", "a/b/c", "/a", "Spider.net/a", "spidernet.io/"])
