@@ -407,6 +407,34 @@ def test_without_networks_pods_take_the_devices_of_their_host(hosts):
     assert "by /dev/infiniband, in privileged containers" in " ".join(plan_report.as_text(planned).split())
 
 
+def test_virtual_machines_with_vgpu_and_pvrdma(hosts):
+    """The example inventory on machines as NVIDIA's document has them: 4 processors, 24 GB, the control plane less."""
+    variables = yaml.safe_load((ROOT / "inventories/vsphere/group_vars/all.yml").read_text(encoding="utf-8"))
+    settings = {name[len("fabric_") :]: value for name, value in variables.items() if name.startswith("fabric_")}
+    machine = {"distribution": "ubuntu", "release": "noble", "version": "24.04", "cpus": 4}
+    for name, seen in hosts.items():
+        seen["host"].update(machine, memory_mb=16000 if name == "cp1" else 24000)
+        seen["rdma"]["links"] = [link("ens192", f"172.16.7.{name[-1]}", rdma=False, driver="vmxnet3")]
+    for name in ("w1", "w2"):
+        own = {"device": "vmw_pvrdma0", "driver": "vmw_pvrdma", "pci": "0000:13:00.1", "rate_gbps": 0.0}
+        hosts[name]["rdma"]["links"].append(link("ens224", f"192.168.0.5{name[-1]}", **own))
+        hosts[name]["rdma"]["gpus"] = [{"pci": "0000:02:02.0", "path": "pci0000:00/0000:02:02.0", "numa_node": 0}]
+        hosts[name]["rdma"]["routes"] = {}
+    planned = plan(hosts, **settings)
+    assert errors(planned) == {}
+    (warning,) = planned["findings"]
+    assert (warning["check"], warning["hosts"]) == ("pvrdma", ["w1", "w2"])
+    assert "28250" in warning["next"]
+    assert "7070" in warning["next"]
+    assert {name: [*host["links"]] for name, host in planned["hosts"].items()} == {
+        "cp1": [],
+        "w1": ["host"],
+        "w2": ["host"],
+    }
+    assert planned["hosts"]["w1"]["links"]["host"]["netdev"] == "ens224"
+    assert (planned["releases"]["stack"], planned["releases"]["gpu_operator"]) == ("", "26.7.0")
+
+
 def test_without_networks_and_rdma_nothing_is_chosen(hosts):
     planned = plan(hosts, networks=[], require_rdma=False)
     assert planned["findings"] == []
