@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.action.fabric_plan import ipu_release
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, finished, plan, running, site
 
 PLANNED = "10.5.0.20:8090:ipunode=true"  # of the site of these tests
@@ -73,6 +79,30 @@ def test_values_that_others_have_set(operator, release, said):
     if said:
         assert said in found["ipu-operator-upgrade"]["seen"]
         assert "chart 1.1.0 stays" in found["ipu-operator-upgrade"]["seen"]
+
+
+def test_the_ways_of_the_guide():
+    """docs/guides/ipu-pod.md: left alone, kept as it is with the values that it has, or moved to the fabric."""
+    text = (ROOT / "docs/guides/ipu-pod.md").read_text(encoding="utf-8")
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    _inventory, left, kept, values, moved = blocks
+    assert plan(seen(GC, jobs=JOBS), ipu=left["fabric_ipu"])["findings"] == []
+    images = {"controller.image.repository": "registry.site:5000/controller"}
+    images["vipuProxy.image.repository"] = "registry.site:5000/vipu-proxy"
+    hosts = seen({**GC, "values": {**GC["values"], **images}}, jobs=JOBS)
+
+    def planned(given, **settings):
+        own = {name[len("ipu_operator_") :]: value for name, value in given.items() if name.startswith("ipu_operator_")}
+        version = given.get("fabric_ipu_operator_version", "1.2.0")
+        release = ipu_release(defaults("ipu_operator", **own), version, {})
+        return plan(hosts, ipu_release=release, ipu_operator_version=version, **settings)
+
+    assert planned({**kept, **values})["findings"] == []
+    missing = errors(planned(kept))["ipu-operator-upgrade"]["seen"]
+    assert "controller.image.repository: registry.site:5000/controller is lost" in missing
+    named = {name: kept[name] for name in ("ipu_operator_release_name", "ipu_operator_namespace")}
+    assert [*errors(planned({**named, **values}))] == ["ipu-operator-upgrade"]
+    assert errors(planned({**named, **values}, allow=moved["fabric_allow"])) == {}
 
 
 def test_an_upgrade_of_our_own_release_is_told():
