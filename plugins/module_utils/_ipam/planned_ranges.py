@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import typing as t
 
-from .._model.plan import Exclusion, PlannedNetwork
+from .._model.plan import Exclusion, Ipam, PlannedNetwork
 from .ranges import read_address, read_range
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
@@ -38,6 +38,12 @@ def planned_ranges(network: PlannedNetwork) -> t.Iterator[PlannedRange]:
         excluded = [*subnet["exclude"], *(pool["exclusions"] if pool else ())]
         bounds = read_range(f"{subnet['range_start']}-{subnet['range_end']}")
         yield PlannedRange(bounds, [read_entry(entry) for entry in excluded])
+
+
+def pool_names(ipam: Ipam) -> t.List[str]:
+    """The pools of nv-ipam or Spiderpool that pods of a planned network get addresses of; whereabouts names its own."""
+    spiderpools = [*ipam.get("default_ipv4_ippool", []), *ipam.get("default_ipv6_ippool", [])]
+    return [*filter(None, ipam.get("poolName", "").split(",")), *spiderpools]
 
 
 def address_fault(network: PlannedNetwork, address: str) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import itertools
@@ -14,6 +15,7 @@ import typing as t
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._ipam import spiderpool
+from .._ipam.planned_ranges import pool_names
 from .._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
 from .._model.plan import (
     Ipam,
@@ -28,6 +30,9 @@ from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks
 from .hosts import Hosts
 from .network_spec import NetworkSpec
+
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+    import netaddr
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,26 +231,50 @@ def _find_whereabouts(ipam: Ipam, directory: str) -> Ipam:
 
 
 def _check_overlaps(networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
-    """Two networks on one subnet would give out the same addresses."""
-    subnets = [
-        (network["name"], ipaddress.ip_network(subnet["cidr"])) for network in networks for subnet in network["subnets"]
-    ]
+    """Two networks may be on one subnet, each with a share of its own; subnets that only overlap can't be routed."""
+    subnets = [(network["name"], subnet) for network in networks for subnet in network["subnets"]]
+    sharing: t.Dict[str, t.Dict[str, str]] = {}  # by subnet the pods' range of each network
     for (one, first), (other, second) in itertools.combinations(subnets, 2):
-        if first.overlaps(second):
-            findings.error(
-                "subnet",
-                [],
-                f"Networks {one} and {other} would give out the same addresses.",
-                f"{first} and {second} overlap",
-                "Give each its own NIC (key select) or its own hosts and subnet.",
-            )
+        cidrs = [ipaddress.ip_network(subnet["cidr"]) for subnet in (first, second)]
+        if not cidrs[0].overlaps(cidrs[1]):
+            continue
+        if cidrs[0] == cidrs[1] and not _range(first) & _range(second):
+            sharing.setdefault(first["cidr"], {}).update({one: _span(first), other: _span(second)})
+            continue
+        seen = f"{cidrs[0]} and {cidrs[1]} overlap"
+        findings.error(
+            "subnet",
+            [],
+            f"Networks {one} and {other} would give out the same addresses.",
+            f"{seen}, and {_span(first)} and {_span(second)} of them" if cidrs[0] == cidrs[1] else seen,
+            "Give each its own NIC (key select) or its own hosts and subnet"
+            + (", or a share of its own of this one (key share)." if cidrs[0] == cidrs[1] else "."),
+        )
+    for cidr, spans in sharing.items():
+        findings.warning(
+            "subnet",
+            [],
+            "Rails on one subnet are one network to the kernel: the first interface takes what is sent to any of them.",
+            f"{cidr}: " + ", ".join(f"{name} {span}" for name, span in spans.items()),
+            "Give the NICs of each rail a subnet of its own, such as a /24. Otherwise pods need Spiderpool's routes of"
+            " each rail, programs have to bind to a rail's address, and hosts need arp_ignore 1, arp_announce 2 and"
+            " rp_filter 2 on these NICs (docs/networks.md).",
+        )
+
+
+def _range(subnet: PlannedSubnet) -> netaddr.IPSet:
+    return netaddr.IPSet(netaddr.IPRange(subnet["range_start"], subnet["range_end"]))
+
+
+def _span(subnet: PlannedSubnet) -> str:
+    return f"{subnet['range_start']}-{subnet['range_end']}"
 
 
 def _check_pools(networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
     """Two pools of one name would be one, with the addresses of the network that is applied last."""
     owners: t.Dict[str, t.List[str]] = {}
     for network in networks:
-        for pool in _pool_names(network["ipam"]):
+        for pool in pool_names(network["ipam"]):
             owners.setdefault(pool, []).append(network["name"])
     for pool, names in owners.items():
         if len(names) > 1:
@@ -256,9 +285,3 @@ def _check_pools(networks: t.Sequence[PlannedNetwork], findings: Findings) -> No
                 f"{' and '.join(names)} have the pool {pool}",
                 "Give each a name of its own (key pool).",
             )
-
-
-def _pool_names(ipam: Ipam) -> t.List[str]:
-    """The pools of nv-ipam or Spiderpool; whereabouts names its own."""
-    spiderpools = [*ipam.get("default_ipv4_ippool", []), *ipam.get("default_ipv6_ippool", [])]
-    return [*filter(None, ipam.get("poolName", "").split(",")), *spiderpools]

@@ -10,6 +10,7 @@ import typing as t
 
 from .._common.text import shorten_list
 from .._ipam.leaks import TWO_PODS
+from .._ipam.planned_ranges import pool_names
 from .._ipam.ranges import parse_ranges
 from .._model.checks import Check
 from .._model.plan import Plan, PlannedNetwork, PlannedSubnet
@@ -40,8 +41,11 @@ def check_pools(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             for target in targets(plan)
             if network["name"] in target.networks and target.node in probe["nodes"]
         ]
+        # On a subnet that two networks share, each has a pool of its own.
+        others = {name for other in plan["networks"] if other != network for name in pool_names(other["ipam"])}
+        pools = [pool for pool in probe["pools"] if pool["name"] not in others]
         for subnet in network["subnets"]:
-            yield from subnet_checks(network, subnet, probe["pools"], nodes)
+            yield from subnet_checks(network, subnet, pools, nodes)
 
 
 def subnet_checks(

@@ -315,7 +315,7 @@ def test_families_of_two_networks_overlap(hosts):
         links[2]["addresses"].append({**links[1]["addresses"][1], "address": f"fd00:5::{name[1]}"})
     networks = [{**BOTH, "name": f"rail-{rail}", "select": {"name": f"ens{rail}*"}} for rail in (1, 2)]
     found = errors(plan(hosts, networks=networks))
-    assert found["subnet"]["seen"] == "fd00:5::/64 and fd00:5::/64 overlap"
+    assert found["subnet"]["seen"].startswith("fd00:5::/64 and fd00:5::/64 overlap, and ")
 
 
 def test_eight_rails_on_hosts_with_different_groups(hosts):
@@ -527,6 +527,36 @@ def test_pools_keep_the_names_of_manifests_that_are_there(hosts, settings, names
     assert found["seen"] == "gpu1-macvlan and gpu2-macvlan have the pool gpu1-net11"
     networks[1]["pool"] = "Net.12"
     assert "pool is 'Net.12'" in errors(plan(hosts, networks=networks, **settings))["networks"]["seen"]
+
+
+@pytest.mark.parametrize("settings", [{"stack": "spiderpool", "ipu": False}, {}, {"ipam": "whereabouts"}])
+def test_rails_with_ranges_of_one_subnet(hosts, settings):
+    planned = plan(hosts, networks=rack(hosts, 16), **settings)
+    assert errors(planned) == {}
+    assert [network["subnet"]["cidr"] for network in planned["networks"]] == ["172.16.0.0/16"] * 2
+    (found,) = planned["findings"]
+    assert (found["check"], found["level"]) == ("subnet", "warning")
+    assert found["seen"] == (
+        "172.16.0.0/16: gpu1-macvlan 172.16.11.1-172.16.11.200, gpu2-macvlan 172.16.12.1-172.16.12.200"
+    )
+    assert all(word in found["next"] for word in ("/24", "arp_ignore", "rp_filter", "Spiderpool"))
+
+
+@pytest.mark.parametrize("share", ["172.16.11.190-172.16.12.10", "172.16.11.0/24", "172.16.0.0/17"])
+def test_ranges_of_one_subnet_that_overlap(hosts, share):
+    networks = rack(hosts, 16)
+    networks[1]["share"] = share
+    found = errors(plan(hosts, networks=networks))["subnet"]
+    assert "172.16.11.1-172.16.11.200 and 172.16." in found["seen"]
+    assert "key share" in found["next"]
+
+
+def test_subnets_that_overlap_are_refused_whatever_the_ranges(hosts):
+    networks = rack(hosts, 16)
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][-1]["addresses"][0]["prefix"] = 24
+    found = errors(plan(hosts, networks=networks))["subnet"]
+    assert found["seen"] == "172.16.0.0/16 and 172.16.12.0/24 overlap"
 
 
 @pytest.mark.parametrize("name", ["a-b", "a/b/c", "/a", "Spider.net/a", "spidernet.io/"])

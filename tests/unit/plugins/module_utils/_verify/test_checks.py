@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Ch
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric, counts, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.route_checks import route_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import RDMA_TESTS
 
@@ -767,6 +768,16 @@ def test_a_healthy_spiderpool_passes_every_check() -> None:
     checks = check_fabric(*spiderpool(), EXPECT)
     assert by_status(checks, "passed") == set(CHECK_TYPES) - {"policy"}, "there is no NicClusterPolicy"
     assert (counts(checks)["passed"], outcome(checks)) == (len(checks), "proved")
+
+
+def test_networks_on_one_subnet_have_pools_of_their_own() -> None:
+    planned, facts = spiderpool()
+    ipam = {"type": "spiderpool", "default_ipv4_ippool": ["rail-b-v4"]}
+    planned["networks"].append({**planned["networks"][0], "name": "rail-b", "ipam": ipam})
+    facts["pools"].append({**facts["pools"][0], "name": "rail-b-v4"})
+    facts["pools"][0]["name"] = "rdma-net-v4"
+    found = [(check.network, check.subject) for check in check_pools(planned, facts)]
+    assert found == [("rdma-net", "rdma-net-v4"), ("rail-b", "rail-b-v4")]
 
 
 POLICY = "pods/w1/root/policy"
