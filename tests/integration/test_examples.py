@@ -52,6 +52,14 @@ def test_mpi(api: ApiServer, run: Modules) -> None:
         assert RECAP.format(jobs) in play(api, EXAMPLES / f"{example}.yml", "--check")
 
 
+@pytest.mark.usefixtures("schemas")
+def test_an_ipujob_without_a_launcher(api: ApiServer, run: Modules) -> None:
+    definition = SCHEMAS / "ipu-operator" / "1.2.0" / "graphcore.ai_ipujobs.yaml"
+    run("kube_apply", objects=crds(definition), validation="Warn")
+    api.kubectl("wait", "--for=condition=Established", "crd/ipujobs.graphcore.ai")
+    assert RECAP.format(1) in play(api, EXAMPLES / "mnist.yml", "--check", fabric_kubeconfig=str(api.kubeconfig))
+
+
 def test_teams(api: ApiServer) -> None:
     assert RECAP.format(1) in play(api, EXAMPLES / "teams.yml")
     assert RECAP.format(0) in play(api, EXAMPLES / "teams.yml", "--check")
