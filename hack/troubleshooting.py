@@ -23,6 +23,7 @@ STEPS = {
     "architecture": "Use x86-64 hosts.",
     "artifacts-dir": "Set `fabric_artifacts_dir` to a folder beside the inventory, not in it.",
     "bundle": "Make the bundle again from this plan with `ipu.fabric.bundle`, or copy the damaged files again.",
+    "calico-address": "Let Calico take the kubelet's address: [how](kubernetes.md#calico-beside-a-fabric).",
     "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",
     "certificates": "Run `ipu.fabric.renew_certificates`; it works after they have expired, too."
     " For a CA see [certificates](kubernetes.md#certificates).",

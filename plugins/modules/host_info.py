@@ -249,7 +249,8 @@ host:
           host or was interrupted.
         - V(version) is that of the API server, V(endpoint), V(pod_cidr) and V(service_cidr) are those of kubeadm's
           ClusterConfiguration, or of the arguments of a server of k3s or RKE2.
-        - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen).
+        - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen); V(autodetection) is how
+          calico-node looks for the addresses of hosts.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
       type: dict
     certificates:

@@ -13,6 +13,7 @@ from .text import printable
 # Checks that a site may allow by name: their errors then count as warnings.
 ALLOWABLE: t.Dict[str, str] = {
     "architecture": "the processor is one that the images are built for",
+    "calico-address": "Calico sends the pod network's traffic over no fabric NIC",
     "certificates": "certificates of the cluster have not expired",
     "cgroup-v2": "the host runs cgroup v2, which Kubernetes 1.35 and later require",
     "cluster-endpoint": "the endpoint is that of the cluster that is there",

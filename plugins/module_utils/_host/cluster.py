@@ -43,6 +43,7 @@ POD_NETWORKS = {
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
 NODES = "/api/v1/nodes"
 SERVERS = f"{NODES}?labelSelector=node-role.kubernetes.io/control-plane"
+ELSEWHERE = "(from elsewhere)"  # a value that the DaemonSet itself does not have
 BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which k3s has in itself
 
 
@@ -54,9 +55,36 @@ class Metadata(t.TypedDict, total=False):
     annotations: t.Dict[str, str]
 
 
-class Spec(t.TypedDict, total=False):
-    """The parts of the specs of nodes and of IPPools that are read."""
+class EnvVar(t.TypedDict, total=False):
+    """A variable of a container. Without a value it has one from elsewhere."""
 
+    name: str
+    value: str
+
+
+class Container(t.TypedDict, total=False):
+    """The parts of a container that are read."""
+
+    name: str
+    env: t.List[EnvVar]
+
+
+class PodSpec(t.TypedDict, total=False):
+    """The part of a pod's spec that is read."""
+
+    containers: t.List[Container]
+
+
+class PodTemplate(t.TypedDict, total=False):
+    """The pods of a DaemonSet."""
+
+    spec: PodSpec
+
+
+class Spec(t.TypedDict, total=False):
+    """The parts of the specs of nodes, of DaemonSets and of IPPools that are read."""
+
+    template: PodTemplate
     podCIDR: str
     subnet: str
     perNodeBlockSize: int
@@ -142,16 +170,27 @@ def node_identities(nodes: ApiObject) -> t.List[NodeIdentity]:
     ]
 
 
+def autodetection(daemon_set: ApiObject) -> t.Dict[str, str]:
+    """How calico-node looks for a host's addresses: an IPv4 one unless it is told, an IPv6 one only if it is asked."""
+    containers = daemon_set.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
+    for container in containers:
+        if container["name"] == "calico-node":
+            env = {each["name"]: each.get("value", ELSEWHERE) for each in container.get("env", [])}
+            looks = {"IP": env.get("IP", "") in ("", "autodetect"), "IP6": env.get("IP6", "") == "autodetect"}
+            names = [f"{name}_AUTODETECTION_METHOD" for name, wanted in looks.items() if wanted]
+            return {name: env.get(name) or "first-found" for name in names}
+    return {}
+
+
 def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[PodNetwork]:
     """The pod networks of a cluster, and what shows each."""
-    found: t.List[PodNetwork] = [
-        {
-            "name": POD_NETWORKS[each["metadata"]["name"]],
-            "seen": "DaemonSet {namespace}/{name}".format(**each["metadata"]),
-        }
-        for each in daemon_sets.get("items", [])
-        if each["metadata"]["name"] in POD_NETWORKS
-    ]
+    found: t.List[PodNetwork] = []
+    for each in daemon_sets.get("items", []):
+        if each["metadata"]["name"] in POD_NETWORKS:
+            seen = "DaemonSet {namespace}/{name}".format(**each["metadata"])
+            network: PodNetwork = {"name": POD_NETWORKS[each["metadata"]["name"]], "seen": seen}
+            methods = autodetection(each) if network["name"] == "calico" else {}
+            found.append({**network, "autodetection": methods} if methods else network)
     # What Calico's operator is told to set up, whether or not it has done so.
     return found + [
         {"name": "calico", "seen": "Installation {name}".format(**each["metadata"])}

@@ -122,7 +122,12 @@ class Kubelet(t.TypedDict):
     cluster: str  # digest of that server's CA
 
 
-class PodNetwork(t.TypedDict):
+class _PodNetworkOptional(t.TypedDict, total=False):
+    # How calico-node looks for a host's address of each family, by the variable that says so.
+    autodetection: t.Dict[str, str]
+
+
+class PodNetwork(_PodNetworkOptional):
     """A pod network that a cluster has."""
 
     name: str  # such as calico, flannel or cilium

@@ -17,6 +17,7 @@ from .._network.support import check_support, support_of
 from . import cluster
 from .approved import check_approved
 from .bundle import check_bundle, host_platform
+from .calico import check_autodetection
 from .certificates import (
     check_certificates,
     check_cni_tokens,
@@ -117,6 +118,8 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     for network in chosen:
         check_mtu(network, findings)
         check_own_node(network, findings)
+    if not settings.manage_kubernetes:
+        check_autodetection(running, [*chosen, *devices], findings)
     vipu = plan_vipu(settings, hosts, controllers, chosen, cidrs.has_ipv6_pods(), findings)
     check_ipu_operator(settings, running, vipu, findings)
     chosen = name_masters(chosen, findings)

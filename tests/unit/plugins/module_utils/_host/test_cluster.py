@@ -113,6 +113,27 @@ def test_calico_by_its_operator_and_without(host):
     ]
 
 
+@pytest.mark.parametrize(
+    ("env", "methods"),
+    [
+        ({"IP": "autodetect", "IP6": "none"}, {"IP_AUTODETECTION_METHOD": "first-found"}),
+        ({"IP_AUTODETECTION_METHOD": "can-reach=$(NODEIP)"}, {"IP_AUTODETECTION_METHOD": "can-reach=$(NODEIP)"}),
+        ({"IP": None}, {}),
+        ({"IP": "none", "IP6": "autodetect", "IP6_AUTODETECTION_METHOD": "interface=eth.*"},
+         {"IP6_AUTODETECTION_METHOD": "interface=eth.*"}),
+    ],
+)  # fmt: skip
+def test_how_calico_finds_the_address_of_a_host(host, env, methods):
+    root, answer = host
+    values = [{"name": name, **({"value": value} if value else {"valueFrom": {}})} for name, value in env.items()]
+    container = {"name": "calico-node", "env": values}
+    listed = objects("kube-system/calico-node")
+    listed["items"][0]["spec"] = {"template": {"spec": {"containers": [{"name": "other"}, container]}}}
+    answer("/apis/apps/v1/daemonsets", listed)
+    (seen,) = cluster.read_cluster(str(root))["pod_networks"]
+    assert seen.get("autodetection", {}) == methods
+
+
 def test_a_cluster_that_kubeadm_did_not_make(host):
     root, _answer = host
     (root / "api/_api_v1_namespaces_kube-system_configmaps_kubeadm-config").unlink()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.calico import BY_OPERATOR
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, finished, plan, running, site
 
@@ -239,6 +240,46 @@ def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
     assert expected.items() <= planned["cluster"].items()
     overlapping = plan(cluster(pod_cidr="10.5.0.0/16"), manage_kubernetes=False)
     assert "subnet" in errors(overlapping)
+
+
+@pytest.mark.parametrize(
+    ("method", "named"),
+    [
+        ("first-found", True),
+        ("interface=eno.*,ens1.*", True),
+        ("interface=eno.*", False),
+        ("skip-interface=eno.*", True),
+        ("skip-interface=ens.*", False),
+        ("can-reach=10.5.0.1", True),
+        ("can-reach=10.88.0.1", False),
+        ("can-reach=$(NODEIP)", False),
+        ("cidr=10.0.0.0/8", True),
+        ("cidr=10.88.0.0/24", False),
+        ("kubernetes-internal-ip", False),
+        ("interface=(", False),
+        ("(from elsewhere)", False),
+    ],
+)
+def test_calico_that_may_take_a_fabric_nic(method, named):
+    calico = {"name": "calico", "seen": "DaemonSet kube-system/calico-node"}
+    hosts = cluster(pod_networks=[{**calico, "autodetection": {"IP_AUTODETECTION_METHOD": method}}])
+    found = errors(plan(hosts, manage_kubernetes=False), "warning").get("calico-address")
+    assert (found is not None) == named
+    if found:
+        assert found["hosts"] == ["w1", "w2"]
+        assert found["seen"].endswith(f"kube-system/calico-node is {method}, which allows ens1f0")
+        for name in ("w1", "w2"):  # whose only address is that of the fabric
+            hosts[name]["address"] = hosts[name]["rdma"]["links"][1]["addresses"][0]["address"]
+        assert "calico-address" not in errors(plan(hosts, manage_kubernetes=False), "warning")
+
+
+def test_calico_of_its_operator_is_told_by_its_installation():
+    detection = {"IP6_AUTODETECTION_METHOD": "first-found"}
+    hosts = cluster(pod_networks=[{"name": "calico", "seen": BY_OPERATOR, "autodetection": detection}])
+    assert "calico-address" not in errors(plan(hosts, manage_kubernetes=False), "warning")
+    hosts["w1"]["rdma"]["links"][1]["addresses"].append({"address": "fd00:5::12", "prefix": 64})
+    found = errors(plan(hosts, manage_kubernetes=False), "warning")["calico-address"]
+    assert (found["hosts"], "nodeAddressAutodetectionV6" in found["next"]) == (["w1"], True)
 
 
 def test_what_can_be_allowed():

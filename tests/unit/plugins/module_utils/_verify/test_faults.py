@@ -101,6 +101,8 @@ MADE = {"distribution": "k3s", "server": False, "units": ["k3s"], "kubeconfig": 
 IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02:00:00:00:00:99", "gateways": [],
           "foreign_keepalived": False}  # fmt: skip
 BLOCKS_OF_8 = {"name": "rdma-net", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {"w1": "10.5.0.129-10.5.0.136"}}
+FIRST_FOUND = {"name": "calico", "seen": "DaemonSet kube-system/calico-node",
+               "autodetection": {"IP_AUTODETECTION_METHOD": "first-found"}}  # fmt: skip
 SHORT_TOKENS = {"name": "service-account-extend-token-expiration", "value": "false"}
 PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
@@ -219,6 +221,9 @@ FAULTS: t.Dict[str, Fault] = {
     "an IPU host's path to its IPUs is slow": Fault(probe={"host_traffic/0/value": 3.0}),
     "the site asks for another pod network than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"cni": "flannel"}
+    ),
+    "Calico of a cluster that others manage may take a fabric NIC's address": Fault(
+        hosts={"cp1/host/cluster": sites.running(pod_networks=[FIRST_FOUND])}, settings={"manage_kubernetes": False}
     ),
     "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
     "Docker Engine is asked for together with what only containerd can do": Fault(
