@@ -146,7 +146,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
             settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu)
         ),
         "hardening": hardening,
-        "hosts": _planned_hosts(hosts, [*chosen, *devices]),
+        "hosts": _planned_hosts(hosts, [*chosen, *devices], settings.ipu),
         "vipu": vipu,
         "ipu_operator": describe_release(settings),
         "networks": networks,
@@ -180,7 +180,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
         check_alike(network, findings)
     for network in chosen:
         check_mtu(network, findings)
-    planned = _planned_hosts(hosts, [*chosen, *devices])
+    planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
     return {"schema": SCHEMA, "hosts": planned, "findings": findings.as_list()}
 
 
@@ -219,7 +219,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
     )
 
 
-def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str, PlannedHost]:
+def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks], ipu: bool) -> t.Dict[str, PlannedHost]:
     planned: t.Dict[str, PlannedHost] = {}
     for name, host in hosts.items():
         mine = {one.network.name: (one.links[name], one.master) for one in chosen if name in one.links}
@@ -227,7 +227,8 @@ def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks]) -> t.Dict[str
             "node": host.node,
             "platform": host_platform(host),
             "address": host.address,
-            "roles": host.roles,
+            # Without IPUs a host of ipu_node is a worker like any other.
+            "roles": list(dict.fromkeys(role if ipu or role != "ipu" else "worker" for role in host.roles)),
             "links": {network: planned_link(link, master) for network, (link, master) in mine.items()},
             "gpus": plan_gpus(host, {network: link.nic for network, (link, _master) in mine.items()}),
         }

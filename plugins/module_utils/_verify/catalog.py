@@ -251,11 +251,14 @@ NOT_MEASURED = (
 )
 
 # Why a check is skipped: there is nothing to prove.
-NO_IPU = "IPU checks are off"
 NO_RDMA = "planned without RDMA"
 NO_NETWORK = "planned without a fabric network"
 NO_RDMA_CM = "rdma_cm finds no device by addresses of the pod network"
 HOST_DEVICES = "pods take the devices of their host, without a device plugin"
+
+
+# With IPUs left to others, nothing is said of them.
+OF_IPUS = frozenset({*(check for check, kind in CHECK_TYPES.items() if kind.area == "ipu"), "host_traffic"})
 
 
 def need_image(tool: str) -> str:

@@ -13,6 +13,7 @@ from ansible_collections.ipu.fabric.plugins.action.fabric_plan import ipu_releas
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, finished, plan, running, site
@@ -152,10 +153,11 @@ def test_the_definition_that_the_chart_of_1_1_0_lacks(hosts, settings, refused):
 
 
 def test_a_site_without_ipus_says_nothing_of_them():
-    planned = plan(seen(GC, jobs=JOBS), ipu=False, ipu_operator_version="none")
+    planned = plan(seen(GC, jobs=JOBS), ipu=False, ipu_operator_version="none", vipu_hosts=["10.5.0.20"])
+    for text in (as_text(planned), plan_page(planned).partition("</style>")[2]):
+        assert not re.search(r"ipu(?!\.fabric)", text, re.IGNORECASE)
     assert planned["findings"] == []
     assert planned["cluster"]["running"]["ipu_operators"] == []
-    assert "IPU" not in as_text(planned)
 
 
 def test_what_can_be_allowed():

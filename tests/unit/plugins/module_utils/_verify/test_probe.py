@@ -566,7 +566,6 @@ def test_where_rping_finds_no_way_nothing_else_waits_for_it(monkeypatch: pytest.
         ("write_bandwidth", "unproven"),
         ("read_latency", "unproven"),
         ("rdma_counters", "unproven"),
-        ("host_traffic", "skipped"),
     }
     assert "RDMA_CM_EVENT_UNREACHABLE" in checks[0].seen
     assert checks[0].seen.endswith("(all)")

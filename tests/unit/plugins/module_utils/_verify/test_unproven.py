@@ -95,7 +95,6 @@ CASES: t.Dict[str, Case] = {
     "no V-IPU partition was given for it (verify_ipu_partition)": Case(
         {"host_traffic": []}, expect={"ipu_partition": ""}
     ),
-    "IPU checks are off": Case({"host_traffic": []}, expect={"ipu": False}),
     "GPU checks are off": Case(expect={"gpu": False}),
     "gdrcopy is not planned": Case(expect={"gdrcopy": False}),
     "no V-IPU controller in the plan": Case(
