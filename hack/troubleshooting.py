@@ -60,6 +60,8 @@ STEPS = {
     "image-digests": "Write the image's whole name with its tag, and `sha256:` with 64 digits.",
     "inventory": "Put at least one host into `kube_control_plane` and one into `kube_node`.",
     "ipam": "Set `fabric_ipam` to `auto`.",
+    "ipu-machines": "Leave `share` at `upper_half`, or put the addresses of IPU-Machines into `reserved`:"
+    " [addresses that pods never get](networks.md#addresses-that-pods-never-get).",
     "ipu-operator": "Name it by `ipu_operator_release_name` and `ipu_operator_namespace`, or set `fabric_ipu: false`:"
     " [an operator that is there](ipu-operator.md#an-operator-that-is-there).",
     "ipu-operator-crd": "Set `ipu_operator_crd_url` to the asset of the release, or apply the definition first.",

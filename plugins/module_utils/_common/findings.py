@@ -33,6 +33,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "http-source": "what comes without TLS has a digest or a signature",
     "host-ports": "hosts reach the ports that they need of each other",
     "ipam": "the IPAM works with the network operator",
+    "ipu-machines": "pods get no addresses that IPU-Machines may have",
     "ipu-operator-upgrade": "an IPU operator of others keeps its release, and the values that they have set",
     "kernel-modules": "the kernel has the modules that pod networks need",
     "kubernetes-range": "the network operator's vendor supports this Kubernetes",

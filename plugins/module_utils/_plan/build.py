@@ -132,6 +132,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         taken=taken_addresses(hosts, vipu_of) + ([virtual["address"]] if virtual else []),
         avoid=cidrs.as_text(),
         cluster_size=len(hosts),
+        vipu=[controller["address"] for controller in vipu["controllers"]] if settings.ipu else None,
         cni_network_directory=distribution["cni_network_directory"],
     )
     networks = plan_networks(chosen, rules, findings)

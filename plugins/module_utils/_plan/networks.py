@@ -45,6 +45,7 @@ class NetworkRules:
     taken: t.Sequence[str]  # addresses that no pod may get
     avoid: t.Sequence[str]  # CIDRs of pods and services
     cluster_size: int  # hosts
+    vipu: t.Optional[t.Sequence[str]] = None  # addresses of V-IPU, as far as they are known; None: no IPUs are planned
     cni_network_directory: str = ""  # of CNI configurations; empty: the usual one
 
 
@@ -111,12 +112,37 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
                 "subnet", [], f"{network.name}: {warning}", subnet["cidr"], "Nothing, if this is what you want."
             )
     planned["subnets"] = [family.subnet for family in families]
+    _check_ipu_machines(network, planned["subnets"], rules.vipu, findings)
     planned["pools"] = [family.pool for family in families if family.pool]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
     own_ipam = rules.releases["ipam"] == "spiderpool"
     ipam = spiderpool.ipam(planned, network.pool) if own_ipam else _join_ipams(families)
     planned["ipam"] = _find_whereabouts(ipam, rules.cni_network_directory)
     return planned
+
+
+def _check_ipu_machines(
+    network: NetworkSpec,
+    subnets: t.Sequence[PlannedSubnet],
+    vipu: t.Optional[t.Sequence[str]],
+    findings: Findings,
+) -> None:
+    """They have addresses beside V-IPU, which nothing tells; the lower half of a subnet is left to them."""
+    if vipu is None or network.reserved or _share(network, 4) != "all":
+        return
+    known = [ipaddress.ip_address(address) for address in vipu if parse_address(address)]
+    for subnet in subnets:
+        cidr = ipaddress.ip_network(subnet["cidr"])
+        inside = [str(address) for address in known if address in cidr]
+        if cidr.version == 4 and (inside or not known):
+            findings.warning(
+                "ipu-machines",
+                [],
+                f"{network.name}: share is all, and IPU-Machines may have addresses of {cidr}.",
+                f"nothing is in `reserved`; V-IPU is {', '.join(inside) or 'not known'}, and says nothing of them",
+                "Leave share at upper_half, or put their part into `reserved`: at Gcore the first /26, to be safe the"
+                " first /25.",
+            )
 
 
 def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings: Findings) -> None:

@@ -251,6 +251,25 @@ def dual(hosts):
         ]
 
 
+@pytest.mark.parametrize(
+    ("network", "settings", "said"),
+    [
+        ({"share": "all"}, {}, "V-IPU is 10.5.0.20"),
+        ({"share": "all"}, {"vipu_hosts": ["vipu"]}, "V-IPU is not known"),
+        ({"share": "all"}, {"vipu_hosts": ["10.88.0.9"]}, ""),
+        ({"share": "all"}, {"ipu": False}, ""),
+        ({"share": "all", "reserved": ["10.5.0.0/26"]}, {}, ""),
+        ({"share": "10.5.0.64-10.5.0.254"}, {}, ""),
+        ({}, {}, ""),
+    ],
+)
+def test_pods_beside_ipu_machines(hosts, network, settings, said):
+    planned = plan(hosts, networks=[{"name": "rdma-net", **network}], **settings)
+    found = [item for item in planned["findings"] if item["check"] == "ipu-machines"]
+    assert [item["level"] for item in found] == ["warning"] * bool(said)
+    assert all(said in item["seen"] for item in found)
+
+
 BOTH = {"name": "rdma-net", "families": ["ipv4", "ipv6"]}
 
 

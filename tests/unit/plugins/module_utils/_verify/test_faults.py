@@ -145,6 +145,7 @@ FAULTS: t.Dict[str, Fault] = {
     "the host is a container that may not raise its limit of locked memory": Fault(
         hosts={"w1/host/locked_memory": "8388608"}
     ),
+    "pods get addresses of IPU-Machines": Fault(settings={"networks": [{"name": "rdma-net", "share": "all"}]}),
     "V-IPU is on a node's own master": Fault(hosts={f"{LINK}/addresses": [{"address": "10.5.0.20", "prefix": 24}]}),
     "the gateway is on a node's own master": Fault(
         settings={"networks": [{"name": "rdma-net", "gateway": "10.5.0.12"}]}
