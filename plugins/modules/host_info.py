@@ -72,6 +72,7 @@ options:
   vipu:
     description:
       - How to ask C(vipu) for its controller, by C(vipu --server-version). Without it nobody is asked.
+      - As root by sudo, it first runs as the user who connected, in the environment of that user's login.
       - API access keys never appear in a message.
     type: dict
     suboptions:

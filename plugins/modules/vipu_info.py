@@ -13,6 +13,7 @@ description:
   - Runs C(vipu --server-version) and returns where the V-IPU controller is, with its address resolved.
   - Asks for JSON first and reads the text form of releases without it.
   - A controller that is only known as V(localhost) is refused, because the IPU operator asks it from the pod network.
+  - As root by sudo, C(vipu) first runs as the user who connected, in the environment of that user's login.
   - API access keys never appear in a message.
 author:
   - ipu.fabric contributors (@ipu-fabric)

@@ -8,15 +8,17 @@ Exit codes and messages of vipu are undocumented: whatever is not an answer is a
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import json
 import os
+import pwd
 import re
 import socket
 import time
 import typing as t
 
-from .._common.command import Done, find_program, run_program
+from .._common.command import SYSTEM_PATHS, Done, find_program, run_program
 from .._common.result import FabricError
 from .._model.observation import VipuFacts
 
@@ -29,9 +31,18 @@ OPTIONS: t.Dict[str, t.Dict[str, object]] = {
     "timeout": {"type": "int", "default": 30},
 }
 DEFAULT_PORT = 8090
+SHORT = 3  # characters of what is no secret
 SITE_CONFIG = "/etc/vipu/vipu-cli.hcl"
 KEY = re.compile(r"""(api[-_]access[-_]key["']?(?:\s*[=:]\s*|\s+))("[^"]*"|'[^']*'|[^\s,"'}]+)""", re.IGNORECASE)
+# Of whoever connects: what vipu needs may be in the files that only an interactive login reads.
+SHELLS = ("bash", "dash", "ksh", "sh", "zsh")
+NOT_FOUND = 127
+MARK = "ipu.fabric asks vipu: "
+AS_LOGIN = f"cd 2>/dev/null; printf '\\n%s%s\\n' '{MARK}' \"$VIPU_CLI_API_ACCESS_KEY\"; exec \"$@\""
 HOST_NAME = re.compile(r"^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$")
+
+
+Run = t.Callable[[t.Sequence[str], float], Done]
 
 
 class Answer(t.NamedTuple):
@@ -121,7 +132,7 @@ def _secrets(config: str) -> t.List[str]:
             found += [value.strip("\"'") for _name, value in KEY.findall(stream.read())]
     except OSError:
         pass  # no such file, or not ours to read: then vipu cannot echo it either
-    return [secret for secret in found if len(secret) > 3]
+    return [secret for secret in found if len(secret) > SHORT]
 
 
 def _command(executable: str, api_host: str, api_port: t.Optional[int], config: str) -> t.List[str]:
@@ -132,7 +143,32 @@ def _command(executable: str, api_host: str, api_port: t.Optional[int], config: 
     return [*command, "--server-version"]
 
 
-def _check_input(executable: str, config: str, timeout: float) -> None:
+def _connected_user() -> t.Optional[pwd.struct_passwd]:
+    """Who connected and became root by sudo. None: root itself, or somebody who stayed who they are."""
+    name = os.environ.get("SUDO_USER", "")
+    if os.geteuid() or not name:
+        return None
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return user if user.pw_uid else None
+
+
+def _run_as(user: pwd.struct_passwd, argv: t.Sequence[str], timeout: float) -> Done:
+    """Run it with the privileges and in the login environment of this user. Its output has no access key in it."""
+    shell = user.pw_shell if os.path.basename(user.pw_shell) in SHELLS else "/bin/sh"
+    own = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name, "SHELL": shell, "LC_ALL": "C"}
+    environment = [f"{name}={value}" for name, value in {**own, "PATH": os.pathsep.join(SYSTEM_PATHS)}.items()]
+    identity = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups"]
+    login = ["env", "-i", *environment, shell, "-lic", AS_LOGIN, "sh", *argv]
+    done = run_program(["setpriv", *identity, *login], timeout)
+    key, _line, out = done.out.partition(MARK)[2].partition("\n")  # before the mark is what its files print
+    secrets = [key] if len(key) > SHORT else []
+    return Done(done.rc, redact(out, secrets), redact(done.err, secrets))
+
+
+def _check_timeout(timeout: float) -> None:
     if timeout <= 0:
         raise FabricError(
             "The time-out in seconds must be positive.",
@@ -141,12 +177,17 @@ def _check_input(executable: str, config: str, timeout: float) -> None:
             "Set a number above 0.",
             code="invalid-input",
         )
+
+
+def _check_input(executable: str, config: str, user: t.Optional[pwd.struct_passwd]) -> None:
     if not find_program(executable):
         raise FabricError(
             "The vipu command tells where the V-IPU controller is.",
-            f"{executable} on the search path of {os.environ.get('USER', 'this user')}",
+            f"{executable} on the search path of {f'{user.pw_name} and ' if user else ''}"
+            f"{os.environ.get('USER', 'this user')}",
             "no such program",
-            "Install the V-IPU command line tools on this host, set `executable`, or name the controllers yourself.",
+            "Install the V-IPU command line tools on this host, or set `executable`. In an inventory:"
+            " fabric_vipu: {executable: ...}, or fabric_vipu_hosts.",
             code="missing-requirement",
         )
     if config and not os.access(config, os.R_OK):
@@ -159,14 +200,14 @@ def _check_input(executable: str, config: str, timeout: float) -> None:
         )
 
 
-def _query(command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answer:
+def _query(run: Run, command: t.List[str], timeout: float, secrets: t.Sequence[str]) -> Answer:
     """Ask for JSON first, then for text; both within one time-out."""
     deadline = time.monotonic() + timeout
-    done = run_program([*command, "--showjson"], timeout)
+    done = run([*command, "--showjson"], timeout)
     # A release that does not know --showjson may print text, or refuse.
     answer = (parse_json(done.out) or parse_text(done.out)) if done.rc == 0 else None
-    if answer is None and done.rc is not None:
-        first, done = done, run_program(command, deadline - time.monotonic())
+    if answer is None and done.rc not in (None, NOT_FOUND):
+        first, done = done, run(command, deadline - time.monotonic())
         answer = parse_text(done.out) if done.rc == 0 else None
         done = done if done.out.strip() or done.err.strip() else first
     if answer is not None:
@@ -214,9 +255,11 @@ def _resolve(host: str, port: int, where: str, here: bool) -> str:
     return address
 
 
-def _locate(command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str], here: bool) -> VipuFacts:
+def _locate(
+    run: Run, command: t.List[str], port: int, timeout: float, secrets: t.Sequence[str], here: bool
+) -> VipuFacts:
     where = " ".join(command)
-    answer = _query(command, timeout, secrets)
+    answer = _query(run, command, timeout, secrets)
     try:
         host, port = split_endpoint(answer.endpoint, port)
     except ValueError as error:
@@ -258,12 +301,23 @@ def find_controller(
     here: bool = False,
 ) -> VipuFacts:
     """Where the V-IPU controller is, on this host too if `here` says so. See the module host_info."""
-    _check_input(executable, config, timeout)
-    secrets = _secrets(config)
+    _check_timeout(timeout)
+    secrets, user = _secrets(config), _connected_user()
     command = _command(executable, api_host, api_port, config)
+    port = api_port or DEFAULT_PORT
+    failure: t.Optional[FabricError] = None
+    if user:
+        try:
+            return _locate(functools.partial(_run_as, user), command, port, timeout, secrets, here)
+        except FabricError as error:
+            failure = error
     try:
-        return _locate(command, api_port or DEFAULT_PORT, timeout, secrets, here)
+        _check_input(executable, config, user)
+        return _locate(run_program, command, port, timeout, secrets, here)
     except FabricError as error:
+        # That of a user whose vipu ran says more than that root has none.
+        lacks = error.code == "missing-requirement"
+        told = failure if failure and lacks and failure.code != "missing-requirement" else error
         # Whatever vipu said, and without the errors that led here: they may quote it too.
-        parts = (redact(text, secrets) for text in (error.what, error.where, error.seen, error.next_step))
-        raise FabricError(*parts, code=error.code, transient=error.transient) from None
+        parts = (redact(text, secrets) for text in (told.what, told.where, told.seen, told.next_step))
+        raise FabricError(*parts, code=told.code, transient=told.transient) from None

@@ -6,8 +6,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import shutil
 import socket
+import tempfile
 import typing as t
+from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
@@ -177,6 +182,76 @@ def names(monkeypatch) -> t.Dict[str, t.List[str]]:
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return known
+
+
+@pytest.fixture(autouse=True)
+def nobody_connects(monkeypatch) -> None:
+    monkeypatch.delenv("SUDO_USER", raising=False)
+
+
+@pytest.fixture
+def home(monkeypatch) -> t.Iterator[Path]:
+    """Of the user who connects, and who becomes root; in its .bashrc is the way to a vipu in bin."""
+    if os.geteuid():
+        pytest.skip("only root may become somebody else")
+    user = pwd.getpwnam("nobody")
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    (folder / "bin").mkdir()
+    (folder / ".bash_profile").write_text("echo Welcome, host: 10.9.9.9:1; . ~/.bashrc\n")
+    (folder / ".bashrc").write_text(
+        "case $- in *i*) ;; *) return;; esac\n"
+        f'PATH=$PATH:$HOME/bin; export VIPU_CLI_API_HOST=10.5.0.20 VIPU_CLI_API_ACCESS_KEY="{KEY}"\n'
+    )
+    folder.chmod(0o755)
+    known = pwd.struct_passwd(("nobody", "x", user.pw_uid, user.pw_gid, "", str(folder), "/bin/bash"))
+    monkeypatch.setattr(pwd, "getpwnam", {"nobody": known}.__getitem__)
+    monkeypatch.setenv("SUDO_USER", "nobody")
+    monkeypatch.setenv("USER", "root")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def own_vipu(home: Path, script: str) -> None:
+    (home / "bin/vipu").write_text(f"#!/bin/sh\n{script}\n")
+    (home / "bin/vipu").chmod(0o755)
+
+
+def test_the_vipu_of_the_user_who_connects_runs_as_that_user(home):
+    own_vipu(home, """echo "{\\"host\\":\\"$VIPU_CLI_API_HOST:8090\\",\\"version\\":\\"$(id -u) $(id -G) $HOME\\"}\"""")
+    found = vipu_cli.find_controller()
+    assert (found["address"], found["port"]) == ("10.5.0.20", 8090)
+    user = pwd.getpwnam("nobody")
+    assert found["version"] == f"{user.pw_uid} {user.pw_gid} {home}"
+
+
+def test_what_the_files_of_a_user_print_is_no_answer(home):
+    own_vipu(home, "echo 'host: $(reboot)'; id -u >&2; echo $VIPU_CLI_API_ACCESS_KEY >&2")
+    with pytest.raises(FabricError) as error:
+        vipu_cli.find_controller(executable="vipu")
+    assert "must be host:port" in error.value.what
+    assert "10.9.9.9" not in error.value.seen
+
+
+def test_the_access_key_of_a_user_is_in_no_message(home):
+    own_vipu(home, "echo denied for $VIPU_CLI_API_ACCESS_KEY >&2; exit 1")
+    with pytest.raises(FabricError) as error:
+        vipu_cli.find_controller()
+    assert "denied for ********" in error.value.seen
+    assert KEY not in json.dumps(error.value.as_failure())
+
+
+def test_root_is_asked_where_the_user_has_no_vipu(home, vipu, tmp_path):
+    assert vipu(TEXT)["address"] == "10.5.212.116"
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1, "asked by root alone, who alone may read the folder"
+    with pytest.raises(FabricError) as error:
+        vipu_cli.find_controller(executable="no-such-vipu")
+    assert error.value.where == "no-such-vipu on the search path of nobody and root"
+    assert "fabric_vipu_hosts" in error.value.next_step
+
+
+def test_a_login_that_hangs_ends(home, vipu):
+    (home / ".bash_profile").write_text("sleep 60\n")
+    assert vipu(TEXT, timeout=1)["address"] == "10.5.212.116"
 
 
 TEXT = "printf 'version: 1.18.0\\nhost: 10.5.212.116:8090\\n'"
