@@ -14,7 +14,13 @@ import json
 import re
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._component import gpu_operator, network_operator, spiderpool
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._component import (
+    gpu_operator,
+    ipu_operator,
+    network_operator,
+    spiderpool,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import check_request
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import build_job
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
@@ -26,6 +32,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, link, plan, site
 
 ABSENT = "(not there)"
+RAILS = range(1, 9)
 SEEDS = ROOT.parent / "shared/seeds"  # the documents, which are not in this repository
 
 
@@ -97,6 +104,18 @@ MACVLAN = {
         },
     },
 }
+
+
+def listed_pod():
+    """Listing 6.1, but for its program."""
+    found = probe_pod(gcore())
+    container = found["spec"]["containers"][-1]
+    asks = {"securityContext": container["securityContext"], "resources": container["resources"]}
+    return {"annotations": found["metadata"]["annotations"], **asks}
+
+
+AMOUNT = "amounts are text"
+ONE = {"rdma/rdma_shared_device_a": 1}
 PLUGIN, IPAM = "rdmaSharedDevicePlugin.config", "spec.ipam"
 OWN_FILE = "whereabouts.conf beside its kubeconfig has it"
 
@@ -149,17 +168,10 @@ TEMPLATE = "spec.workers.template.spec"
 # ---- Spiderpool -----------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=None)
-def rack(injected=False):
-    """Two nodes with the document's eight rails, whose NICs have addresses of its /16."""
-    hosts, config = site(), "sriov" if injected else "macvlan"
-    for number, seen in enumerate(hosts.values(), 201):
-        seen["rdma"]["links"][1:] = [
-            link(f"enp{10 + rail}s0f0np0", f"172.16.{10 + rail}.{number}", 16, mtu=1500) for rail in range(1, 9)
-        ]
-    networks = [
+def rack_networks(injected):
+    return [
         {
-            "name": f"gpu{rail}-{config}",
+            "name": f"gpu{rail}-{'sriov' if injected else 'macvlan'}",
             "namespace": "spiderpool",
             "select": {"name": f"enp{10 + rail}s0f0np0"},
             "gateway": f"172.16.{10 + rail}.254",
@@ -168,12 +180,28 @@ def rack(injected=False):
             "rdma_resource": f"spidernet.io/gpu{rail}rdma" if injected else f"spidernet.io/shared_cx5_gpu{rail}",
             "rdma_hca_max": 100,
         }
-        for rail in range(1, 9)
+        for rail in RAILS
     ]
-    planned = plan(hosts, networks=networks, stack="spiderpool", ipu=False)
+
+
+@functools.lru_cache(maxsize=None)
+def rack(injected=False):
+    """Two nodes with the document's eight rails, whose NICs have addresses of its /16."""
+    hosts = site()
+    for number, seen in enumerate(hosts.values(), 201):
+        seen["rdma"]["links"][1:] = [
+            link(f"enp{10 + rail}s0f0np0", f"172.16.{10 + rail}.{number}", 16, mtu=1500) for rail in RAILS
+        ]
+    planned = plan(hosts, networks=rack_networks(injected), stack="spiderpool", ipu=False)
     assert errors(planned) == {}
     assert set(errors(planned, "warning")) == {"rdma-resource", "subnet"}
     return planned
+
+
+def test_the_guide_has_the_first_rail_of_the_rack():
+    page = (ROOT / "docs/guides/rails.md").read_text("utf-8")
+    (block,) = [text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "spidernet.io" in text]
+    assert yaml.safe_load(block) == {"fabric_stack": "spiderpool", "fabric_networks": rack_networks(False)[:1]}
 
 
 def rail(number, injected=False):
@@ -234,23 +262,27 @@ RAIL = {
 INJECT = "the document's other listing has it; only the injection reads it"
 
 
+IPU = {"global": {"vipuControllers": "<VIPU_SERVER_ADDRESS>:ipunode=true"}, "worker": {"hostNetwork": False}}
 CHART = {
     "rdma": {"rdmaSharedDevicePlugin": {"install": True}},
     "spiderpoolAgent": {"prometheus": {"enabled": True, "enabledRdmaMetric": True}},
     "grafanaDashboard": {"install": True},
     "spiderpoolController": {"podResourceInject": {"enabled": True}},
 }
-RAILS = range(1, 9)
 GPUS = {"driver": {"rdma": {"enabled": True, "useHostMofed": True}}, "gdrcopy": {"enabled": True}}
-NAMED = {f"resources.requests.spidernet.io/shared_cx5_gpu{number}": ("1", "amounts are text") for number in RAILS}
+NAMED = {f"resources.requests.spidernet.io/shared_cx5_gpu{number}": ("1", AMOUNT) for number in RAILS}
+
+
+def probe_pod(planned):
+    """The pod that verify starts on the first node."""
+    amounts = dict.fromkeys([network["resource"] for network in planned["networks"]], "9")
+    options = Options("", "probe", "i", "", 60, 1, 1, 1, 1, ipu=False, ipu_partition="", ipu_device=0)
+    return pod_manifest(targets(planned)[0], planned, {"status": {"allocatable": amounts}}, options)
 
 
 def pod_on_all_rails():
-    """The pod that verify starts on each node, as the document's DaemonSet asks for rails."""
-    amounts = {f"spidernet.io/shared_cx5_gpu{number}": "100" for number in RAILS}
-    planned = rack()
-    options = Options("", "probe", "i", "", 60, 1, 1, 1, 1, ipu=False, ipu_partition="", ipu_device=0)
-    found = pod_manifest(targets(planned)[0], planned, {"status": {"allocatable": amounts}}, options)
+    """As the document's DaemonSet asks for rails."""
+    found = probe_pod(rack())
     attached = found["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].split(",")
     networks = [dict(zip(("namespace", "name"), each.split("/"))) for each in attached]
     return {"networks": networks, "resources": {"requests": found["spec"]["containers"][-1]["resources"]["requests"]}}
@@ -293,6 +325,25 @@ CASES = {
             **{f"{IPAM}.{name}": (ABSENT, OWN_FILE) for name in ("datastore", "kubernetes.kubeconfig")},
             **{f"{IPAM}.{name}": (ABSENT, "it logs nothing by default") for name in ("log_file", "log_level")},
         },
+    ),
+    "000, 6.1": (
+        listed_pod,
+        {
+            "annotations": {"k8s.v1.cni.cncf.io/networks": "rdma-net"},
+            "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+            "resources": {"limits": ONE, "requests": ONE},
+        },
+        {
+            "annotations.k8s.v1.cni.cncf.io/networks": ("default/rdma-net", "the pod has a namespace of its own"),
+            "securityContext.runAsUser": (0, "it is named"),
+            "securityContext.allowPrivilegeEscalation": (False, "it needs no more rights"),
+            **{f"resources.{part}.rdma/rdma_shared_device_a": ("1", AMOUNT) for part in ("limits", "requests")},
+        },
+    ),
+    "000, 8.5": (
+        lambda: values_of(ipu_operator, "ipu_operator", IPU, vipu_controllers=gcore()["vipu"]["controllers"]),
+        IPU,
+        {"global.vipuControllers": ("10.247.208.5:8090:ipunode=true", "this site's address in its place")},
     ),
     "001, 6.6": (
         lambda: made("ipujob-sample", pods(), workers_per_job_instance=1, model_replicas_per_worker=1, **OPTIONS),
