@@ -10,6 +10,7 @@ import shlex
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.splitter import parse_kv
 from ansible.template import Templar
 from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import native_workload
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import check_request
@@ -152,7 +153,7 @@ def commands():
 
 def rendered(number):
     example, *options = commands()[number]
-    given = dict(option.split("=", 1) for option in options if option != "-e")
+    given = {name: value for option in options if option != "-e" for name, value in parse_kv(option).items()}
     (play,) = DataLoader().load_from_file(str(ROOT / example), trusted_as_template=True)
     task = play["tasks"][0]
     scope = {**play["vars"], "example_vipu": VIPU, **given}

@@ -14,9 +14,11 @@ import typing as t
 
 from .._common.findings import Findings
 from .._common.result import FabricError
+from .._common.text import shorten_list
 from .._ipam import spiderpool
 from .._ipam.planned_ranges import pool_names
-from .._ipam.subnet import FabricNode, SubnetRequest, plan_subnet
+from .._ipam.ranges import parse_ranges
+from .._ipam.subnet import SHOWN, FabricNode, SubnetRequest, plan_subnet
 from .._model.plan import (
     Ipam,
     NodeSelectorRequirement,
@@ -112,7 +114,8 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
                 "subnet", [], f"{network.name}: {warning}", subnet["cidr"], "Nothing, if this is what you want."
             )
     planned["subnets"] = [family.subnet for family in families]
-    _check_ipu_machines(network, planned["subnets"], rules.vipu, findings)
+    reserved = _check_reserved(network, planned["subnets"], findings)
+    _check_ipu_machines(network, planned["subnets"], reserved, rules.vipu, findings)
     planned["pools"] = [family.pool for family in families if family.pool]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
     own_ipam = rules.releases["ipam"] == "spiderpool"
@@ -121,14 +124,31 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     return planned
 
 
+def _check_reserved(network: NetworkSpec, subnets: t.Sequence[PlannedSubnet], findings: Findings) -> t.List[str]:
+    """The entries that keep addresses of these subnets from pods. Others are for another subnet, or mistyped."""
+    ours = netaddr.IPSet([subnet["cidr"] for subnet in subnets])
+    inside = [entry for entry in network.reserved if not ours.isdisjoint(parse_ranges([entry], "reserved"))]
+    outside = [entry for entry in network.reserved if entry not in inside]
+    if outside:
+        findings.warning(
+            "subnet",
+            [],
+            f"{network.name}: what is in `reserved` should be part of its subnet.",
+            f"{shorten_list(outside, SHOWN)}, outside {' and '.join(subnet['cidr'] for subnet in subnets)}",
+            "Write the addresses as they are in this subnet, or take them out.",
+        )
+    return inside
+
+
 def _check_ipu_machines(
     network: NetworkSpec,
     subnets: t.Sequence[PlannedSubnet],
+    reserved: t.Sequence[str],
     vipu: t.Optional[t.Sequence[str]],
     findings: Findings,
 ) -> None:
     """They have addresses beside V-IPU, which nothing tells; the lower half of a subnet is left to them."""
-    if vipu is None or network.reserved or _share(network, 4) != "all":
+    if vipu is None or reserved or _share(network, 4) != "all":
         return
     known = [ipaddress.ip_address(address) for address in vipu if parse_address(address)]
     for subnet in subnets:

@@ -259,6 +259,7 @@ def dual(hosts):
         ({"share": "all"}, {"vipu_hosts": ["10.88.0.9"]}, ""),
         ({"share": "all"}, {"ipu": False}, ""),
         ({"share": "all", "reserved": ["10.5.0.0/26"]}, {}, ""),
+        ({"share": "all", "reserved": ["10.247.208.0/25"]}, {}, "V-IPU is 10.5.0.20"),
         ({"share": "10.5.0.64-10.5.0.254"}, {}, ""),
         ({}, {}, ""),
     ],
@@ -268,6 +269,13 @@ def test_pods_beside_ipu_machines(hosts, network, settings, said):
     found = [item for item in planned["findings"] if item["check"] == "ipu-machines"]
     assert [item["level"] for item in found] == ["warning"] * bool(said)
     assert all(said in item["seen"] for item in found)
+
+
+def test_what_is_reserved_in_another_subnet(hosts):
+    reserved = ["10.247.208.0/25", "10.5.0.0-10.5.0.9", "10.4.255.250-10.5.0.3", "10.6.0.1"]
+    planned = plan(hosts, networks=[{"name": "rdma-net", "reserved": reserved}])
+    found = [item["seen"] for item in planned["findings"] if "`reserved`" in item["what"]]
+    assert found == ["10.247.208.0/25, 10.6.0.1, outside 10.5.0.0/24"]
 
 
 BOTH = {"name": "rdma-net", "families": ["ipv4", "ipv6"]}
