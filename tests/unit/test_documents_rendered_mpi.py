@@ -102,9 +102,9 @@ DIFFERENCES = {
 }
 
 
-def example(**given):
+def example(name="mpi-horovod", **given):
     """The settings that the example gives to the filter, with these variables of a user."""
-    (play,) = DataLoader().load_from_file(str(ROOT / "docs/examples/mpi-horovod.yml"), trusted_as_template=True)
+    (play,) = DataLoader().load_from_file(str(ROOT / f"docs/examples/{name}.yml"), trusted_as_template=True)
     scope = {**play["vars"], "planned": plan(site(), networks=[]), **given}
     return Templar(DataLoader(), scope).template(trust_as_template("{{ job }}"))
 
@@ -183,3 +183,17 @@ def test_gpus_are_ranks():
     assert worker["template"]["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "2"}}
     none = mpi_job(example(example_gpus="0"))["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     assert "resources" not in none
+
+
+@pytest.mark.parametrize(
+    ("given", "transport", "rails"),
+    [({"example_network": ""}, "roce", "node ens1f0"), ({"example_network": ""}, "tcp", "none ens1f0"),
+     ({}, "roce", "pod net1")],
+)  # fmt: skip
+def test_the_comparison_without_a_network(given, transport, rails):
+    job = {**example("mpi-compare", artifacts="", **given), "name": "a", "transport": transport, "command": ["true"]}
+    replicas = mpi_job(job)["spec"]["mpiReplicaSpecs"]
+    launcher, worker = (replicas[name]["template"]["spec"]["containers"][0] for name in ("Launcher", "Worker"))
+    assert started(launcher)["rails"] == rails
+    assert ("privileged" in worker["securityContext"]) == rails.startswith("node")
+    assert ("resources" in worker) == (not given)
