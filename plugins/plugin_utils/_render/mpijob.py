@@ -63,11 +63,17 @@ class MpiJob(Settings):
     backoff_limit: int = 0
 
 
+# Before ansible-core 2.19 a template in a variable gives text.
+NUMBERS = {field.name for field in dataclasses.fields(MpiJob) if field.type == "int"}
+
+
 def read_job(given: t.Mapping[str, t.Any]) -> MpiJob:
     """As it is written for the filter: what is null or an empty text is not set, and V-IPU has a dictionary."""
     vipu = given.get("vipu") or {}
     own = {("" if key == "partition" else "vipu_") + key: value for key, value in vipu.items()}
-    return pick(MpiJob, {key: value for key, value in {**given, **own}.items() if value not in (None, "")})
+    options = {key: value for key, value in {**given, **own}.items() if value not in (None, "")}
+    numbers = {key: int(options[key]) for key in NUMBERS & set(options) if str(options[key]).isdigit()}
+    return pick(MpiJob, {**options, **numbers})
 
 
 class Rails(t.NamedTuple):

@@ -74,6 +74,12 @@ def test_roce():
     assert "initContainers" not in launcher
 
 
+def test_numbers_may_be_text():
+    found = job(workers="4", slots_per_worker="2", user="0", ttl="60", vipu={"host": "10.5.0.2", "port": "8091"})
+    assert found == job(workers=4, slots_per_worker=2, user=0, ttl=60, vipu={"host": "10.5.0.2", "port": 8091})
+    assert start(workers="4", slots_per_worker="2", user="0")[:4] == ["mpirun", "--allow-run-as-root", "-n", "8"]
+
+
 def test_two_workers_with_a_rank_each_are_the_default():
     replicas = job()["spec"]["mpiReplicaSpecs"]
     assert {name: part["replicas"] for name, part in replicas.items()} == {"Launcher": 1, "Worker": 2}
