@@ -12,8 +12,8 @@ import typing as t
 
 from .._common.result import FabricError
 from .._common.text import join_endpoint
-from .._kube.multus import NETWORKS
 from .._model.plan import Controller
+from .._model.stacks import NETWORKS
 from .._model.wish import Objects
 
 Object = t.Dict[str, t.Any]

@@ -11,6 +11,7 @@ import urllib.parse
 
 from .._common.helm_record import RENDER_LABEL, Object, Record, shown, unpack
 from .._model.operators import SeenIpu, SeenIpuJob, SeenIpuOperator
+from .._model.stacks import NETWORKS
 
 Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
 
@@ -23,8 +24,8 @@ CONTROLLERS = "ipu-operator-vipu-controllers"
 METRICS_SERVICE, WEBHOOK_SERVICE = f"{MANAGER}-metrics", "ipu-operator-webhook-svc"
 # A controller as the chart and its ConfigMap have it: host:port:label=value.
 CONTROLLER = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
-ENDED = ("Completed", "Succeeded", "Failed", "Error")
+FAILED = ("Failed", "Error")
+ENDED = ("Completed", "Succeeded", *FAILED)
 
 
 def read_ipu(asks: Ask) -> t.Optional[SeenIpu]:

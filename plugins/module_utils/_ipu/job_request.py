@@ -10,8 +10,8 @@ import re
 import typing as t
 
 from .._common.result import FabricError
-from .._kube.multus import NETWORKS
 from .._kube.query import query, quoted
+from .._model.stacks import NETWORKS
 
 if t.TYPE_CHECKING:
     from .._kube.query import Object

@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import typing as t
 
-from .._kube.multus import NETWORKS
 from .._kube.query import query
+from .._model.stacks import NETWORKS
 
 if t.TYPE_CHECKING:
     from .._kube.query import Object

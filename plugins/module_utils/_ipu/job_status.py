@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import typing as t
 
+from .._host.ipu_operator import FAILED, has_ended
 from .._kube.pod_problems import container_statuses, pod_problems
 from .._kube.query import query
 from .._kube.readiness import condition_true
@@ -17,8 +18,6 @@ from .job_spec import finalizers, has_finalizer, partition_names
 if t.TYPE_CHECKING:
     from .._kube.query import Object
 
-ENDED = ("Completed", "Succeeded")
-FAILED = ("Failed", "Error")
 BACK_OFF_LIMIT = 3
 # The operator's message when there is nothing to report.
 RECONCILED = "Successfully reconciled"
@@ -76,13 +75,10 @@ def job_phase(job: Object, pods: t.Sequence[Object]) -> str:
     if query("metadata.deletionTimestamp", job):
         return "Deleting"
     word = query("status.launcherStatus", job) or "Pending"
-    complete = bool(query("status.completionTime", job))
-    failed = word in FAILED
-    if complete or word in ENDED:
-        failed = failed or condition_true(job, "Failed") or deciding_pod_failed(job, pods)
-    if not (complete or failed or word in ENDED):
+    if not has_ended(job):
         return "Running" if word == "Running" else "Pending"
-    if not complete and may_restart(job, failed):
+    failed = word in FAILED or condition_true(job, "Failed") or deciding_pod_failed(job, pods)
+    if not query("status.completionTime", job) and may_restart(job, failed):
         return "Restarting"
     return "Failed" if failed else "Completed"
 

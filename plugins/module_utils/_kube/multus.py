@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import typing as t
 
+from .._model.stacks import NETWORKS
 from .query import Object, query, quoted
 
-# Annotations of a pod: the networks that it asks for, and, as JSON, what multus gave it.
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
+# Annotation of a pod: as JSON, what multus gave it.
 NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
 REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
 # A network that pods can ask for.

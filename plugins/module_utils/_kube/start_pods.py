@@ -9,8 +9,9 @@ import contextlib
 import typing as t
 
 from .._common.result import FabricError
+from .._model.stacks import NETWORKS
 from .client import Cluster, wait_until
-from .multus import NETWORKS, network_status
+from .multus import network_status
 from .nodes import why_not_ready
 from .ownership import is_ours
 from .pod_problems import Problem

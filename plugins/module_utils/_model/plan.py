@@ -11,6 +11,8 @@ from .observation import Address
 
 Level = t.Literal["error", "warning"]
 Role = t.Literal["control_plane", "worker", "ipu"]
+# The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.
+PVRDMA = "vmw_pvrdma"
 HOST = "host"  # key of a host's own RDMA NIC in its links, where the plan has no fabric network
 
 

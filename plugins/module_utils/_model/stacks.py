@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from .plan import HOST, Plan, PlannedLink, Releases
 
+NETWORKS = "k8s.v1.cni.cncf.io/networks"  # annotation of a pod: the networks that it asks multus for
 StackName = t.Literal["network_operator", "spiderpool"]
 
 

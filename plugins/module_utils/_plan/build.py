@@ -190,8 +190,10 @@ def build_port_needs(settings: Settings, observations: Observations) -> PortNeed
     ignored = Findings()
     hosts = place_hosts(observations)
     controllers = name_controllers(settings, hosts, ignored)
-    specs = read_networks(settings.networks, ignored)
-    chosen = choose_links(specs, hosts, controller_addresses(controllers), False, ignored)
+    chosen: t.Sequence[NetworkLinks] = []
+    if settings.require_rdma or any(controller.runs_on for controller in controllers):
+        specs = read_networks(settings.networks, ignored)
+        chosen = choose_links(specs, hosts, controller_addresses(controllers), False, ignored)
     needs = list(cluster_needs(hosts, uses(settings)))
     needs += roce_needs(chosen) if settings.require_rdma else []
     vipu = plan_vipu(settings, hosts, controllers, chosen, False, ignored)

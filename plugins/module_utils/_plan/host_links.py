@@ -14,15 +14,13 @@ from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import Address, Link
-from .._model.plan import HOST, PlannedLink
+from .._model.plan import HOST, PVRDMA, PlannedLink
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec
 from .nics import choose_nic
 
 NAMES = 4  # that a finding lists
-# The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.
-PVRDMA = "vmw_pvrdma"
 
 _parse_cidr = functools.lru_cache(maxsize=256)(ipaddress.ip_network)
 

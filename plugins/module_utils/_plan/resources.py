@@ -10,8 +10,8 @@ import itertools
 import typing as t
 
 from .._common.findings import Findings
-from .._model.plan import PlannedNetwork, RdmaResource
-from .host_links import PVRDMA, NetworkLinks
+from .._model.plan import PVRDMA, PlannedNetwork, RdmaResource
+from .host_links import NetworkLinks
 
 GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
 

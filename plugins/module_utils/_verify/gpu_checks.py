@@ -9,7 +9,7 @@ import re
 import typing as t
 
 from .._model.checks import Check, Expect
-from .._model.plan import Plan
+from .._model.plan import PVRDMA, Plan
 from .._model.probe import GpuFacts, Probe
 from .._model.stacks import has_rdma
 from .catalog import NO_RDMA, NODE_POD, result, skip, unproven
@@ -17,6 +17,7 @@ from .catalog import NO_RDMA, NODE_POD, result, skip, unproven
 GPU_LABEL = "nvidia.com/gpu.present"
 NO_GPU = "GPU checks are off"
 NO_GDRCOPY = "gdrcopy is not planned (gpu_operator_gdrcopy)"
+NO_PVRDMA = "PVRDMA does not reach the memory of GPUs"
 NO_NODE = (
     f"no node has the label {GPU_LABEL}",
     f"Let Node Feature Discovery and the GPU operator find the GPUs: kubectl get nodes -L {GPU_LABEL}.",
@@ -44,8 +45,17 @@ def check_gpus(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
                 yield unproven(check, *NODE_POD, node=node)
                 continue
             facts, error = pod["root"]["gpu"], pod["root"]["error"]
+            if check == "gpudirect" and PEERMEM not in facts["modules"] and is_paravirtual(plan, pod["host"]):
+                yield skip(check, NO_PVRDMA, node=node)
+                continue
             good, expected, seen = gdrcopy_seen(facts) if check == "gdrcopy" else gpudirect_seen(facts, expect.gpu_rdma)
             yield result(check, good, expected, seen if facts["kernel"] else error or "no output", node=node)
+
+
+def is_paravirtual(plan: Plan, host: str) -> bool:
+    """Whether all that the host has of RDMA is VMware's."""
+    links = plan["hosts"][host]["links"].values() if host in plan["hosts"] else ()
+    return {link["driver"] for link in links if link["device"]} == {PVRDMA}
 
 
 Seen = t.Tuple[bool, str, str]  # whether it is so, what was expected, and what is there

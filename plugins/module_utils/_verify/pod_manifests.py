@@ -9,12 +9,12 @@ import json
 import re
 import typing as t
 
-from .._kube.multus import NETWORK_STATUS, NETWORKS
+from .._kube.multus import NETWORK_STATUS
 from .._kube.pod_problems import NEVER_STARTS
 from .._kube.query import query, quoted
 from .._model.plan import Plan
 from .._model.probe import Attached, NodeFacts
-from .._model.stacks import host_nic
+from .._model.stacks import NETWORKS, host_nic
 from .catalog import NO_NODE
 from .pods import LABEL, Options, Target, resource_name, targets
 

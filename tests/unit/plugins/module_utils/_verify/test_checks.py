@@ -29,7 +29,15 @@ PONG = {"sent": 2, "received": 2, "rtt_ms": 0.08, "path_mtu": None, "supported":
 
 
 def plan() -> Facts:
-    link = {"netdev": "eth1", "device": "mlx5_0", "prefix": 24, "mtu": 1500, "rate_gbps": 100.0, "pcie_gbps": 126.0}
+    link = {
+        "netdev": "eth1",
+        "driver": "mlx5_core",
+        "device": "mlx5_0",
+        "prefix": 24,
+        "mtu": 1500,
+        "rate_gbps": 100.0,
+        "pcie_gbps": 126.0,
+    }
     pool = {"exclusions": [{"startIP": "10.5.0.145", "endIP": "10.5.0.150"}]}
     subnet = {
         "cidr": "10.5.0.0/24",

@@ -97,6 +97,9 @@ CASES: t.Dict[str, Case] = {
     ),
     "GPU checks are off": Case(expect={"gpu": False}),
     "gdrcopy is not planned": Case(expect={"gdrcopy": False}),
+    "PVRDMA does not reach the memory of GPUs": Case(
+        {"pods/w1/root/gpu/modules": ["nvidia"]}, {"hosts/w1/links/rdma-net/driver": "vmw_pvrdma"}, {"gdrcopy": False}
+    ),
     "no V-IPU controller in the plan": Case(
         {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
     ),
