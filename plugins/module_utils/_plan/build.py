@@ -43,7 +43,7 @@ from .host_ports import (
 )
 from .host_sizes import read_sizes
 from .hosts import Hosts, check_inventory, place_hosts
-from .ipu_operator import check_ipu_operator, describe_release
+from .ipu_operator import check_ipu_operator, describe_release, labels_in_use
 from .macvlan_masters import name_masters
 from .names import check_groups, check_variables
 from .network_spec import host_device, read_networks
@@ -120,7 +120,8 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
         check_own_node(network, findings)
     if not settings.manage_kubernetes:
         check_autodetection(running, [*chosen, *devices], findings)
-    vipu = plan_vipu(settings, hosts, controllers, chosen, cidrs.has_ipv6_pods(), findings)
+    labels = labels_in_use(settings, running)
+    vipu = plan_vipu(settings, hosts, controllers, chosen, cidrs.has_ipv6_pods(), findings, labels)
     check_ipu_operator(settings, running, vipu, findings)
     chosen = name_masters(chosen, findings)
 

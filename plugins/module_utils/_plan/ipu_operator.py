@@ -9,6 +9,7 @@ import typing as t
 
 from .._common.findings import Findings
 from .._common.text import shorten_list
+from .._host.ipu_operator import MANAGER
 from .._model.operators import SeenIpuJob, SeenIpuOperator
 from .._model.plan import IpuOperatorRelease, Vipu
 from .._model.settings import HOST_NETWORK, Settings
@@ -17,6 +18,7 @@ from .._network.releases import IPU_OPERATORS
 from .running_cluster import Running
 
 CONTROLLERS = "global.vipuControllers"
+NAMES, USUAL_NAMES = "fullnameOverride", "ipu-operator"  # of the chart's objects
 SHOWN = 8
 
 
@@ -24,6 +26,7 @@ def check_ipu_operator(settings: Settings, running: t.Optional[Running], vipu: V
     version = settings.ipu_operator_version.lstrip("v")
     if not settings.ipu or version not in IPU_OPERATORS:
         return
+    _check_values(settings.ipu_release.values, vipu, findings)
     seen = running.facts.get("ipu") if running else None
     hosts, wanted = [running.host] if running else [], settings.ipu_release
     # Of a cluster that others manage and that gives no answer nothing is known, nor of one that an earlier release saw.
@@ -40,6 +43,42 @@ def check_ipu_operator(settings: Settings, running: t.Optional[Running], vipu: V
         return
     for operator in of_release(seen["operators"], *place):
         _check_upgrade(operator, version, _planned_values(settings, vipu), seen["jobs"], hosts, findings)
+
+
+def labels_in_use(settings: Settings, running: t.Optional[Running]) -> t.Dict[str, str]:
+    """The labels by which the release that is wanted gives nodes to V-IPU controllers, by host:port."""
+    seen = running.facts.get("ipu") if running and settings.ipu else None
+    release = settings.ipu_release
+    there = of_release(seen["operators"], release.namespace, release.name) if seen else []
+    found = [entry.rpartition(":") for operator in there for entry in operator["controllers"]]
+    return {endpoint: label for endpoint, _colon, label in found}
+
+
+def _check_values(values: t.Mapping[str, str], vipu: Vipu, findings: Findings) -> None:
+    """What the chart would take, and the role can't follow."""
+    names, controllers = values.get(NAMES, USUAL_NAMES), values.get(CONTROLLERS, "")
+    if names != USUAL_NAMES:
+        findings.error(
+            "ipu-operator",
+            [],
+            "The IPU operator's objects need the names that its charts give them since 1.1.0.",
+            f"{NAMES} is '{names}' in ipu_operator_values",
+            "Take it out: site then renames them. To leave an operator with names of its own as it is, set fabric_ipu:"
+            " false.",
+        )
+    if controllers and _labels(controllers) != _labels(vipu["value"]):
+        findings.error(
+            "ipu-operator",
+            [],
+            "Nodes get the labels of the plan, and IPUJobs would wait for those of ipu_operator_values.",
+            f"{CONTROLLERS} is {controllers}, the plan has {vipu['value']}",
+            f"Take {CONTROLLERS} out of ipu_operator_values. Set a label of your own by fabric_vipu_hosts: [{{host: A,"
+            " serves: [HOST], label: KEY=VALUE}].",
+        )
+
+
+def _labels(controllers: str) -> t.Set[str]:
+    return {entry.rpartition(":")[2] for entry in controllers.split(",")}
 
 
 def describe_release(settings: Settings) -> t.Optional[IpuOperatorRelease]:
@@ -63,7 +102,11 @@ def _check_upgrade(
     """An error where others have installed it: who adopts an operator has to know what becomes of it."""
     upgrades = operator["version"] != version
     changes = changed_values(operator, planned)
-    if not upgrades and (operator["ours"] or not changes):
+    if operator["ours"] and not upgrades:  # its values are the site's own affair, but for what jobs depend on
+        changes = [change for change in changes if jobs and change.startswith((f"{CONTROLLERS}:", f"{HOST_NETWORK}:"))]
+    if operator["name"] != MANAGER:
+        changes.append(f"objects called {operator['name'][: -len(MANAGER)]}{USUAL_NAMES}-* become {USUAL_NAMES}-*")
+    if not upgrades and not changes:
         return
     leave_host = any(change.startswith(f"{HOST_NETWORK}:") and change.endswith("becomes false") for change in changes)
     without = [job["name"] for job in jobs if leave_host and not job["networks"]]
@@ -90,7 +133,7 @@ def _check_upgrade(
     report(
         "ipu-operator-upgrade",
         hosts,
-        "site upgrades the IPU operator that is there."
+        f"site {'upgrades' if upgrades else 'changes'} the IPU operator that is there."
         if operator["ours"]
         else "site takes over an IPU operator that others have installed.",
         "; ".join(seen),
@@ -104,7 +147,7 @@ def changed_values(operator: SeenIpuOperator, planned: t.Mapping[str, str]) -> t
     if operator["controllers"]:  # they can be edited there
         now[CONTROLLERS] = ",".join(operator["controllers"])
     found = []
-    for path in sorted({*operator["values"], *(path for path in (CONTROLLERS, HOST_NETWORK) if path in now)}):
+    for path in sorted({*operator["values"], *(path for path in (CONTROLLERS, HOST_NETWORK) if path in now)} - {NAMES}):
         if path not in planned:
             if now[path] != operator["defaults"].get(path):
                 found.append(f"{path}: {now[path]} is lost")

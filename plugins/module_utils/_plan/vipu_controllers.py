@@ -9,6 +9,7 @@ import dataclasses
 import ipaddress
 import re
 import typing as t
+from types import MappingProxyType
 
 from .._common.findings import Findings
 from .._common.text import join_endpoint
@@ -67,12 +68,14 @@ def plan_vipu(
     chosen: t.Sequence[NetworkLinks],
     ipv6_pods: bool,
     findings: Findings,
+    in_use: t.Mapping[str, str] = MappingProxyType({}),
 ) -> Vipu:
-    """The controllers at addresses that the pods of all their hosts reach."""
+    """The controllers at addresses that the pods of all their hosts reach. Labels that jobs know (in_use) stay."""
     controllers: t.List[Controller] = []
     for one in named:
         address = _reached(one, hosts, chosen, settings, ipv6_pods, findings)
-        label = one.label or f"{LABEL}={_label_value(address, one.port, len(named) == 1)}"
+        label = one.label or _label_in_use(one, address, in_use, len(named) == 1)
+        label = label or f"{LABEL}={_label_value(address, one.port, len(named) == 1)}"
         controller: Controller = {
             "host": one.host,
             "port": one.port,
@@ -235,6 +238,17 @@ def _outside(host: PlacedHost, chosen: t.Sequence[NetworkLinks], ipv6_pods: bool
         ):
             return text
     return ""
+
+
+def _label_in_use(one: NamedController, address: str, in_use: t.Mapping[str, str], only: bool) -> str:
+    """The label of this controller, also where the only one has moved; empty: there is none that can be kept."""
+    moved = [*in_use.values()] if only and len(in_use) == 1 else []
+    known = [
+        in_use[endpoint]
+        for endpoint in (join_endpoint(host, one.port) for host in (address, one.host))
+        if endpoint in in_use
+    ]
+    return next((label for label in [*known, *moved] if FORM.fullmatch(label)), "")
 
 
 def _label_value(address: str, port: int, only: bool) -> str:

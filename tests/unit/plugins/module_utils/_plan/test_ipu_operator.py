@@ -66,8 +66,18 @@ def test_staying_as_it_is():
     [
         ({"values": {"controller.develLogs": "false"}}, KEPT, "controller.develLogs: false is lost"),
         ({"values": {"worker.hostNetwork": "true"}, "defaults": {}}, ADOPTED, "worker.hostNetwork: true becomes false"),
-        # kubectl edit configmap, as 6.3.2 of the V-IPU guide has it
-        ({"controllers": ["pod2:8090:ipunode=pod2"]}, KEPT, f"pod2:8090:ipunode=pod2 becomes {PLANNED}"),
+        # kubectl edit configmap, as 6.3.2 of the V-IPU guide has it; jobs know the label, so it stays
+        (
+            {"controllers": ["pod2:8090:ipunode=pod2"]},
+            KEPT,
+            "pod2:8090:ipunode=pod2 becomes 10.5.0.20:8090:ipunode=pod2",
+        ),
+        (
+            {"name": "gc-ipu-operator-controller-manager"},
+            KEPT,
+            "objects called gc-ipu-operator-* become ipu-operator-*",
+        ),
+        ({"values": {"fullnameOverride": ""}}, KEPT, None),
         ({"values": {"worker.hostNetwork": "true"}}, KEPT, None),
         # An upgrade by others to what a chart has anyway loses nothing.
         ({"values": {"a": "1"}, "defaults": {"a": "1"}}, KEPT, None),
@@ -113,6 +123,62 @@ def test_an_upgrade_of_our_own_release_is_told():
     # Values of a site are its own affair.
     same = plan(seen({**OURS, "version": "1.2.0"}), ipu_release=IpuRelease(values=ADOPTED.values))
     assert same["findings"] == []
+
+
+HEAD = "10.5.0.20:8090:ipunode=head1"
+
+
+@pytest.mark.parametrize(
+    ("controllers", "vipu_hosts", "label"),
+    [
+        ([HEAD], [], "ipunode=head1"),
+        (["head1:8090:ipunode=head1"], [], "ipunode=head1"),  # the only one, by another address
+        ([HEAD], [{"host": "10.5.0.20", "label": "ipunode=b"}], "ipunode=b"),
+        ([HEAD, "10.5.0.21:8090:ipunode=b"], [], "ipunode=head1"),
+        (["10.5.0.21:8090:ipunode=a", "10.5.0.22:8090:ipunode=b"], [], "ipunode=true"),
+        (["10.5.0.20:8090:-bad=1"], [], "ipunode=true"),
+        ([], [], "ipunode=true"),
+    ],
+)
+def test_a_label_that_jobs_know_stays(controllers, vipu_hosts, label):
+    planned = plan(seen({**GC, "controllers": controllers}), ipu_release=KEPT, vipu_hosts=vipu_hosts)
+    assert planned["vipu"]["value"] == f"10.5.0.20:8090:{label}"
+    assert {"=".join(*each.items()) for each in planned["vipu"]["node_labels"].values()} == {label}
+    # Of somebody else's release nothing is taken over.
+    other = plan(seen({**GC, "controllers": controllers}), vipu_hosts=vipu_hosts)
+    assert other["vipu"]["value"].endswith(":ipunode=b" if vipu_hosts else ":ipunode=true")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"fullnameOverride": ""}, "fullnameOverride is ''"),
+        ({"fullnameOverride": "ipu-operator"}, ""),
+        ({"global.vipuControllers": HEAD}, f"global.vipuControllers is {HEAD}, the plan has {PLANNED}"),
+        ({"global.vipuControllers": "pod005:8090:ipunode=true"}, ""),
+    ],
+)
+def test_values_that_the_role_cannot_follow(values, said):
+    found = errors(plan(site(), ipu_release=IpuRelease(values=values)))
+    assert set(found) == ({"ipu-operator"} if said else set())
+    assert not said or said in found["ipu-operator"]["seen"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "jobs", "said"),
+    [
+        ({"controllers": ["10.5.0.99:8090:ipunode=true"]}, JOBS, "10.5.0.99:8090:ipunode=true becomes"),
+        ({"values": {"worker.hostNetwork": "true"}}, JOBS, "worker.hostNetwork: true becomes false"),
+        ({"controllers": ["10.5.0.99:8090:ipunode=true"]}, [], ""),
+        ({"values": {"worker.hostNetwork": "false", "a": "b"}}, JOBS, ""),
+    ],
+)
+def test_what_jobs_would_notice_of_our_own_release(operator, jobs, said):
+    hosts = seen({**OURS, "version": "1.2.0", "defaults": {}, **operator}, jobs=jobs)
+    found = errors(plan(hosts, ipu_release=IpuRelease(values=ADOPTED.values)), "warning")
+    assert set(found) == ({"ipu-operator-upgrade"} if said else set())
+    assert not said or said in found["ipu-operator-upgrade"]["seen"]
+    assert not said or found["ipu-operator-upgrade"]["what"] == "site changes the IPU operator that is there."
 
 
 @pytest.mark.parametrize(
