@@ -218,7 +218,7 @@ def choose_releases(settings: Settings, findings: Findings) -> Releases:
         "gpu_operator": "",
         "network_operator": settings.network_operator_version.lstrip("v"),
         "ipu_operator": settings.ipu_operator_version.lstrip("v"),
-        "cni": settings.cni,
+        "cni": settings.cni if settings.manage_kubernetes else "none",
         "cni_version": "",
         "cni_images": [],
         "pause": PAUSE.get(kubernetes[1], "") if kubernetes else "",
@@ -228,8 +228,9 @@ def choose_releases(settings: Settings, findings: Findings) -> Releases:
         "features": {},
         "components": {},
     }
-    _check_cni(settings, findings)
-    releases["cni_version"], releases["cni_images"] = pod_network(settings.cni, settings.calico_version)
+    if settings.manage_kubernetes:
+        _check_cni(settings, findings)
+        releases["cni_version"], releases["cni_images"] = pod_network(settings.cni, settings.calico_version)
     _check_ipu_operator(settings, findings)
     if settings.gpu and settings.gpu_operator_version:
         _check_known("GPU operator", "gpu-operator-version", settings.gpu_operator_version, GPU_OPERATORS, findings)
@@ -300,7 +301,7 @@ def _check_stack(settings: Settings, findings: Findings) -> None:
 def _check_calico_range(settings: Settings, findings: Findings) -> None:
     kubernetes, line = parse(settings.kubernetes_version)[:2], parse(settings.calico_version)[:2]
     newest = _CALICO_KUBERNETES.get(line, kubernetes)
-    if settings.manage_kubernetes and kubernetes > newest:
+    if kubernetes > newest:
         fit = [show(other) for other, tested in _CALICO_KUBERNETES.items() if kubernetes <= tested]
         findings.warning(
             "calico-version",

@@ -71,7 +71,8 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     lines = [
         (
             "Releases",
-            f"Kubernetes {releases['kubernetes']}, {releases['cni']} {releases['cni_version']}".rstrip()
+            f"Kubernetes {releases['kubernetes']}"
+            + (f", {releases['cni']} {releases['cni_version']}".rstrip() if releases["cni"] != "none" else "")
             + f", {describe_stack(releases)}"
             + (
                 ""

@@ -302,3 +302,10 @@ def test_blocks_that_nodes_would_lose():
     assert finding["hosts"] == ["cp1"]
     assert "10.5.0.0/24 in blocks of 8; 10.5.0.0/24 in blocks of 16 is planned" in finding["seen"]
     assert "fabric_pods_per_node" in finding["next"]
+
+
+def test_the_pod_network_of_others_is_not_one_of_ours():
+    planned = plan(cluster(pod_networks=[FLANNEL]), manage_kubernetes=False, cni="calico", calico_version="none")
+    assert errors(planned) == {}
+    assert "calico" not in as_text(planned).lower()
+    assert planned["releases"]["cni_images"] == []
