@@ -151,19 +151,28 @@ def commands():
     }
 
 
+def play_of(example):
+    (play,) = DataLoader().load_from_file(str(ROOT / example), trusted_as_template=True)
+    return play
+
+
+def ipujob_of(options, scope):
+    how = ("state", "recreate", "wait_timeout", "logs")
+    wanted = {key: value for key, value in options.items() if key not in how}
+    own = Templar(DataLoader(), scope).template(wanted)
+    asked = request(**{**own, "workers": {"replicas": None, **own["workers"]}})
+    check_request(asked)
+    return build_job(asked)
+
+
 def rendered(number):
     example, *options = commands()[number]
     given = {name: value for option in options if option != "-e" for name, value in parse_kv(option).items()}
-    (play,) = DataLoader().load_from_file(str(ROOT / example), trusted_as_template=True)
+    play = play_of(example)
     task = play["tasks"][0]
     scope = {**play["vars"], "example_vipu": VIPU, **given}
     if "ipu.fabric.ipujob" in task:
-        how = ("state", "recreate", "wait_timeout", "logs")
-        wanted = {key: value for key, value in task["ipu.fabric.ipujob"].items() if key not in how}
-        own = Templar(DataLoader(), scope).template(wanted)
-        asked = request(**{**own, "workers": {"replicas": None, **own["workers"]}})
-        check_request(asked)
-        return build_job(asked)
+        return ipujob_of(task["ipu.fabric.ipujob"], scope)
     own = Templar(DataLoader(), scope).template(task["vars"])
     own = {name[len("native_workload_") :]: value for name, value in {**own, **given}.items()}
     own = {name: value for name, value in own.items() if name not in ("state", "timeout", "kubeconfig")}
@@ -191,3 +200,22 @@ def test_the_examples_are_the_listings_but_for_what_is_listed(number):
         if found.get(path, ABSENT) != document.get(path, ABSENT)
     }
     assert differing == {path: value for path, (value, _reason) in DIFFERENCES[number].items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "namespace"), [({}, "ipu-operator"), ({"ipu_operator_namespace": "default"}, "default")]
+)
+def test_the_example_asks_the_operator_where_it_is(given, namespace):
+    play = play_of("docs/examples/training.yml")
+    asked = play["tasks"][0]["ipu.fabric.ipujob_info"]["vipu_proxy"]
+    assert Templar(DataLoader(), {**play["vars"], **given}).template(asked) == {"namespace": namespace}
+
+
+@pytest.mark.parametrize(("given", "interfaces"), [({}, "net1"), ({"networks": []}, "")])
+def test_the_ranks_of_the_example_meet_on_interfaces_that_its_pods_have(given, interfaces):
+    play = play_of("docs/examples/training-mpi.yml")
+    scope = {**play["vars"], "mpirun_options": ["--mca", "btl", "tcp,self"], **given}
+    launcher = ipujob_of(play["tasks"][0]["ipu.fabric.ipujob"], scope)["spec"]["launcher"]
+    env = {entry["name"]: entry["value"] for entry in launcher.get("env", [])}
+    assert env.get("OMPI_MCA_btl_tcp_if_include", "") == interfaces
+    assert launcher["command"][-4:] == ["--mca", "btl", "tcp,self", "/home/mpiuser/pi"]

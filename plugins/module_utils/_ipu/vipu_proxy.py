@@ -85,8 +85,9 @@ class VipuProxy:
             "The V-IPU proxy was asked for its IPUs.",
             f"{self.path}{path}",
             seen,
-            "Check namespace, service and port, and that the Deployment ipu-operator-vipu-proxy is ready. Its user "
-            "needs the right to get and create services/proxy.",
+            "If the operator is in another namespace, name it, vipu_proxy: {namespace: NAMESPACE}. Check service and "
+            "port, and that the Deployment ipu-operator-vipu-proxy is ready. Its user needs the right to get and "
+            "create services/proxy.",
             code=code,
             transient=transient,
         ) from cause

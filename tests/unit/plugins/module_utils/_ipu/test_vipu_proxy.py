@@ -54,6 +54,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_with_a_next_step(answer):
     with pytest.raises(FabricError, match="can't be read") as error:
         vipu_proxy.VipuProxy(Cluster(answer), ADDRESS).usage([])
     assert error.value.where == "/api/v1/namespaces/n/services/http:s:80/proxy/stats"
+    assert "vipu_proxy: {namespace: NAMESPACE}" in error.value.next_step
 
 
 class Answers:
