@@ -183,8 +183,8 @@ probes:
       type: int
     seen:
       description:
-        - V(open), V(filtered) where nothing answered, V(refused), V(unreachable), or V(forbidden) by this host's own
-          firewall.
+        - V(open), V(filtered) where nothing answered, V(refused), V(unreachable), V(forbidden) by this host's own
+          firewall, or V(unresolved), a name that this host can't look up.
       type: str
 listened:
   description: Name of the listener that was ended. Empty if its time was up before.

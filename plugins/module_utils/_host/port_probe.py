@@ -200,7 +200,7 @@ def stop() -> str:
 
 
 def _seen(number: int) -> str:
-    return _SEEN.get(number, "unreachable")
+    return "unresolved" if number < 0 else _SEEN.get(number, "unreachable")
 
 
 def _questions(targets: t.Iterable[PortTarget]) -> t.Iterator[_Question]:
@@ -226,7 +226,7 @@ def _start(opened: contextlib.ExitStack, question: _Question) -> t.Tuple[t.Optio
             one.bind((target["source"], 0))
         error = one.connect_ex((target["address"], 0 if raw else question.port))
     except OSError as failure:
-        return None, failure.errno or 0
+        return None, failure.errno or 0  # below 0: of the resolver
     return (one, 0) if error in (0, errno.EINPROGRESS) else (None, error)
 
 

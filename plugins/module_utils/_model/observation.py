@@ -310,7 +310,7 @@ class PortProbe(t.TypedDict):
     address: str
     protocol: str  # TCP, UDP or IP protocol
     port: int  # or the number of the IP protocol
-    seen: str  # open, filtered (no answer), refused, unreachable or forbidden (on this host)
+    seen: str  # open, filtered (no answer), refused, unreachable, forbidden or unresolved (on this host)
 
 
 class VipuFacts(t.TypedDict):

@@ -15,3 +15,9 @@ def parse_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Add
         return ipaddress.ip_address(text)
     except ValueError:
         return None
+
+
+def is_loopback(text: str) -> bool:
+    """Whether an address or a host name means the host itself."""
+    address = parse_address(text)
+    return address.is_loopback if address else text.split(".")[0] == "localhost"

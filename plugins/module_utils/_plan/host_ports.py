@@ -16,6 +16,7 @@ from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._model.observation import OpenPorts, PortProbe, PortTarget
 from .._model.plan import Controller
+from .endpoints import is_loopback
 from .host_links import NetworkLinks
 from .hosts import Hosts, PlacedHost, with_role
 from .port_table import (
@@ -40,6 +41,7 @@ SEEN = {
     "refused": "refused",
     "unreachable": "unreachable",
     "forbidden": "forbidden by the sender's own firewall",
+    "unresolved": "a name that is not known there",
 }
 
 
@@ -114,6 +116,8 @@ def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[
 def vipu_needs(hosts: Hosts, controllers: t.Iterable[Controller], by_site: bool) -> t.Iterator[Need]:
     """V-IPU, of hosts that have not asked it at this address: where `vipu` has answered, its port is open."""
     for controller in controllers:
+        if is_loopback(controller["address"]):  # refused by vipu-address
+            continue
         planned = (controller["address"], controller["port"])
         for name in controller["serves"]:
             asked = hosts[name].observation.get("vipu")
@@ -195,10 +199,15 @@ def _report(
     for source, probe in probes:
         by_answer.setdefault(probe["seen"], []).append(f"{source} to {probe['host']} ({probe['address']})")
     seen = "; ".join(f"{SEEN[answer]}: {shorten_list(pairs, NAMES)}" for answer, pairs in by_answer.items())
+    step = (
+        f"Open {name} in the firewalls of {shorten_list(targets, NAMES)} (nft list ruleset, iptables -S) and between."
+    )
+    if set(by_answer) == {"unresolved"}:
+        step = "Write the address in place of the name, or let these hosts look it up (DNS, /etc/hosts)."
     findings.error(
         "host-ports",
         targets if component and len(targets) <= len(sources) else sources,
         f"{shorten_list(sources, NAMES)} cannot reach {label} of {shorten_list(targets, NAMES)}.",
         f"{seen}; {len(probes)} of {asked} connections failed",
-        f"Open {name} in the firewalls of {shorten_list(targets, NAMES)} (nft list ruleset, iptables -S) and between.",
+        step,
     )

@@ -16,7 +16,7 @@ from .._common.text import join_endpoint
 from .._host.vipu import DEFAULT_PORT, split_endpoint
 from .._model.plan import Controller, Vipu
 from .._model.settings import Settings
-from .endpoints import parse_address
+from .endpoints import is_loopback, parse_address
 from .host_links import HostLink, NetworkLinks
 from .hosts import Hosts, PlacedHost, with_role
 
@@ -158,7 +158,7 @@ def _observed_controllers(
         facts = host.observation.get("vipu")
         if facts:
             address, port, runs_on = facts["address"] or facts["host"], facts["port"], ""
-            if _is_loopback(address):
+            if is_loopback(address):
                 address, runs_on = host.address or address, name
             runs_on = runs_on or owners.get(address, "")
             controller = NamedController(facts["host"], port, address, [], runs_on=runs_on)
@@ -259,14 +259,9 @@ def _label_value(address: str, port: int, only: bool) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", f"{address}{suffix}").strip("-._")[:63]
 
 
-def _is_loopback(text: str) -> bool:
-    address = parse_address(text)
-    return address.is_loopback if address else text.split(".")[0] == "localhost"
-
-
 def _check_address(controller: Controller, ipv6_pods: bool, findings: Findings) -> None:
     address = parse_address(controller["address"])
-    if _is_loopback(controller["address"]):
+    if is_loopback(controller["address"]):
         findings.error(
             "vipu-address",
             controller["serves"],

@@ -105,6 +105,10 @@ def test_an_address_that_this_host_does_not_have_is_no_source(ports):
     assert seen(ports, source="192.0.2.1") == ["unreachable", "unreachable"]
 
 
+def test_a_name_that_is_not_known_here(ports):
+    assert seen(ports, address="no-such-host.invalid") == ["unresolved", "unresolved"]
+
+
 def test_more_connections_than_a_process_may_have_files(ports, monkeypatch):
     monkeypatch.setattr(port_probe, "AT_ONCE", 3)
     port_probe.listen(ports[:1], ports[1:], 30)

@@ -294,6 +294,8 @@ def test_v_ipu_is_tried_by_those_that_have_not_asked_it():
     (target,) = [target for target in of_host(hosts, "w1", **VIPU) if target["host"] not in hosts]
     assert (target["host"], target["address"], target["tcp"]) == ("V-IPU (10.5.0.20)", "10.5.0.20", [8090])
     assert all(target["host"] in hosts for target in of_host(hosts, "w1"))
+    # Refused by another check, not by a firewall.
+    assert all(target["host"] in hosts for target in of_host(hosts, "w1", vipu_hosts=["localhost"]))
 
 
 def of_host(hosts: t.Mapping[str, t.Any], name: str, **settings: t.Any) -> t.List[t.Any]:
@@ -307,6 +309,15 @@ def test_a_v_ipu_that_is_out_of_reach_is_named():
     (finding,) = found(hosts)
     assert finding["what"] == "w1 cannot reach TCP 8090 of V-IPU (vipu.site)."
     assert finding["hosts"] == ["w1"]
+
+
+def test_a_v_ipu_whose_name_is_not_known_there():
+    hosts = bare()
+    probe = {"host": "V-IPU (pod1)", "address": "pod1", "protocol": "TCP", "port": 8090, "seen": "unresolved"}
+    hosts["w1"]["probes"] = [probe]
+    (finding,) = found(hosts)
+    assert finding["seen"].startswith("a name that is not known there: w1 to V-IPU (pod1)")
+    assert finding["next"].startswith("Write the address in place of the name")
 
 
 def test_a_blocked_port_of_each_component_is_named():
