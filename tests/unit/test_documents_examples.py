@@ -106,6 +106,7 @@ JOB = {
 DEPLOYMENT = {
     **NATIVE,
     f"{IN_POD}.runs": ("sh -c sleep infinity", SHELL),
+    "spec.minReadySeconds": (10, "a program that ends at once is no Deployment that is ready"),
     f"{IN_POD}.ports.0.containerPort": (8000, "the example has a Service"),
     f"{POD}.restartPolicy": ("Always", "a Deployment's default, written out"),
     "spec.selector.matchLabels.app": (ABSENT, LABEL),

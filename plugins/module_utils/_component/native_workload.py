@@ -25,6 +25,7 @@ LONGEST_NAME = 63
 DEVICES = "/dev/infiniband"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 VIPU_PORT = 8090
+SETTLED = 10  # seconds: a program that can't start has ended by then, and counted as ready before
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 SCRIPTS = pathlib.Path(__file__).parents[2] / "plugin_utils/_render/scripts"
@@ -319,6 +320,7 @@ def deployment(settings: Settings, metadata: Object) -> Object:
     labels = metadata["labels"]
     spec = {
         "replicas": settings.replicas,
+        "minReadySeconds": SETTLED,
         "selector": {"matchLabels": labels},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
         "template": pod_template(settings, labels, "main", "Always"),

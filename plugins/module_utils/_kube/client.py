@@ -355,6 +355,15 @@ def message_of(error: t.Any) -> str:
         return first_line(error)
 
 
+def immutable_fields(error: t.Any) -> t.List[str]:
+    """The fields that an object keeps as they are, such as the pods of a Job, of which a change was refused."""
+    try:
+        causes = json.loads(error.body)["details"]["causes"]
+        return [each["field"] for each in causes if each["message"].endswith("field is immutable")]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return []
+
+
 def refusal_code(error: t.Any) -> Code:
     """The kind of a refusal, by its HTTP status."""
     kinds: t.Dict[int, Code] = {401: "api-denied", 403: "api-denied", 404: "not-found", 409: "conflict"}
@@ -371,7 +380,10 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     step = steps.get(error.status, "Correct the value that the message names and run again.")
     what, code = f"The API server refused to {verb} an object.", refusal_code(error)
     transient = code == "conflict" or is_transient(error)
-    return FabricError(what, where, message_of(error), step, code=code, transient=transient)
+    seen, fixed = message_of(error), immutable_fields(error)
+    if fixed:  # its message quotes the whole field
+        seen, step = f"{', '.join(fixed)} can't be changed", "Remove the object first, then run again."
+    return FabricError(what, where, seen, step, code=code, transient=transient)
 
 
 def unknown_kind(obj: Object) -> FabricError:

@@ -97,6 +97,11 @@ def test_inference_scaled(finished: Bed) -> None:
     again = example(finished, "native-inference", example_inference="sleep 3600", example_replicas=3)
     assert (again.code, again.changed()) == (0, {})
     assert example(finished, "native-inference", native_workload_state="absent").code == 0
+    # It starts, and ends at once: not ready, although each of its pods is for a moment.
+    ended = example(finished, "native-inference", example_inference="sleep 1; exit 3")
+    assert ended.code != 0
+    assert "exit code 3" in ended.text
+    assert example(finished, "native-inference", native_workload_state="absent").code == 0
     assert finished.kubectl("get deployments,services -l app.kubernetes.io/name=mnist-inference")["items"] == []
 
 

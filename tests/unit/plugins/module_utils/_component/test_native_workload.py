@@ -61,6 +61,7 @@ def test_a_deployment_has_a_service_when_it_has_a_port():
     assert [o["kind"] for o in objects(kind="Deployment")] == ["Deployment"]
     deployment, service = objects(kind="Deployment", port=8000, replicas=3, namespace="ml")
     assert deployment["spec"]["replicas"] == 3
+    assert deployment["spec"]["minReadySeconds"] == 10
     assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
     assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["ports"] == [{"port": 8000, "targetPort": 8000, "protocol": "TCP"}]

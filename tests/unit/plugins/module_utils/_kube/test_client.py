@@ -236,6 +236,15 @@ def test_refusal(status, step, code, transient):
     assert (error.code, error.transient) == (code, transient)
 
 
+def test_a_field_that_cannot_be_changed():
+    error = refused(422, "Job.batch x is invalid")
+    quoted = "Invalid value: " + "{" * 5000 + "}: field is immutable"
+    causes = [{"field": "spec.template", "message": quoted}, {"field": "spec.x", "message": "Required value"}]
+    error.body = json.dumps({"message": quoted, "details": {"causes": causes}})
+    told = client.refusal(error, "apply", "Job x")
+    assert (told.seen, told.next_step) == ("spec.template can't be changed", "Remove the object first, then run again.")
+
+
 def test_wait_until():
     looks = [["a", "b"], ["b"], []]
     assert client.wait_until(lambda: looks.pop(0), 10, "It was expected.", "Look.", sleep=0) >= 0
