@@ -18,7 +18,8 @@ from .._network.releases import IPU_OPERATORS
 from .running_cluster import Running
 
 CONTROLLERS = "global.vipuControllers"
-NAMES, USUAL_NAMES = "fullnameOverride", "ipu-operator"  # of the chart's objects
+USUAL_NAMES = "ipu-operator"  # what names of the charts' objects begin with
+NAMES = {"fullnameOverride": USUAL_NAMES, "nameOverride": ""}
 SHOWN = 8
 
 
@@ -56,13 +57,14 @@ def labels_in_use(settings: Settings, running: t.Optional[Running]) -> t.Dict[st
 
 def _check_values(values: t.Mapping[str, str], vipu: Vipu, findings: Findings) -> None:
     """What the chart would take, and the role can't follow."""
-    names, controllers = values.get(NAMES, USUAL_NAMES), values.get(CONTROLLERS, "")
-    if names != USUAL_NAMES:
+    controllers = values.get(CONTROLLERS, "")
+    renamed = [f"{key} is '{values[key]}'" for key, usual in NAMES.items() if values.get(key, usual) != usual]
+    if renamed:
         findings.error(
             "ipu-operator",
             [],
             "The IPU operator's objects need the names that its charts give them since 1.1.0.",
-            f"{NAMES} is '{names}' in ipu_operator_values",
+            f"{' and '.join(renamed)} in ipu_operator_values",
             "Take it out: site then renames them. To leave an operator with names of its own as it is, set fabric_ipu:"
             " false.",
         )
@@ -147,7 +149,9 @@ def changed_values(operator: SeenIpuOperator, planned: t.Mapping[str, str]) -> t
     if operator["controllers"]:  # they can be edited there
         now[CONTROLLERS] = ",".join(operator["controllers"])
     found = []
-    for path in sorted({*operator["values"], *(path for path in (CONTROLLERS, HOST_NETWORK) if path in now)} - {NAMES}):
+    for path in sorted(
+        {*operator["values"], *(path for path in (CONTROLLERS, HOST_NETWORK) if path in now)} - {*NAMES}
+    ):
         if path not in planned:
             if now[path] != operator["defaults"].get(path):
                 found.append(f"{path}: {now[path]} is lost")

@@ -153,6 +153,7 @@ def test_a_label_that_jobs_know_stays(controllers, vipu_hosts, label):
     ("values", "said"),
     [
         ({"fullnameOverride": ""}, "fullnameOverride is ''"),
+        ({"nameOverride": "gc"}, "nameOverride is 'gc'"),
         ({"fullnameOverride": "ipu-operator"}, ""),
         ({"global.vipuControllers": HEAD}, f"global.vipuControllers is {HEAD}, the plan has {PLANNED}"),
         ({"global.vipuControllers": "pod005:8090:ipunode=true"}, ""),
