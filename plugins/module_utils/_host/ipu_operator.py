@@ -56,10 +56,13 @@ def seen_operator(asks: Ask, manager: Object) -> SeenIpuOperator:
         "ours": any(RENDER_LABEL in secret["metadata"].get("labels", {}) for secret in secrets),
         "values": shown(record.get("config") or {}),
         "defaults": shown(record.get("chart", {}).get("values") or {}),
-        "controllers": [
-            match[0] for text in config_map.get("data", {}).values() for match in CONTROLLER.finditer(text)
-        ],
+        "controllers": controllers_in(config_map),
     }
+
+
+def controllers_in(config_map: Object) -> t.List[str]:
+    """host:port:label=value of each, as the operator's ConfigMap has them."""
+    return [match[0] for text in config_map.get("data", {}).values() for match in CONTROLLER.finditer(text)]
 
 
 def installed_record(secrets: t.Sequence[Object]) -> Record:

@@ -325,6 +325,7 @@ class IpuFacts(t.TypedDict, total=False):
     proxy: Health
     certificate: Certificate
     ignored: t.List[str]  # webhook configurations whose failure policy a killed run has left at Ignore
+    controllers: t.Optional[t.List[str]]  # host:port:label=value, as its ConfigMap has them; None: not read
 
 
 class KubeletRequest(t.TypedDict):

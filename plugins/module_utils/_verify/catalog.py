@@ -164,7 +164,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "ipu_labels": CheckType(
         "IPU node labels",
         "ipu",
-        "Run the playbook ipu.fabric.fabric: jobs find their V-IPU controller by these labels.",
+        "Run the playbook ipu.fabric.fabric: workers of jobs run on nodes with the label of their V-IPU controller. To "
+        "set a label of your own: `fabric_vipu_hosts: [{host: ..., serves: [...], label: ...}]`.",
     ),
     "ipu_operator": CheckType(
         "IPU operator runs", "ipu", "`kubectl describe` the Deployment that is not ready, and its pods."

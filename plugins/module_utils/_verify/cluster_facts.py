@@ -12,6 +12,8 @@ import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from .._common.digests import full_image, without_digest
+from .._common.result import FabricError
+from .._host.ipu_operator import CONTROLLERS, controllers_in
 from .._ipam.pool_audit import running_pods
 from .._ipu.job_spec import API as IPUJOB_API
 from .._ipu.webhook import left_by_kill, read_certificate
@@ -155,7 +157,7 @@ def newest_releases(cluster: Cluster, ipu: IpuOperatorRelease) -> t.List[ChartRe
 
 
 def ipu_facts(cluster: Cluster) -> IpuFacts:
-    """The IPU operator's Deployments, in whichever namespace, its certificate, and its V-IPU proxy's health."""
+    """The IPU operator's Deployments, in whichever namespace, its certificate, controllers and proxy's health."""
     found: t.List[Deployment] = [
         {
             "name": name,
@@ -173,7 +175,16 @@ def ipu_facts(cluster: Cluster) -> IpuFacts:
         "proxy": proxy_health(cluster, proxy),
         "certificate": read_certificate(cluster, namespace),
         "ignored": list(left_by_kill(cluster)[0]),
+        "controllers": read_controllers(cluster, namespace),
     }
+
+
+def read_controllers(cluster: Cluster, namespace: str) -> t.Optional[t.List[str]]:
+    """None where there is no ConfigMap of them, or this user may not read it."""
+    with contextlib.suppress(FabricError):
+        config_map = cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{CONTROLLERS}")
+        return None if config_map is None else controllers_in(config_map)
+    return None
 
 
 def proxy_health(cluster: Cluster, proxy: t.Optional[Deployment]) -> Health:

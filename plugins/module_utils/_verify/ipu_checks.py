@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.text import join_endpoint
+from .._host.ipu_operator import CONTROLLERS
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
 from .._model.probe import NodeFacts, Probe
@@ -15,6 +16,10 @@ from .catalog import NO_NODE, NODE_POD, need_image, result, skip, unproven
 from .pods import IPU_DEPLOYMENTS, Pods, own_controllers
 
 CERTIFICATE_DAYS = 14
+UNREAD = (
+    "the operator's ConfigMap of V-IPU controllers could not be read",
+    f"Let this user read the ConfigMap {CONTROLLERS}; the playbook ipu.fabric.fabric writes it.",
+)
 OWN_NIC = "V-IPU is on this node's own NIC, which pods don't reach: workers need the host's network"
 
 
@@ -22,7 +27,7 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     if not expect.ipu:
         return
     yield from vipu_checks(plan, probe["pods"])
-    yield from label_checks(plan, probe["nodes"])
+    yield from label_checks(plan, probe["nodes"], probe["ipu"].get("controllers"))
     deployments, proxy = probe["ipu"]["deployments"], probe["ipu"]["proxy"]
     late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
     seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment"
@@ -60,14 +65,37 @@ def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
         yield unproven("vipu", "no pod to ask from", NODE_POD[1])
 
 
-def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Check]:
+def label_checks(
+    plan: Plan, nodes: t.Mapping[str, NodeFacts], controllers: t.Optional[t.Sequence[str]]
+) -> t.Iterator[Check]:
+    """The plan's labels on its nodes, and both against those by which the operator places workers."""
     planned = plan["vipu"]["node_labels"]
     if not planned:
         yield skip("ipu_labels", "the plan has no node labels")
     for host, labels in sorted(planned.items()):
+        if host not in plan["hosts"]:  # only some nodes are proved
+            continue
         node = plan["hosts"][host]["node"]
         have = nodes[node]["labels"] if node in nodes else {}
         wrong = [f"{key}={have.get(key, '(none)')}" for key, value in sorted(labels.items()) if have.get(key) != value]
         expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
         seen = ", ".join(wrong) or expected
         yield result("ipu_labels", not wrong, expected, seen if node in nodes else NO_NODE[0], node=node)
+    given = {f"{key}={value}" for labels in planned.values() for key, value in labels.items()}
+    if controllers is None and given:
+        yield unproven("ipu_labels", UNREAD[0], UNREAD[1], subject=CONTROLLERS)
+    elif controllers or given:
+        yield operator_labels_check(given, nodes, controllers or ())
+
+
+def operator_labels_check(given: t.Set[str], nodes: t.Mapping[str, NodeFacts], controllers: t.Sequence[str]) -> Check:
+    """A worker stays Pending where no node has the label of its controller."""
+    served = {each.rpartition(":")[2] for each in controllers}
+    present = {f"{key}={value}" for node in nodes.values() for key, value in node["labels"].items()}
+    faults = [
+        *(f"no controller has {label}" for label in sorted(given - served)),
+        *(f"no node has {label}" for label in sorted(served - given - present)),
+    ]
+    expected = ", ".join(sorted(given)) or "a node for each controller"
+    seen = "; ".join([", ".join(controllers) or "empty", *faults])
+    return result("ipu_labels", not faults, expected, seen, subject=CONTROLLERS)

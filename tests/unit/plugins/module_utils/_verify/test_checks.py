@@ -14,6 +14,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits 
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES, OF_IPUS
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric, counts, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import label_checks
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import table
@@ -247,6 +249,7 @@ def probe() -> Facts:
             ],
             "proxy": {"healthy": True, "seen": "GET /health: 200"},
             "certificate": {"end": "2027-11-21T10:00:00+00:00", "days": 364},
+            "controllers": ["10.5.0.20:8090:vipu-ctrl=vctl"],
         },
     }
 
@@ -300,6 +303,8 @@ SILENT = {"network": "rdma-net", "address": "10.5.0.1", "ping": NO_REPLY, "mac":
 IGNORED = {"name": "state-OFED", "state": "ignore"}
 LATE = {"state": "notReady", "appliedStates": [IGNORED, {"name": "state-nv-ipam", "state": "notReady"}]}
 VIPU = {"host": "10.5.0.20", "port": 8090}
+SERVED = "10.5.0.20:8090:vipu-ctrl=vctl"
+OTHER_LABEL = "head1:8090:vipu-ctrl=head1; no controller has vipu-ctrl=vctl; no node has vipu-ctrl=head1"
 ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
 
 
@@ -383,6 +388,12 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("pods/w1/root/vipu/0", {**VIPU, "rc": 127, "seen": ""}, {"vipu": "unproven"}, "neither nc nor bash"),
         ("nodes/w1/labels", {"vipu-ctrl": "other"}, {"ipu_labels": "failed"}, "vipu-ctrl=other"),
         ("nodes/w1/labels", {}, {"ipu_labels": "failed"}, "vipu-ctrl=(none)"),
+        ("ipu/controllers", ["head1:8090:vipu-ctrl=head1"], {"ipu_labels": "failed"}, OTHER_LABEL),
+        ("ipu/controllers/0", "[fd00::2]:8091:vipu-ctrl=vctl", {}, ""),
+        ("ipu/controllers", [], {"ipu_labels": "failed"}, "empty; no controller has vipu-ctrl=vctl"),
+        ("ipu/controllers", [SERVED, "b:8090:k=b"], {"ipu_labels": "failed"}, f"{SERVED}, b:8090:k=b; no node has k=b"),
+        ("ipu/controllers", [SERVED, "b:8090:nvidia.com/gpu.present=true"], {}, ""),
+        ("ipu/controllers", None, {"ipu_labels": "unproven"}, "ConfigMap of V-IPU controllers could not be read"),
         ("ipu/deployments/1/ready", 0, {"ipu_operator": "failed"}, "ipu-operator-vipu-proxy 0 of 1 ready"),
         ("ipu/deployments", [], {"ipu_operator": "failed"}, "no Deployment"),
         ("webhook", {"passed": False, "seen": "x509: expired"}, {"webhook": "failed"}, "x509: expired"),
@@ -436,6 +447,30 @@ def test_a_host_that_has_not_joined_is_one_finding_with_one_advice() -> None:
     assert "ip_pool" not in {check.check for check in bad}
     advice = {check.next for check in bad if check.check in ("pod", "ipu_labels")}
     assert advice == {"Run site, which joins the host, or take it out of the inventory."}
+
+
+def test_labels_of_nodes_that_are_not_proved() -> None:
+    planned = plan()
+    planned["networks"] = []
+    narrowed, facts = narrow_plan(planned, ["cp1"]), probe()
+    assert set(narrowed["hosts"]) == {"cp1"}
+    checks = label_checks(narrowed, facts["nodes"], facts["ipu"]["controllers"])
+    assert [(check.node or check.subject, check.status) for check in checks] == [
+        ("cp1", "passed"),
+        ("ipu-operator-vipu-controllers", "passed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("controllers", "statuses"),
+    [(None, ["skipped"]), ([], ["skipped"]), ([SERVED], ["skipped", "passed"]), (["a:1:k=a"], ["skipped", "failed"])],
+)
+def test_controllers_of_the_operator_alone(controllers: t.Optional[t.List[str]], statuses: t.List[str]) -> None:
+    planned, facts = plan(), probe()
+    planned["vipu"]["node_labels"] = {}
+    facts["ipu"]["controllers"] = controllers
+    found = [check for check in check_fabric(planned, facts, EXPECT) if check.check == "ipu_labels"]
+    assert [check.status for check in found] == statuses
 
 
 def test_what_follows_from_an_edited_network_is_no_fault_of_hosts_and_switches() -> None:

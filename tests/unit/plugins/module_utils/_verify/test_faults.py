@@ -207,6 +207,9 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"w1/vipu": {}, "w1/errors": [NO_VIPU]},
         probe={"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 1, "seen": "refused"}},
     ),
+    "the IPU operator knows a V-IPU by another label than the nodes have": Fault(
+        probe={"ipu/controllers": ["10.5.0.20:8090:ipunode=head1"]}
+    ),
     "UDP 4791 is blocked between two nodes": Fault(probe={"traffic": BLOCKED}),
     "a path is slow: PFC, ECN, or a port at half its speed": Fault(probe={"traffic": SLOW}),
     "a NIC's PCIe link trained at half its width": Fault(

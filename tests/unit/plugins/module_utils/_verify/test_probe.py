@@ -39,6 +39,9 @@ LINK = {"ifname": "net1", "mtu": 1500, "linkinfo": {"info_kind": "macvlan"}}
 PING = "2 packets transmitted, 2 received, 0% packet loss\nrtt min/avg/max/mdev = 0.05/0.06/0.07/0.01 ms"
 
 
+VIPU_CONTROLLERS = "/api/v1/namespaces/elsewhere/configmaps/ipu-operator-vipu-controllers"
+
+
 class FakeApi(Cluster):
     """Namespaces, pods that run at the second look, and whatever objects a test puts in."""
 
@@ -694,10 +697,22 @@ def test_deployments_of_the_ipu_operator_are_found_wherever_they_are(monkeypatch
         cluster_facts, "proxy_health", lambda cluster, proxy: {"healthy": proxy["ready"] == 1, "seen": ""}
     )
     monkeypatch.setattr(cluster_facts, "read_certificate", lambda cluster, namespace: asked.append(namespace))
+    api.objects[VIPU_CONTROLLERS] = {"data": {"controllers.yaml": "10.5.0.20:8090:ipunode=a,[fd00::1]:8091:k=b\n"}}
     found = cluster_facts.ipu_facts(api)
+    assert found["controllers"] == ["10.5.0.20:8090:ipunode=a", "[fd00::1]:8091:k=b"]
     assert [(each["ready"], each["wanted"]) for each in found["deployments"]] == [(0, 1), (1, 2)]
     assert found["proxy"]["healthy"]
     assert asked == ["elsewhere"]
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_controllers_that_are_not_read(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    def refuse(*_request: t.Any, **_query: t.Any) -> Facts:
+        raise probe.ApiError(status=status, reason="no")
+
+    api = FakeApi([])
+    monkeypatch.setattr(api, "request", refuse)
+    assert cluster_facts.read_controllers(api, "ipu-operator") is None
 
 
 @pytest.mark.parametrize(("refusals", "healthy"), [(0, True), (2, True), (3, False)])

@@ -85,6 +85,7 @@ CASES: t.Dict[str, Case] = {
     "a node has the image without the digest of its registry": Case({"images/0/id": f"sha256:{'0' * 64}"}),
     "the image has neither nc nor bash": Case({"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 127, "seen": ""}}),
     "no pod to ask from": Case(NO_PODS),
+    "the operator's ConfigMap of V-IPU controllers could not be read": Case({"ipu/controllers": None}),
     "gc-hosttraffictest is not in the image": Case({"host_traffic/0/missing": True}),
     "no IPU node has a running pod with RDMA": Case({"host_traffic": []}),
     "no node has the label nvidia.com/gpu.present": Case({"nodes/cp1/labels": LABELS, "nodes/w1/labels": LABELS}),
