@@ -128,6 +128,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     if not isinstance(entry, dict):
         findings.error("networks", [], f"{where} is not a network.", repr(entry), "Write at least {name: rdma-net}.")
         return None
+    where += f" ({entry['name']})" if isinstance(entry.get("name"), str) else ""
     _check_keys(where, entry, DEFAULTS, findings)
     given = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
     text = {key: str(given[key]) for key, default in DEFAULTS.items() if isinstance(default, str)}
@@ -136,7 +137,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     select, lists = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}
     mtu, hca_max = str(given["mtu"]), str(given["rdma_hca_max"])
     if isinstance(select, dict):
-        _check_keys(f"{where}.select", select, SELECT, findings)
+        _check_keys(f"select of {where}", select, SELECT, findings)
     problems = [*_select_problems(select), *_text_problems(text), *_mtu_problems(mtu), *_list_problems(lists)]
     if not re.fullmatch("[0-9]{1,9}", hca_max):
         problems.append(
@@ -207,9 +208,17 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
         yield f"mode is '{text['mode']}'", f"Use one of {', '.join(MODES)}."
     if text["gateway"] and not _read_gateways(text["gateway"]):
         yield f"gateway is '{text['gateway']}'", "Write an IP address, one of each family with a comma, or nothing."
-    if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9_]+", text["rdma_resource"]):
-        step = "Use letters, digits and underscores, after a prefix such as spidernet.io/ if you need one."
-        yield f"rdma_resource is '{text['rdma_resource']}'", step
+    prefix, _slash, resource = text["rdma_resource"].partition("/")
+    seen = f"rdma_resource is '{text['rdma_resource']}'"
+    if not re.fullmatch("[A-Za-z0-9_]+", resource):
+        yield seen, "Use letters, digits and underscores after the prefix."
+    if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", prefix):
+        yield (
+            seen,
+            "Write the prefix as a domain: lower-case letters, digits, hyphens and dots, such as spidernet.io/NAME.",
+        )
+    elif prefix.endswith("kubernetes.io") or prefix.startswith("requests."):
+        yield seen, f"Take a prefix other than {prefix}, which Kubernetes keeps for its own resources."
 
 
 def _mtu_problems(mtu: str) -> t.Iterator[Problem]:

@@ -71,6 +71,9 @@ def taken_addresses(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
 
 
 def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, findings: Findings) -> t.List[PlannedNetwork]:
+    # Networks may be on one subnet: the gateway of one is no address for pods of another.
+    gateways = [gateway for one in chosen for gateway in one.network.gateways.values()]
+    rules = dataclasses.replace(rules, taken=[*rules.taken, *gateways])
     planned = [_plan_network(network, rules, findings) for network in chosen]
     _check_overlaps(planned, findings)
     _check_pools(planned, findings)
@@ -303,8 +306,8 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], findings: Findings) ->
             "Rails on one subnet are one network to the kernel: the first interface takes what is sent to any of them.",
             f"{cidr}: " + ", ".join(f"{name} {span}" for name, span in spans.items()),
             "Give the NICs of each rail a subnet of its own, such as a /24. Otherwise pods need Spiderpool's routes of"
-            " each rail, programs have to bind to a rail's address, and hosts need arp_ignore 1, arp_announce 2 and"
-            " rp_filter 2 on these NICs (docs/networks.md).",
+            " each rail (fabric_stack: spiderpool) and a gateway for each, programs have to bind to a rail's address,"
+            " and hosts need arp_ignore 1, arp_announce 2 and rp_filter 2 on these NICs (docs/networks.md).",
         )
 
 

@@ -578,6 +578,14 @@ def test_ranges_of_one_subnet_that_overlap(hosts, share):
     assert "key share" in found["next"]
 
 
+def test_the_gateway_of_one_rail_is_no_address_for_pods_of_another(hosts):
+    networks = rack(hosts, 16)
+    networks[1]["share"] = "172.16.11.201-172.16.12.200"
+    planned = plan(hosts, networks=networks, ipam="whereabouts")
+    assert errors(planned) == {}
+    assert "172.16.11.254/32" in planned["networks"][1]["ipam"]["exclude"]
+
+
 def test_subnets_that_overlap_are_refused_whatever_the_ranges(hosts):
     networks = rack(hosts, 16)
     for name in ("w1", "w2"):
@@ -586,6 +594,8 @@ def test_subnets_that_overlap_are_refused_whatever_the_ranges(hosts):
     assert found["seen"] == "172.16.0.0/16 and 172.16.12.0/24 overlap"
 
 
-@pytest.mark.parametrize("name", ["a-b", "a/b/c", "/a", "Spider.net/a", "spidernet.io/"])
+@pytest.mark.parametrize(
+    "name", ["a-b", "a/b/c", "/a", "Spider.net/a", "spider_net.io/a", "x.kubernetes.io/a", "spidernet.io/"]
+)
 def test_names_that_no_resource_can_have(hosts, name):
     assert name in errors(plan(hosts, networks=[{"name": "rdma-net", "rdma_resource": name}]))["networks"]["seen"]
