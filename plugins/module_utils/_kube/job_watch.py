@@ -12,7 +12,7 @@ from .client import ApiError, Cluster, describe, message_of, persist
 from .pod_problems import Problem, container_statuses, pod_problems
 from .pod_resources import NodeResources
 from .query import Object, query, quoted
-from .readiness import network_problems
+from .readiness import mount_problems, network_problems
 
 # By kind: its API, and the label of its pods.
 KINDS = {
@@ -47,7 +47,8 @@ def progress(job: Object) -> str:
     launcher = query("status.replicaStatuses.Launcher", job)
     counts = (query("status", job) or {}) if launcher is None else launcher
     pods = [f"{counts[key]} {key}" for key in ("active", "succeeded", "failed") if counts.get(key)]
-    return f"{describe(job)} goes on: {', '.join(pods) or 'no pod yet'}"
+    none = "no launcher yet" if job["kind"] == "MPIJob" else "no pod yet"
+    return f"{describe(job)} goes on: {', '.join(pods) or none}"
 
 
 def containers_with_logs(pod: Object) -> t.List[str]:
@@ -144,6 +145,7 @@ class JobWatch:
             if never_starts(pods):
                 raise self.failure(never_starts(pods))
             stuck = network_problems(self.cluster, self.params["namespace"], pods)
+            stuck += mount_problems(self.cluster, self.params["namespace"], pods)
             stuck += [problem for pod in pods for problem in pod_problems(pod)] + self.resources.problems(pods)
             stuck += [] if pods or self.params["kind"] == "Job" else self.refusal()
             return [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]

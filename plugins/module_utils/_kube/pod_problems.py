@@ -20,6 +20,8 @@ FAILING = ("ErrImagePull", *NEVER_STARTS)
 CRASHES = 3
 # Events of a pod whose network could not be set up: its containers show nothing but ContainerCreating then.
 SANDBOX_EVENTS = "reason=FailedCreatePodSandBox"
+# And of one whose volumes are not there. A directory of the host that is missing does not come by waiting.
+MOUNT_EVENTS, NO_HOST_PATH = "reason=FailedMount", "hostPath type check failed"
 BEGUN = "[?state.running != `null` || state.terminated != `null` || lastState.terminated != `null`]"
 UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
@@ -64,8 +66,8 @@ def sandbox_failures(events: t.Iterable[Object]) -> t.Dict[str, t.List[str]]:
     return found
 
 
-def waits_for_network(pod: Object) -> bool:
-    """Whether a pod is on a node, and none of its containers has begun."""
+def waits_for_its_parts(pod: Object) -> bool:
+    """Whether a pod is on a node, and none of its containers has begun: its network or a volume is not there yet."""
     begun = query(BEGUN, container_statuses(pod))
     return bool(query("spec.nodeName", pod) and query("status.phase", pod) == "Pending" and not begun)
 

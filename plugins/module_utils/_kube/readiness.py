@@ -8,7 +8,16 @@ from __future__ import annotations
 import typing as t
 
 from .client import ApiError, Cluster, describe, message_of
-from .pod_problems import SANDBOX_EVENTS, Problem, newest_pods, pod_problems, sandbox_failures, waits_for_network
+from .pod_problems import (
+    MOUNT_EVENTS,
+    NO_HOST_PATH,
+    SANDBOX_EVENTS,
+    Problem,
+    newest_pods,
+    pod_problems,
+    sandbox_failures,
+    waits_for_its_parts,
+)
 from .pod_resources import NodeResources
 from .query import Object, query
 
@@ -125,7 +134,7 @@ def not_ready(pod: Object) -> t.List[Problem]:
 
 def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
     """Pods whose network could not be set up so far: only events say so. The kubelet tries again by itself."""
-    waiting = [pod for pod in pods if waits_for_network(pod)]
+    waiting = [pod for pod in pods if waits_for_its_parts(pod)]
     if not waiting:
         return []
     events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=SANDBOX_EVENTS)
@@ -137,6 +146,22 @@ def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object])
         for pod in waiting
         for name in [pod["metadata"]["name"]]
         if failures.get(name)
+    ]
+
+
+def mount_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
+    """Pods of which a volume could not be mounted so far: only events say so."""
+    waiting = {pod["metadata"].get("uid"): pod for pod in pods if waits_for_its_parts(pod)}
+    if not waiting:
+        return []
+    events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=MOUNT_EVENTS)
+    told = {event["involvedObject"].get("uid"): event.get("message", "") for event in events}
+    return [
+        Problem(
+            f"pod {pod['metadata']['name']} on {pod['spec']['nodeName']}: {told[uid]}", fault=NO_HOST_PATH in told[uid]
+        )
+        for uid, pod in waiting.items()
+        if uid in told
     ]
 
 

@@ -109,6 +109,27 @@ def test_a_pod_that_is_stuck_is_named():
     assert [(p.fault, "ImagePullBackOff" in p.text) for p in problems] == [(False, False), (True, True)]
 
 
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        ('MountVolume.SetUp failed for volume "device" : hostPath type check failed: /dev/infiniband is no dir', True),
+        ('MountVolume.SetUp failed for volume "key" : secret "mnist-ssh" not found', False),
+    ],
+)
+def test_a_pod_whose_volume_is_not_there_is_named(message, fault):
+    waiting = pod("mnist-1", "1", "Pending", [{"name": "main", "image": "x", "state": WAITS}])
+    waiting["metadata"]["uid"], waiting["spec"] = "u1", {**waiting.get("spec", {}), "nodeName": "w1"}
+
+    class Events(Cluster):
+        def items(self, path, **query):
+            found = super().items(path, **query)
+            return [] if "FailedCreatePodSandBox" in query.get("fieldSelector", "") else found
+
+    events = [{"involvedObject": {"uid": uid}, "message": text} for uid, text in (("old", "no"), ("u1", message))]
+    problems = watch(Events(job(), [waiting], events), kind="MPIJob").problems()
+    assert [tuple(problem) for problem in problems[1:]] == [(f"pod mnist-1 on w1: {message}", fault)]
+
+
 def test_a_job_that_is_gone():
     problems = watch(Cluster(None)).problems()
     assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
@@ -153,4 +174,4 @@ def test_what_the_operator_refuses_ends_the_wait():
     cluster = Cluster(job(), events=[event, {**event, "message": "older", "lastTimestamp": "1"}])
     problems = watch(cluster, kind="MPIJob").problems()
     assert [(p.text, p.fault) for p in problems][1:] == [("ValidationError: bad policy", True)]
-    assert watch(Cluster(job()), kind="MPIJob").problems()[0].text == "MPIJob ml/mnist goes on: no pod yet"
+    assert watch(Cluster(job()), kind="MPIJob").problems()[0].text == "MPIJob ml/mnist goes on: no launcher yet"
