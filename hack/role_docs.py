@@ -19,41 +19,39 @@ from generated import ROOT
 Specs = dict[str, Any]  # the entry points of a role
 
 WIDEST = 70  # a longer default is not shown in the table of all variables
-# What playbooks read and no role has: type, default, playbook, what.
+# What playbooks read and no role has: default, playbook, what.
 OF_PLAYBOOKS = {
-    "fabric_backup": ("path", "", "restore", "The directory of the backup to restore."),
-    "fabric_bundle_plan": ("path", "plan.json", "bundle", "The plan whose releases are fetched."),
-    "fabric_metrics": ("bool", "true", "workloads", "Whether metrics are set up."),
-    "fabric_mpi_operator": ("bool", "true", "workloads", "Whether the MPI operator is installed."),
-    "fabric_remove_nodes": ("list of str", "", "remove_node", "Nodes or hosts to remove, with commas between."),
-    "fabric_renew_force": ("bool", "false", "renew_certificates", "Renews certificates that are valid for long, too."),
+    "fabric_backup": ("", "restore", "The directory of the backup to restore."),
+    "fabric_bundle_plan": ("plan.json", "bundle", "The plan whose releases are fetched."),
+    "fabric_metrics": ("true", "workloads", "Whether metrics are set up."),
+    "fabric_mpi_operator": ("true", "workloads", "Whether the MPI operator is installed."),
+    "fabric_remove_nodes": ("", "remove_node", "Nodes or hosts to remove, with commas between."),
+    "fabric_renew_force": ("false", "renew_certificates", "Renews certificates that are valid for long, too."),
     "fabric_reset": (
-        "str",
         "",
         "reset",
         "What is removed: `fabric` or `cluster`. Empty lists what `fabric` would remove.",
     ),
-    "fabric_reset_force": ("bool", "false", "reset", "Deletes pods and jobs that are in the way."),
-    "fabric_reset_name": ("str", "", "reset", "The name of the cluster to take away, as the playbook prints it."),
-    "fabric_restore": ("str", "", "restore", "The name of the running cluster to give up, as the playbook prints it."),
-    "fabric_support_bundle": ("path", "", "support", "An archive to judge. No host is asked then."),
-    "fabric_support_lines": ("int", "200", "support", "Lines of each log in the archive."),
+    "fabric_reset_force": ("false", "reset", "Deletes pods and jobs that are in the way."),
+    "fabric_reset_name": ("", "reset", "The name of the cluster to take away, as the playbook prints it."),
+    "fabric_restore": ("", "restore", "The name of the running cluster to give up, as the playbook prints it."),
+    "fabric_support_bundle": ("", "support", "An archive to judge. No host is asked then."),
+    "fabric_support_lines": ("200", "support", "Lines of each log in the archive."),
     "fabric_support_namespaces": (
-        "list of str",
         "",
         "support",
         "Namespaces of workloads that are in the archive, without their logs.",
     ),
-    "fabric_support_units": ("list of str", "see docs/support.md", "support", "Units whose journal is in the archive."),
+    "fabric_support_units": ("see docs/support.md", "support", "Units whose journal is in the archive."),
 }
 VARIABLES = """\
 # Variables
 
-All variables that a site can set, from the argument specs of the roles. Each line has the first sentence; the role's
-page has the rest, and the keys of dictionaries. `ansible-doc -t role ipu.fabric.fabric` shows the same in a terminal.
+Each line has the first sentence about a variable. The role's page has the rest, its type, and the keys of dictionaries;
+`ansible-doc -t role ipu.fabric.fabric` shows the same in a terminal.
 
-A site usually sets a few of the `fabric_` variables, in `group_vars/all.yml` of its inventory. The plan reads them and
-gives every role its values. A role's own variables are for what the plan does not decide, and for your own playbooks.
+A site usually sets a few of the `fabric_` variables, in `group_vars/all.yml` of its inventory. The plan gives each role
+its values. A role's own variables are for what the plan does not decide, and for your own playbooks.
 
 <!-- Written by hack/role_docs.py (make docs). -->
 """
@@ -104,10 +102,9 @@ def first_sentence(option: dict[str, Any]) -> str:
     return text[: end.start()] + "." if end else text
 
 
-def variable(name: str, option: dict[str, Any], where: str) -> str:
-    kind = option.get("type", "str") + (f" of {option['elements']}" if "elements" in option else "")
-    default = shown(option)
-    return line(f"`{name}`", kind, default if len(default) <= WIDEST else "see the role", where, first_sentence(option))
+def variable(name: str, option: dict[str, Any]) -> str:
+    default = "" if option.get("default") in ("", [], {}) else shown(option)
+    return line(f"`{name}`", default if len(default) <= WIDEST else "see the role", first_sentence(option))
 
 
 @functools.cache
@@ -130,28 +127,25 @@ def playbooks_of(role: str) -> str:
     return ", ".join(f"`{name}`" for name in sorted(found))
 
 
+def of_role(specs: Specs) -> list[str]:
+    rows = [variable(name, option) for spec in specs.values() for name, option in spec.get("options", {}).items()]
+    return ["", "| variable | default | what |", "|---|---|---|", *rows, ""]
+
+
 def all_variables(roles: dict[str, Specs]) -> str:
-    lines = [
-        VARIABLES,
-        "## Site variables",
-        "",
-        "| variable | type | default | read by | what |",
-        "|---|---|---|---|---|",
-    ]
-    site = {name: variable(name, option, "all") for name, option in roles["fabric"]["main"]["options"].items()}
-    for name, (kind, default, playbook, what) in OF_PLAYBOOKS.items():
-        site[name] = line(f"`{name}`", kind, f"`{default}`" if default else "", f"`{playbook}`", what)
-    lines += [site[name] for name in sorted(site)]
+    site = {"main": {"options": dict(sorted(roles["fabric"]["main"]["options"].items()))}}
+    lines = [VARIABLES, "## Site variables", *of_role(site)]
+    lines += ["Of single playbooks:", "", "| variable | playbook | default | what |", "|---|---|---|---|"]
+    for name, (default, playbook, what) in OF_PLAYBOOKS.items():
+        lines.append(line(f"`{name}`", f"`{playbook}`", f"`{default}`" if default else "", what))
     lines += ["", "## Roles", "", "| role | does | run by the playbooks |", "|---|---|---|"]
     for role, specs in roles.items():
         does = plain(specs["main"]["short_description"])
         lines.append(line(f"[{role}](../roles/{role}/README.md)", does, playbooks_of(role)))
-    lines += ["", "## Role variables", "", "| variable | type | default | role | what |", "|---|---|---|---|---|"]
+    lines += ["", "## Role variables", ""]
     for role in (role for role in roles if role != "fabric"):
-        link = f"[{role}](../roles/{role}/README.md)"
-        for specs in roles[role].values():
-            lines += [variable(name, option, link) for name, option in specs.get("options", {}).items()]
-    return "\n".join(lines) + "\n"
+        lines += [f"### {role}", *of_role(roles[role])]
+    return "\n".join(lines[:-1]) + "\n"
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the tables of docs/troubleshooting.md: every finding of the plan and every check of the proof.
 
-What should be comes from the collection's own tables, what is seen in the field from docs/faults.md. With --check only
+What should be comes from the collection's own tables, what is seen in the field from tests/faults.md. With --check only
 say whether the page is out of date.
 """
 
@@ -128,13 +128,13 @@ STEPS = {
 }
 
 
-def faults_of(kind: str) -> dict[str, list[str]]:
-    """The faults of docs/faults.md by the name of each check that reports them."""
+def faults() -> dict[str, list[str]]:
+    """The faults of tests/faults.md by the name of each check of the proof that reports them."""
     found: dict[str, list[str]] = {}
-    for line in (ROOT / "docs/faults.md").read_text().splitlines():
+    for line in (ROOT / "tests/faults.md").read_text().splitlines():
         cells = line.strip("| ").split(" | ")
-        for names in re.findall(rf"{kind}: ((?:`[\w-]+`(?:, )?)+)", cells[1]) if len(cells) == 3 else ():
-            for name in re.findall(r"`([\w-]+)`", names):
+        for names in re.findall(r"proof: ((?:`\w+`(?:, )?)+)", cells[1]) if len(cells) == 3 else ():
+            for name in re.findall(r"`(\w+)`", names):
                 found.setdefault(name, []).append(cells[0])
     return found
 
@@ -146,24 +146,20 @@ def table(heading: list[str], rows: list[list[str]]) -> str:
 
 def plan_table() -> str:
     findings = importlib.import_module(f"{UTILS}._common.findings")
-    faults = faults_of("plan")
-    rows = [
-        [f"`{name}`", findings.CHECKS[name], "; ".join(faults.get(name, [])), STEPS[name]]
-        for name in sorted(findings.CHECKS)
-    ]
-    return table(["finding", "what should be", "seen in the field", "what to do"], rows)
+    rows = [[f"`{name}`", findings.CHECKS[name], STEPS[name]] for name in sorted(findings.CHECKS)]
+    return table(["finding", "what should be", "what to do"], rows)
 
 
 def proof_table() -> str:
     catalog = importlib.import_module(f"{UTILS}._verify.catalog")
-    faults = faults_of("proof")
+    seen = faults()
     rows = [
-        [f"`{name}`", kind.title, "; ".join(faults.get(name, [])), kind.next_step]
+        [f"`{name}`", kind.title + (f". Seen: {'; '.join(seen[name])}" if name in seen else ""), kind.next_step]
         for area in catalog.AREAS
         for name, kind in catalog.CHECK_TYPES.items()
         if kind.area == area
     ]
-    return table(["check", "what should be", "seen in the field", "what to do"], rows)
+    return table(["check", "what should be", "what to do"], rows)
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """make bench: how long things take, each against a baseline in the same run.
 
-Prints a table and writes artifacts/bench.json. docs/bench.md says what each figure means.
+Prints a table and writes artifacts/bench.json. tests/bench/README.md says what each figure means.
 """
 
 from __future__ import annotations

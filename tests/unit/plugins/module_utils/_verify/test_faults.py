@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every fault of docs/faults.md is put into a good site or a good fabric: the checks named there must report it."""
+"""Every fault of tests/faults.md is put into a good site or a good fabric: the checks named there must report it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
 
 Facts = t.Dict[str, t.Any]
-PAGE = ROOT / "docs/faults.md"
+PAGE = ROOT / "tests/faults.md"
 
 
 class Row(t.NamedTuple):
