@@ -45,6 +45,7 @@ NATIVE = {
     "spec.template.metadata.labels.app.kubernetes.io/name": ("NAME", LABEL),
     f"{POD}.securityContext.runAsUser": (ABSENT, "it is the container's"),
     f"{POD}.initContainers": ("memlock", "locked memory is checked as the same user before the program starts"),
+    f"{IN_POD}.terminationMessagePolicy": ("FallbackToLogsOnError", "a restart loses the log, not its last lines"),
     f"{IN_POD}.name": ("main", "for each workload"),
     f"{IN_POD}.env.IPUOF_VIPU_API_HOST": (VIPU, "a pod has its own localhost"),
     f"{IN_POD}.securityContext.allowPrivilegeEscalation": (False, "it needs no more rights"),

@@ -25,6 +25,8 @@ LONGEST_NAME = 63
 DEVICES = "/dev/infiniband"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 VIPU_PORT = 8090
+# A container that is started again loses its log: its last lines stay in the pod's status.
+LAST_WORDS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 SETTLED = 10  # seconds: a program that can't start has ended by then, and counted as ready before
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
@@ -87,8 +89,8 @@ class Settings:
     resources: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)  # requests and limits
     volumes: t.Sequence[Volume] = ()
     shm: str = ""  # size of /dev/shm, as 8Gi
-    restart_policy: str = "Never"  # of a Job: Never, whose pods stay with their logs, or OnFailure
-    backoff_limit: int = 1  # pods that a Job replaces
+    restart_policy: str = "OnFailure"  # of a Job, in its pod; or Never: another pod, and the failed one keeps its log
+    backoff_limit: int = 1  # how often a Job starts a container or a pod again
     deadline: int = 0  # seconds
 
 
@@ -288,10 +290,11 @@ def memlock_check(settings: Settings) -> Object:
 def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
     """The template of a pod on the network; `name` is its container's."""
     sources, _mounts = volumes(settings)
-    spec: Object = {"containers": [container(settings, name)]}
+    words = LAST_WORDS if restart in ("Always", "OnFailure") else {}
+    spec: Object = {"containers": [{**container(settings, name), **words}]}
     optional = {
         "restartPolicy": restart,
-        "initContainers": [memlock_check(settings)] if settings.check_memlock else [],
+        "initContainers": [{**memlock_check(settings), **words}] if settings.check_memlock else [],
         "securityContext": {"fsGroup": settings.group} if settings.group else {},
         "volumes": sources,
         "nodeSelector": node_selector(settings),
@@ -306,7 +309,7 @@ def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, res
 
 
 def job(settings: Settings, metadata: Object) -> Object:
-    """A Job of `replicas` pods. With Never a pod that failed stays, so that its log can be read."""
+    """A Job of `replicas` pods."""
     count = settings.replicas
     spec: Object = {"backoffLimit": settings.backoff_limit, "parallelism": count, "completions": count}
     if settings.deadline:

@@ -9,7 +9,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .client import ApiError, Cluster, describe, message_of, persist
-from .pod_problems import Problem, container_statuses, pod_problems
+from .pod_problems import Problem, container_statuses, last_words, pod_problems
 from .pod_resources import NodeResources
 from .query import Object, query, quoted
 from .readiness import mount_problems, network_problems
@@ -89,6 +89,7 @@ class JobWatch:
         self.resources = NodeResources(cluster)
         self.status: Object = {}  # as the job says it itself
         self.created = ""  # when, RFC 3339
+        self.words: t.Dict[str, str] = {}  # of containers that failed, by pod/container: a Job may delete its pods
         version, labels = KINDS[params["kind"]]
         metadata = {"name": params["name"], "namespace": params["namespace"]}
         self.wanted: Object = {"apiVersion": version, "kind": params["kind"], "metadata": metadata}
@@ -142,11 +143,16 @@ class JobWatch:
         end = ended(job)
         if end is None:
             pods = self.pods()
+            for pod in pods:
+                self.words.update(last_words(pod))
             if never_starts(pods):
                 raise self.failure(never_starts(pods))
             stuck = network_problems(self.cluster, self.params["namespace"], pods)
             stuck += mount_problems(self.cluster, self.params["namespace"], pods)
-            stuck += [problem for pod in pods for problem in pod_problems(pod)] + self.resources.problems(pods)
+            # A Job gives up by itself, after as many restarts as it was given.
+            endless = self.params["kind"] != "Job"
+            stuck += [problem for pod in pods for problem in pod_problems(pod, crash_is_fault=endless)]
+            stuck += self.resources.problems(pods)
             stuck += [] if pods or self.params["kind"] == "Job" else self.refusal()
             return [Problem(progress({**job, "kind": self.params["kind"]})), *stuck]
         if not end[0]:
@@ -154,7 +160,8 @@ class JobWatch:
         return []
 
     def failure(self, message: str) -> FabricError:
-        logs = [f"{where}:\n{text.strip()}" for where, text in self.logs().items() if text.strip()]
+        texts = self.logs() or self.words
+        logs = [f"{where}:\n{text.strip()}" for where, text in texts.items() if text.strip()]
         return FabricError(
             "A job was expected to succeed.",
             self.what,

@@ -18,6 +18,7 @@ NEVER_STARTS = (
 # After one failed pull the next may succeed: a fault only for a wait that sees whether it stays.
 FAILING = ("ErrImagePull", *NEVER_STARTS)
 CRASHES = 3
+LONGEST_MESSAGE = 2048  # bytes that the kubelet keeps of a container's last words
 # Events of a pod whose network could not be set up: its containers show nothing but ContainerCreating then.
 SANDBOX_EVENTS = "reason=FailedCreatePodSandBox"
 # And of one whose volumes are not there. A directory of the host that is missing does not come by waiting.
@@ -34,7 +35,7 @@ class Problem(t.NamedTuple):
     fault: bool = False
 
 
-def container_problem(container: Object) -> t.Optional[Problem]:
+def container_problem(container: Object, crash_is_fault: bool = True) -> t.Optional[Problem]:
     """What keeps one container from running, if it is more than a matter of time."""
     name = container["name"]
     waiting, ended = query("state.waiting", container) or {}, query("state.terminated", container) or {}
@@ -43,18 +44,33 @@ def container_problem(container: Object) -> t.Optional[Problem]:
         # How long the kubelet backs off says nothing of why it does; how the container ended does.
         crashed = waiting["reason"] == CRASHING and "exitCode" in last
         detail = how_it_ended(last, container.get("restartCount", 0)) if crashed else waiting.get("message") or ""
-        return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), True)
+        fault = crash_is_fault or waiting["reason"] != CRASHING
+        return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), fault)
     # Between two restarts a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
     if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
-        return Problem(f"container {name} ends with {how_it_ended(ended, container['restartCount'])}", True)
+        return Problem(f"container {name} ends with {how_it_ended(ended, container['restartCount'])}", crash_is_fault)
     return None
 
 
-def how_it_ended(terminated: Object, restarts: int) -> str:
-    """Exit code and last words of a container."""
-    words = (terminated.get("message") or terminated.get("reason") or "").strip()[-300:]
+def how_it_ended(terminated: Object, restarts: int = 0, longest: int = 300) -> str:
+    """Exit code and last words of a container, at most `longest` characters of them."""
+    words = (terminated.get("message") or terminated.get("reason") or "").strip()[-longest:]
     text = f"exit code {terminated['exitCode']}" + (f", {restarts} restarts" if restarts else "")
     return f"{text}: {words}" if words else text
+
+
+def last_words(pod: Object) -> t.Dict[str, str]:
+    """How the containers of a pod failed that are started again in it, by pod/container."""
+    # How a container of a deleted pod ends is no failure of its own.
+    states = ["lastState"] if query("metadata.deletionTimestamp", pod) else ["state", "lastState"]
+    found = {}
+    for container in container_statuses(pod):
+        ends = [query(f"{state}.terminated", container) or {} for state in states]
+        failed = next((end for end in ends if end.get("exitCode")), None)
+        if failed:
+            where = f"{pod['metadata']['name']}/{container['name']}"
+            found[where] = how_it_ended(failed, longest=LONGEST_MESSAGE)
+    return found
 
 
 def sandbox_failures(events: t.Iterable[Object]) -> t.Dict[str, t.List[str]]:
@@ -77,10 +93,11 @@ def container_statuses(pod: Object) -> t.List[Object]:
     return query("status.[initContainerStatuses, containerStatuses][]", pod) or []
 
 
-def pod_problems(pod: Object) -> t.List[Problem]:
+def pod_problems(pod: Object, crash_is_fault: bool = True) -> t.List[Problem]:
+    """Of a pod that somebody starts again only so many times, a crash is not a fault."""
     name, found = pod["metadata"]["name"], []
     for container in container_statuses(pod):
-        problem = container_problem(container)
+        problem = container_problem(container, crash_is_fault)
         if problem:
             found.append(Problem(f"pod {name}, {problem.text}", problem.fault))
     for condition in query(UNSCHEDULABLE, pod) or []:

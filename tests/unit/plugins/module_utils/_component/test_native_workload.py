@@ -42,11 +42,12 @@ def test_the_smallest_job():
                 "template": {
                     "metadata": {"labels": labels},
                     "spec": {
-                        "restartPolicy": "Never",
+                        "restartPolicy": "OnFailure",
                         "containers": [
                             {
                                 "name": "main",
                                 "image": "poplar:1",
+                                "terminationMessagePolicy": "FallbackToLogsOnError",
                                 "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
                             }
                         ],
@@ -300,5 +301,9 @@ def test_the_role_has_a_variable_for_all_of_it():
     assert decided.objects == objects(**known, **settings)
 
 
-def test_a_job_may_restart_its_containers_as_the_documents_have_it():
-    assert pod(restart_policy="OnFailure")["spec"]["restartPolicy"] == "OnFailure"
+@pytest.mark.parametrize(("settings", "kept"), [({}, True), ({"restart_policy": "Never"}, False)])
+def test_a_container_that_is_started_again_leaves_its_last_words(settings, kept):
+    spec = pod(check_memlock=True, **settings)["spec"]
+    assert spec["restartPolicy"] == settings.get("restart_policy", "OnFailure")
+    containers = spec["containers"] + spec["initContainers"]
+    assert [each.get("terminationMessagePolicy") == "FallbackToLogsOnError" for each in containers] == [kept] * 2

@@ -103,6 +103,31 @@ def test_a_failure_shows_the_log_of_the_pod_that_failed():
     assert ("/api/v1/namespaces/ml/pods/mnist-1/log", {"container": "memlock", "tailLines": 5}) in cluster.asked
 
 
+def test_a_job_that_deletes_its_pod_has_last_words():
+    """OnFailure: the container is started again in its pod, which goes with the Job, and its log with it."""
+    failed = {"terminated": {"exitCode": 3, "message": "no dataset in /data\n"}}
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    killed = {"terminated": {"exitCode": 143, "message": "begins again"}}
+    cluster = Cluster(job(active=1))
+    watched = watch(cluster)
+    for state, deleted in (({"state": failed}, {}), ({"state": waiting, "lastState": failed}, {}), (
+        {"state": killed, "lastState": failed}, {"deletionTimestamp": "2"},
+    )):  # fmt: skip
+        cluster.pods = [pod("mnist-1", "1", "Running", [{"name": "main", "restartCount": 4, **state}])]
+        cluster.pods[0]["metadata"].update(deleted)
+        assert not any(problem.fault for problem in watched.problems())
+    cluster.found, cluster.pods = job(("Failed", "True", "BackoffLimitExceeded", "reached")), []
+    with pytest.raises(FabricError) as error:
+        watched.problems()
+    assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/main:\nexit code 3: no dataset in /data"
+
+
+def test_a_launcher_that_crashes_again_and_again_is_a_fault():
+    crashing = {"name": "launcher", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Running", [crashing])]), kind="MPIJob").problems()
+    assert [problem.fault for problem in problems] == [False, True]
+
+
 def test_a_pod_that_is_stuck_is_named():
     stuck = {"name": "main", "image": "x", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no x"}}}
     problems = watch(Cluster(job(active=1), [pod("mnist-1", "1", "Pending", [stuck])])).problems()
