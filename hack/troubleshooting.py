@@ -63,10 +63,10 @@ STEPS = {
     "ipu-machines": "Leave `share` at `upper_half`, or put the addresses of IPU-Machines into `reserved`:"
     " [addresses that pods never get](networks.md#addresses-that-pods-never-get).",
     "ipu-operator": "Name it by `ipu_operator_release_name` and `ipu_operator_namespace`, or set `fabric_ipu: false`:"
-    " [an operator that is there](ipu-operator.md#an-operator-that-is-there).",
+    " [an installed operator](ipu-operator.md#an-operator-that-is-already-installed).",
     "ipu-operator-crd": "Set `ipu_operator_crd_url` to the asset of the release, or apply the definition first.",
     "ipu-operator-upgrade": "Keep its release and values by the variables that are named, or allow it:"
-    " [an operator that is there](ipu-operator.md#an-operator-that-is-there).",
+    " [an installed operator](ipu-operator.md#an-operator-that-is-already-installed).",
     "ipu-operator-version": "Set `fabric_ipu_operator_version` to a release in [releases](releases.md).",
     "kernel-modules": "Install the full kernel package (`linux-image-amd64`, or `linux-modules-extra` on Ubuntu).",
     "kubernetes-range": "Take the Kubernetes or the network operator that the plan names.",
