@@ -34,6 +34,7 @@ STEPS = {
     "cluster-cni": "Set `fabric_cni` to the pod network that is there, or to `none`.",
     "cluster-endpoint": "Set `fabric_control_plane_endpoint` to that of the cluster.",
     "cluster-runtime": "Set `fabric_runtime` to what the nodes run.",
+    "cluster-stack": "Set `fabric_stack` to that of the cluster, or [change the stack](guides/day-2.md#change-the-stack).",
     "cluster-unread": "Start an API server: `crictl ps -a` and `journalctl -u kubelet` on a control plane.",
     "cluster-version": "Run `ipu.fabric.upgrade`, or set `fabric_kubernetes_version` to what the cluster runs.",
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
@@ -51,6 +52,7 @@ STEPS = {
     "existing-cluster": "Take the host out of its other cluster first, or correct the endpoint if it is this cluster.",
     "fabric-mtu": "Set one MTU on all NICs and switch ports, or a smaller `mtu` in `fabric_networks`.",
     "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address.",
+    "gpu-hosts": "Set `fabric_gpu: false`, or see `lspci -d 10de:` on the hosts that should have GPUs.",
     "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
     "host-ports": "Open the port that is named in the firewalls of the hosts and between them:"
     " [ports](requirements.md#ports-between-hosts).",

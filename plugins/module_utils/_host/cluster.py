@@ -15,7 +15,8 @@ import re
 import typing as t
 
 from .._common.command import run_program
-from .._model.observation import ClusterFacts, NodeIdentity, NvIpamPool, PodNetwork
+from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
+from .._model.stacks import STACKS
 from .distributions import find_distribution, on_host
 from .ipu_operator import read_ipu
 
@@ -214,6 +215,15 @@ def nv_ipam_pools(pools: ApiObject) -> t.List[NvIpamPool]:
     ]
 
 
+def fabric_networks(asks: Ask) -> t.List[FabricNetwork]:
+    """What the stacks have as networks, of all namespaces."""
+    return [
+        {"stack": name, "name": network["metadata"]["name"]}
+        for name, stack in STACKS.items()
+        for network in asks(stack.networks).get("items", [])
+    ]
+
+
 def flag(arguments: t.Sequence[str], name: str) -> str:
     """The value of a flag, which is the next argument or follows an equals sign."""
     for word, following in zip(arguments, [*arguments[1:], ""]):
@@ -275,6 +285,7 @@ def read_cluster(root: str) -> ClusterFacts:
         "nv_ipam_pools": [],
         "nodes": [],
         "ipu": None,
+        "fabric_networks": [],
     }
     if not found or not admin:
         return facts
@@ -288,6 +299,7 @@ def read_cluster(root: str) -> ClusterFacts:
         networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
         ipu = read_ipu(asks)
+        fabric = fabric_networks(asks)
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     return {
@@ -301,4 +313,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "nv_ipam_pools": pools,
         "nodes": nodes,
         "ipu": ipu,
+        "fabric_networks": fabric,
     }

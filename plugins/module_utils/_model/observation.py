@@ -143,6 +143,13 @@ class NvIpamPool(t.TypedDict):
     blocks: t.Dict[str, str]  # first-last address, by node
 
 
+class FabricNetwork(t.TypedDict):
+    """A network that a stack has made, or is to make."""
+
+    stack: str  # as in STACKS
+    name: str
+
+
 class _NodeOptional(t.TypedDict, total=False):
     addresses: t.List[str]
 
@@ -157,6 +164,7 @@ class NodeIdentity(_NodeOptional):
 class _ClusterOptional(t.TypedDict, total=False):
     nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
     ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs
+    fabric_networks: t.List[FabricNetwork]  # likewise
 
 
 class ClusterFacts(_ClusterOptional):

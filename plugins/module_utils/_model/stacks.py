@@ -33,6 +33,11 @@ class Stack(t.NamedTuple):
     charts: t.Mapping[str, str] = MappingProxyType({})  # SHA-256 by release; empty: see releases.py
     files: t.Tuple[str, ...] = ()  # what its pods leave on a host, but for what others have too
 
+    @property
+    def networks(self) -> str:
+        """Where the API lists the networks of all namespaces."""
+        return f"/apis/{self.group}/{self.path.split('/')[-2]}"
+
 
 STACKS: t.Dict[StackName, Stack] = {
     "network_operator": Stack(

@@ -28,7 +28,7 @@ from .certificates import (
 from .clocks import read_servers
 from .cni_files import check_cni_files
 from .distribution import made_by, plan_distribution
-from .gpus import plan_gpus
+from .gpus import check_gpus, plan_gpus
 from .hardening import plan_hardening, short_tokens
 from .host_checks import Expected, check_hosts, check_identity, read_memlock
 from .host_links import NetworkLinks, check_mtu, check_own_node, check_pcie, check_pvrdma, choose_links, planned_link
@@ -52,7 +52,7 @@ from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
-from .running_cluster import adopt, check_blocks, check_running, describe_running, find_running
+from .running_cluster import adopt, check_blocks, check_running, check_stack, describe_running, find_running
 from .runtime import cri_dockerd_sources, plan_runtime
 from .sources import pin_components, plan_images, plan_sources
 from .vipu_controllers import controller_addresses, name_controllers, plan_vipu
@@ -96,6 +96,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     bundled = {"chrony": "fabric_ntp"} if settings.ntp else {}
     check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
+    check_gpus(settings, hosts, findings)
     check_identity(
         hosts,
         running.facts.get("nodes", []) if running else [],
@@ -138,6 +139,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     )
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
+    check_stack(running, networks, releases, findings)
     resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
     plan: Plan = {
@@ -220,6 +222,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
         ipu=settings.ipu,
         memlock=read_memlock(settings.memlock, findings),
         ntp=read_servers(settings.ntp, findings),
+        macvlan=bool(settings.networks),
     )
 
 

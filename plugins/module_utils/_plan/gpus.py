@@ -7,10 +7,25 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.findings import Findings
 from .._model.observation import Link
 from .._model.plan import PlannedGpu
-from .hosts import PlacedHost
+from .._model.settings import Settings
+from .hosts import Hosts, PlacedHost
 from .nics import nearest
+
+
+def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
+    """The GPU operator is asked for, and no host that was observed has anything for it."""
+    observed = {name: host.rdma["gpus"] for name, host in hosts.items() if host.rdma}
+    if settings.gpu and observed and not any(observed.values()):
+        findings.warning(
+            "gpu-hosts",
+            observed,
+            "The GPU operator is asked for, and no host has a GPU.",
+            "fabric_gpu is true; no PCI device of any host is an NVIDIA GPU",
+            "Set fabric_gpu: false, or see lspci -d 10de: on the hosts that should have GPUs.",
+        )
 
 
 def plan_gpus(host: PlacedHost, nics: t.Mapping[str, Link]) -> t.List[PlannedGpu]:

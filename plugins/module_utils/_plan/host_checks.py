@@ -47,6 +47,7 @@ class Expected(t.NamedTuple):
     ipu: bool  # whether hosts have IPUs
     memlock: float  # bytes of locked memory in pods that the proof expects
     ntp: t.Sequence[str]  # servers that chrony is set up with; empty: it is not
+    macvlan: bool  # whether there are fabric networks
 
 
 Observed = t.List[t.Tuple[PlacedHost, HostFacts]]
@@ -64,6 +65,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
         _check_locked_memory(host, facts, expected, findings)
         if expected.managed:
             check_sizes(host, facts, expected.sizes, len(hosts), expected.ipu, findings)
+            _check_kernel_modules(host, facts, expected, findings)
             _check_cgroup(host, facts, expected, findings)
     for unique in _UNIQUE:
         _check_unique(observed, unique, findings)
@@ -223,8 +225,8 @@ def _check_ports(host: PlacedHost, facts: HostFacts, findings: Findings) -> None
             )
 
 
-def _check_kernel_modules(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    modules = facts["modules"]
+def _check_kernel_modules(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:
+    modules = {name: there for name, there in facts["modules"].items() if name != "macvlan" or expected.macvlan}
     missing = sorted(module for module, there in modules.items() if there is False)
     unknown = sorted(module for module, there in modules.items() if there is None)
     if missing:
@@ -426,7 +428,7 @@ _ALWAYS = (
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_swap, _check_ports, _check_kernel_modules, _check_dns)
+_MANAGED = (_check_swap, _check_ports, _check_dns)
 _UNIQUE = (
     _Unique(
         "unique-hostname",

@@ -13,8 +13,9 @@ from .._common.findings import Findings
 from .._common.text import EXPIRED
 from .._ipam.nv_ipam import keeps_block
 from .._model.observation import ClusterFacts, HostFacts
-from .._model.plan import PlannedNetwork, RunningCluster
+from .._model.plan import PlannedNetwork, Releases, RunningCluster
 from .._model.settings import Settings
+from .._model.stacks import STACKS, stack_name
 from .._network.releases import parse
 from .certificates import RENEW, expired
 from .cluster import normal_endpoint
@@ -226,6 +227,25 @@ def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwo
                 "Stop the pods of this network before site, which refuses the change while they have these addresses. "
                 "Or keep the blocks: their size follows from fabric_pods_per_node, share, reserved and the number of "
                 "hosts, their nodes from the hosts with a NIC on the network.",
+            )
+
+
+def check_stack(
+    running: t.Optional[Running], networks: t.Sequence[PlannedNetwork], releases: Releases, findings: Findings
+) -> None:
+    """Networks of one name by two stacks write one NetworkAttachmentDefinition, and give out the same addresses."""
+    planned, wanted = {network["name"] for network in networks}, stack_name(releases)
+    for name, stack in STACKS.items():
+        seen = running.facts.get("fabric_networks", []) if running else []
+        both = sorted({each["name"] for each in seen if each["stack"] == name} & planned)
+        if running and both and name != wanted:
+            findings.error(
+                "cluster-stack",
+                [running.host],
+                "The cluster has these networks from another stack: both would give out the same addresses.",
+                f"fabric_stack is {wanted}; {running.host} has {stack.network} {', '.join(both)}",
+                f"Set fabric_stack to {name}. To change it, remove the fabric first: "
+                f"ipu.fabric.reset with -e fabric_reset=fabric -e fabric_stack={name}.",
             )
 
 

@@ -84,6 +84,7 @@ def test_a_cluster(host):
         "nv_ipam_pools": [],
         "nodes": [{"name": "cp1", "machine_id": "id-cp1", "addresses": ["10.88.0.11"]}],
         "ipu": None,
+        "fabric_networks": [],
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 
@@ -101,6 +102,17 @@ def test_the_blocks_of_nv_ipam(host):
         {"name": "rail", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {"w1": "10.5.0.1-10.5.0.8"}},
         {"name": "new", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {}},
     ]
+
+
+def test_the_networks_of_both_stacks(host):
+    root, answer = host
+    answer("/apis/mellanox.com/v1alpha1/macvlannetworks", {"items": [{"metadata": {"name": "rail"}}]})
+    several = [{"metadata": {"name": "rail", "namespace": each}} for each in ("default", "ml")]
+    answer("/apis/spiderpool.spidernet.io/v2beta1/spidermultusconfigs", {"items": several})
+    found = cluster.read_cluster(str(root))["fabric_networks"]
+    assert [(each["stack"], each["name"]) for each in found] == [
+        ("network_operator", "rail"), ("spiderpool", "rail"), ("spiderpool", "rail"),
+    ]  # fmt: skip
 
 
 def test_calico_by_its_operator_and_without(host):

@@ -157,6 +157,12 @@ def test_what_is_wrong_with_a_host(hosts, check, where, value):
     assert "w1" in found[check]["hosts"]
 
 
+@pytest.mark.parametrize(("settings", "needed"), [({}, True), ({"networks": []}, False)])
+def test_macvlan_is_a_module_for_fabric_networks(hosts, settings, needed):
+    change(("host", "modules"), {"overlay": True, "macvlan": False})(hosts)
+    assert ("kernel-modules" in errors(plan(hosts, **settings))) is needed
+
+
 OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 

@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import place_hosts
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, plan, site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
 SWITCH = "pci0000:10/0000:10:01.0/0000:11:00.0"
@@ -58,6 +59,15 @@ def test_what_an_earlier_release_observed_has_no_model():
     rdma = {"links": [], "gpus": [{"pci": "0000:14:00.0", "path": "", "numa_node": 0}]}
     host = place_hosts({"w1": {"groups": [], "address": "", "errors": [], "rdma": rdma}})["w1"]
     assert plan_gpus(host, {}) == [{"pci": "0000:14:00.0", "model": "", "networks": []}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "found"), [(True, [], True), (False, [], False), (True, [{"pci": "0000:42:00.0"}], False)]
+)
+def test_a_gpu_operator_without_gpus(asked, gpus, found):
+    hosts = site()
+    hosts["w1"]["rdma"]["gpus"] = [{"path": "", "numa_node": -1, **each} for each in gpus]
+    assert ("gpu-hosts" in errors(plan(hosts, gpu=asked), "warning")) is found
 
 
 def test_a_host_that_was_never_observed_has_none():

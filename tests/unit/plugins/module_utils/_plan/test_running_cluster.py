@@ -304,6 +304,24 @@ def test_blocks_that_nodes_would_lose():
     assert "fabric_pods_per_node" in finding["next"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "there", "refused"),
+    [
+        ("network_operator", ("network_operator", "rdma-net"), False),
+        ("network_operator", ("spiderpool", "storage"), False),  # of others
+        ("network_operator", ("spiderpool", "rdma-net"), True),
+        ("spiderpool", ("network_operator", "rdma-net"), True),
+    ],
+)
+def test_another_stack_than_that_of_the_cluster(asked, there, refused):
+    seen = cluster(fabric_networks=[dict(zip(("stack", "name"), there))])
+    finding = errors(plan(seen, stack=asked)).get("cluster-stack")
+    assert bool(finding) is refused
+    if finding:
+        assert f"-e fabric_reset=fabric -e fabric_stack={there[0]}." in finding["next"]
+        assert "cluster-stack" not in errors(plan(seen, stack=there[0]))
+
+
 def test_the_pod_network_of_others_is_not_one_of_ours():
     planned = plan(cluster(pod_networks=[FLANNEL]), manage_kubernetes=False, cni="calico", calico_version="none")
     assert errors(planned) == {}

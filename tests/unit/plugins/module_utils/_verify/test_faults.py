@@ -229,6 +229,10 @@ FAULTS: t.Dict[str, Fault] = {
     "Calico of a cluster that others manage may take a fabric NIC's address": Fault(
         hosts={"cp1/host/cluster": sites.running(pod_networks=[FIRST_FOUND])}, settings={"manage_kubernetes": False}
     ),
+    "the site asks for another stack than the fabric networks of the cluster have": Fault(
+        hosts={"cp1/host/cluster": sites.running(fabric_networks=[{"stack": "spiderpool", "name": "rdma-net"}])}
+    ),
+    "the GPU operator is asked for and no host has a GPU": Fault(settings={"gpu": True}),
     "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
     "Docker Engine is asked for together with what only containerd can do": Fault(
         settings={"runtime": "docker", "gpu": True}
