@@ -62,7 +62,7 @@ def rollout_pending(workload: Object) -> str:
     else:
         wanted, updated = query("spec.replicas", workload), status.get("updatedReplicas", 0)
         wanted = 1 if wanted is None else wanted
-        available = status.get("availableReplicas", status.get("readyReplicas", 0))
+        available = status.get("availableReplicas", 0)  # left out by the API while there are none
         if status.get("replicas", 0) > updated:
             return f"{status['replicas'] - updated} old pods are still there"
     if updated < wanted or available < wanted:

@@ -62,6 +62,7 @@ def test_training(finished: Bed, user: str) -> None:
     ("given", "seen"),
     [
         ({"example_training": "echo out of ideas; exit 3"}, "out of ideas"),
+        ({"example_training": "echo out of ideas; exit 3", "native_workload_restart_policy": "Never"}, "out of ideas"),
         ({"native_workload_check_memlock": True}, "run the role ipu.fabric.memlock"),
     ],
 )

@@ -30,6 +30,7 @@ def daemonset(**status):
         (deployment(2, updatedReplicas=2, availableReplicas=1), "1 of 2 pods are ready"),
         (daemonset(desiredNumberScheduled=2, updatedNumberScheduled=2, numberAvailable=2), ""),
         (daemonset(desiredNumberScheduled=2, updatedNumberScheduled=1, numberAvailable=2), "1 of 2 pods are ready"),
+        (deployment(updatedReplicas=1, readyReplicas=1), "0 of 1 pods are ready"),  # not for minReadySeconds
         (daemonset(), "0 nodes are to run it"),
     ],
 )
