@@ -47,11 +47,9 @@ OF_PLAYBOOKS = {
 VARIABLES = """\
 # Variables
 
-Each line has the first sentence about a variable. The role's page has the rest, its type, and the keys of dictionaries;
-`ansible-doc -t role ipu.fabric.fabric` shows the same in a terminal.
-
 A site usually sets a few of the `fabric_` variables, in `group_vars/all.yml` of its inventory. The plan gives each role
-its values. A role's own variables are for what the plan does not decide, and for your own playbooks.
+its values. A role's own variables are for what the plan does not decide, and for your own playbooks; its page has a
+table of them with type, default and keys of dictionaries. `ansible-doc -t role ipu.fabric.fabric` shows the same.
 
 <!-- Written by hack/role_docs.py (make docs). -->
 """
@@ -127,25 +125,22 @@ def playbooks_of(role: str) -> str:
     return ", ".join(f"`{name}`" for name in sorted(found))
 
 
-def of_role(specs: Specs) -> list[str]:
-    rows = [variable(name, option) for spec in specs.values() for name, option in spec.get("options", {}).items()]
-    return ["", "| variable | default | what |", "|---|---|---|", *rows, ""]
-
-
 def all_variables(roles: dict[str, Specs]) -> str:
-    site = {"main": {"options": dict(sorted(roles["fabric"]["main"]["options"].items()))}}
-    lines = [VARIABLES, "## Site variables", *of_role(site)]
-    lines += ["Of single playbooks:", "", "| variable | playbook | default | what |", "|---|---|---|---|"]
+    lines = [VARIABLES, "## Site variables", "", "| variable | default | what |", "|---|---|---|"]
+    site = roles["fabric"]["main"]["options"]
+    lines += [variable(name, site[name]) for name in sorted(site)]
+    lines += ["", "Of single playbooks:", "", "| variable | playbook | default | what |", "|---|---|---|---|"]
     for name, (default, playbook, what) in OF_PLAYBOOKS.items():
         lines.append(line(f"`{name}`", f"`{playbook}`", f"`{default}`" if default else "", what))
     lines += ["", "## Roles", "", "| role | does | run by the playbooks |", "|---|---|---|"]
     for role, specs in roles.items():
         does = plain(specs["main"]["short_description"])
         lines.append(line(f"[{role}](../roles/{role}/README.md)", does, playbooks_of(role)))
-    lines += ["", "## Role variables", ""]
+    lines += ["", "## Role variables", "", "| role | its variables |", "|---|---|"]
     for role in (role for role in roles if role != "fabric"):
-        lines += [f"### {role}", *of_role(roles[role])]
-    return "\n".join(lines[:-1]) + "\n"
+        names = [name for spec in roles[role].values() for name in spec.get("options", {})]
+        lines.append(line(f"[{role}](../roles/{role}/README.md)", ", ".join(f"`{name}`" for name in names)))
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
