@@ -28,6 +28,7 @@ from ..module_utils._plan.approved import decisions
 from ..module_utils._plan.cluster_identity import check_cluster, check_names, is_bare
 from ..module_utils._plan.endpoints import parse_address
 from ..module_utils._plan.proxy import sources
+from ..module_utils._plan.recording import Recording, recorded
 from ..module_utils._plan.report import as_text, drift_text
 from ..modules import fabric_plan
 from ..plugin_utils._artifacts import read_file, write_files
@@ -35,14 +36,15 @@ from ..plugin_utils._bundle import see_bundle
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
 from ..plugin_utils._kubeconfig import read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
+from ..plugin_utils._recording import OBSERVATIONS, read_recording
 from ..plugin_utils._render.pages import plan_page
 from ..plugin_utils._role_settings import role_settings
 from ..plugin_utils._site_variables import role_variables, site_options, site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
 # Variables of the role fabric that its tasks hand on changed, or that the plan must not know.
-NOT_TAKEN = {"artifacts_dir", "bundle", "kubeconfig", "plan_file", "proxy"}
-PLAN, OBSERVATIONS = "plan.json", "observations.json"
+NOT_TAKEN = {"artifacts_dir", "bundle", "kubeconfig", "observations", "plan_file", "proxy"}
+PLAN = "plan.json"
 
 
 def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
@@ -68,15 +70,18 @@ def read_decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
 
 
 def keep_plan(
-    folder: str, plan: Plan, cache: observation_cache.Cache, check_mode: bool, approved: str = ""
+    folder: str, plan: Plan, cache: t.Optional[observation_cache.Cache], check_mode: bool, approved: str = ""
 ) -> t.Dict[str, t.Any]:
     """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run, if any.
 
+    cache: what they reported; None: nothing new.
     approved: the path of a plan that stays as it is, there or not.
     """
     before, after = read_decisions(read_file(os.path.join(folder, PLAN))), read_decisions(json.dumps(plan))
     if not check_mode:
-        texts = {**plan_files(folder, plan, approved), OBSERVATIONS: json.dumps(cache) + "\n"}
+        texts = plan_files(folder, plan, approved)
+        if cache is not None:
+            texts[OBSERVATIONS] = json.dumps(cache) + "\n"
         write_files(folder, texts, "fabric_artifacts_dir")
     # Without an earlier plan nothing is decided in another way than before.
     return outcome(before, after) if before is not None else {"changed": False}
@@ -109,17 +114,24 @@ def read_cache(folder: str) -> observation_cache.Cache:
     return observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
 
 
-def make_plan(settings: Settings, observations: Observations, check_mode: bool) -> t.Dict[str, t.Any]:
-    """The plan, and its files in the artifacts folder."""
+def make_plan(
+    settings: Settings, observations: Observations, check_mode: bool, recording: t.Optional[Recording]
+) -> t.Dict[str, t.Any]:
+    """The plan, and its files in the artifacts folder. One from a recording is as of its day."""
     folder = settings.artifacts_dir
-    cache = read_cache(folder)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    plan = build.build_plan(settings, observation_cache.recall_hosts(observations, cache), now[:10])
+    if recording:
+        plan = build.build_plan(settings, recorded(observations, recording), recording.time[:10], recording.time)
+        cache = None
+    else:
+        last = read_cache(folder)
+        plan = build.build_plan(settings, observation_cache.recall_hosts(observations, last), now[:10])
+        cache = observation_cache.update_cache(observations, last, now)
     reported = {finding["check"] for finding in plan["findings"]}
     approved = settings.plan_file.path if settings.plan_file else ""
     kept: t.Dict[str, t.Any] = {"changed": False}
     if folder and "artifacts-dir" not in reported:
-        kept = keep_plan(folder, plan, observation_cache.update_cache(observations, cache, now), check_mode, approved)
+        kept = keep_plan(folder, plan, cache, check_mode, approved)
     title = f"Plan, the one in {approved}" if approved and not reported & {"plan-file", "plan-moved"} else "Plan"
     return {**kept, "plan": plan, "text": as_text(plan, title)}
 
@@ -174,6 +186,8 @@ class ActionModule(ControllerAction):
             return add_drift(plan, drift, options, self._task.check_mode)
         if scope == "upgrade":
             return make_upgrade(observations, cluster, options)
+        path = options.pop("observations")
+        recording = read_recording(os.path.expanduser(path)) if path else None
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
         own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
@@ -190,7 +204,7 @@ class ActionModule(ControllerAction):
         if scope == "preflight":
             result = make_preflight(settings, observations)
         else:
-            result = make_plan(settings, observations, self._task.check_mode)
+            result = make_plan(settings, observations, self._task.check_mode, recording)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}
 

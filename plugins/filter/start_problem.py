@@ -98,11 +98,18 @@ def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
     return [problem for problem in found if problem]
 
 
-def controller_problem(api_host: str) -> t.Optional[FabricError]:
+def needed_packages(variables: t.Mapping[str, t.Any]) -> t.List[str]:
+    """Python packages and collections. A plan from a recording speaks to no API."""
+    if variables.get("fabric_observations"):
+        return [*PACKAGES]
+    here = variables.get("fabric_api_host", "localhost") in ("localhost", "127.0.0.1")
+    return [COLLECTION, *PACKAGES, *(API_PACKAGES if here else ())]
+
+
+def controller_problem(packages: t.Sequence[str]) -> t.Optional[FabricError]:
     from ..plugin_utils._controller_action import missing_packages
 
-    here = ("localhost", "127.0.0.1")
-    missing = missing_packages([COLLECTION, *PACKAGES, *(API_PACKAGES if api_host in here else ())], CORE)
+    missing = missing_packages(packages, CORE)
     if not missing:
         return None
     absent = [name for name in missing if not name.startswith("ansible-core")]
@@ -122,7 +129,7 @@ def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Seque
     groups = hosts["localhost"]["groups"]
     members = [host for group in GROUPS for host in groups.get(group, [])]
     some = members[0] if members else "localhost"
-    found = controller_problem(hosts[some].get("fabric_api_host", "localhost"))
+    found = controller_problem(needed_packages(hosts[some]))
     if not found and not members:
         found = FabricError(
             "The inventory must name the hosts of the cluster.",

@@ -88,6 +88,15 @@ options:
       - Empty compares nothing.
     type: path
     default: ""
+  observations:
+    description:
+      - A recording to plan from, in place of what O(hosts) reported. It is an observations.json that this module has
+        written, the same with C(.gz), or an archive of M(ipu.fabric.support_archive).
+      - Each host is planned as it was then, and the plan is as of that day. One without a recording is an error, unless
+        O(allow) has V(unobserved).
+      - No observations.json is written then.
+    type: path
+    default: ""
   inventory_sources:
     description: Inventory files and folders of this run. Files of the plan must not lie in one of these folders.
     type: list

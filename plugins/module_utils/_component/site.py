@@ -10,6 +10,7 @@ import json
 import posixpath
 import typing as t
 
+from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._model.stacks import STACKS
 from .._network.digests import known_digest
@@ -39,6 +40,7 @@ class Settings:
     require_rdma: bool
     ntp: t.Sequence[str]
     mirror: Sources
+    observations: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +51,19 @@ class Seen:
     defaults: t.Mapping[str, t.Any]  # of all roles, by variable
     bundle: str  # directory; empty: none
     listed: str  # text of its list; empty without one
+    only_plans: bool = False  # the playbook works on no host
 
 
 def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
-    """What is wrong with the list of a bundle the plan says."""
+    """What is wrong with the list of a bundle the plan says. No playbook works on hosts by what others were once."""
+    if settings.observations and not seen.only_plans:
+        raise FabricError(
+            "Only ipu.fabric.plan works with a recording.",
+            "fabric_observations",
+            settings.observations,
+            "Leave fabric_observations out, or run ipu.fabric.plan with it.",
+            code="invalid-input",
+        )
     is_local = settings.api_host in ("localhost", "127.0.0.1")
     upstream = upstream_sources(seen.defaults, settings.mirror)
     at_api = seen.bundle if is_local else f"{AT_API}/bundle"

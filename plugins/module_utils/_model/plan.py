@@ -413,6 +413,7 @@ class Plan(t.TypedDict):
     """The whole plan."""
 
     schema: int  # version of this structure
+    recorded: str  # when the observations were recorded, in ISO 8601; empty: the hosts were asked
     releases: Releases
     support: t.List[Support]  # of each component that is installed
     cluster: Cluster

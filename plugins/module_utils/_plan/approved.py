@@ -16,7 +16,8 @@ from .._model.settings import PlanFile
 
 Content = t.Mapping[str, object]
 
-AT_THE_TIME = ("certificates", "cni_token_ends", "drift", "findings", "support")  # what was seen when the plan was made
+# What was seen when the plan was made.
+AT_THE_TIME = ("certificates", "cni_token_ends", "drift", "findings", "recorded", "support")
 TITLES = {
     "hardening": "hardening",
     "image_digests": "digests of images",
@@ -65,7 +66,10 @@ def without(content: object, key: str) -> object:
 
 
 def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -> None:
-    """Errors where the file is no plan of these hosts, or the plan decides anything in another way than the file."""
+    """Errors where the file is no plan of these hosts, or the plan decides anything in another way than the file.
+
+    Nothing is applied from a recording: there the second is a warning, and shows what a setting would change.
+    """
     if not file:
         return
     if file.content is None:
@@ -82,13 +86,14 @@ def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -
         _refuse(file, findings, strangers, "Give the file of this inventory, or plan again and approve that plan.")
         return
     found = moved(approved, now)
+    report = findings.warning if plan["recorded"] else findings.error
     for each in found[:FINDINGS]:
         seen = "; ".join([*each.fields[:FIELDS], *_rest(each.fields, FIELDS, "field")])
-        findings.error(
+        report(
             "plan-moved", filter(None, [each.host]), f"{each.thing} as in the approved plan, {file.path}.", seen, NEXT
         )
     for seen in _rest(found, FINDINGS, "difference"):
-        findings.error("plan-moved", [], f"All decisions as in the approved plan, {file.path}.", seen, NEXT)
+        report("plan-moved", [], f"All decisions as in the approved plan, {file.path}.", seen, NEXT)
 
 
 def _refuse(file: PlanFile, findings: Findings, seen: str, next_step: str) -> None:

@@ -61,8 +61,8 @@ from .virtual_address import plan_virtual_address, without_virtual_address
 SCHEMA = 1
 
 
-def build_plan(settings: Settings, observations: Observations, today: str) -> Plan:
-    """The whole plan with all its findings, as of a day (YYYY-MM-DD)."""
+def build_plan(settings: Settings, observations: Observations, today: str, recorded: str = "") -> Plan:
+    """The whole plan with all its findings, as of a day (YYYY-MM-DD); recorded: when hosts were, if it is not now."""
     findings = Findings(settings.allow)
     cluster.check_artifacts_dir(settings, findings)
 
@@ -144,6 +144,7 @@ def build_plan(settings: Settings, observations: Observations, today: str) -> Pl
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
     plan: Plan = {
         "schema": SCHEMA,
+        "recorded": recorded,
         "releases": releases,
         "support": support,
         "cluster": cluster.describe_cluster(

@@ -27,7 +27,7 @@ def update_cache(observations: Observations, cache: Cache, now: str) -> Cache:
     updated: Cache = {}
     for name, observation in observations.items():
         if observation.get("host"):
-            updated[name] = {"when": now, **_observed_parts(observation)}
+            updated[name] = {"when": now, **observed_parts(observation)}
         elif name in cache:
             updated[name] = cache[name]
     return updated
@@ -44,11 +44,12 @@ def recall_hosts(observations: Observations, cache: Cache) -> t.Dict[str, Observ
             recalled[name] = observation
         else:
             last = cache[name]
-            recalled[name] = {**observation, **_observed_parts(last), "recalled": last["when"]}
+            recalled[name] = {**observation, **observed_parts(last), "recalled": last["when"]}
     return recalled
 
 
-def _observed_parts(observation: ObservedParts) -> ObservedParts:
+def observed_parts(observation: ObservedParts) -> ObservedParts:
+    """What of an observation is kept."""
     parts: ObservedParts = {}
     if "host" in observation:
         parts["host"] = observation["host"]

@@ -69,6 +69,7 @@ def facts(plan: Preflight) -> t.List[t.Tuple[str, str]]:
 def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     releases, cluster = plan["releases"], plan["cluster"]
     lines = [
+        *([("Recorded", f"{plan['recorded']}: no host was asked for this plan")] if plan.get("recorded") else []),
         (
             "Releases",
             f"Kubernetes {releases['kubernetes']}"

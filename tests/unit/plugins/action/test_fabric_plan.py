@@ -140,7 +140,7 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
-    assert set(options) - {"hosts", "scope", "cluster", "plan", "drift", "site"} == set(SETTINGS) - {
+    assert set(options) - {"hosts", "observations", "scope", "cluster", "plan", "drift", "site"} == set(SETTINGS) - {
         "resolved",
         "site_variables",
     }
@@ -189,6 +189,7 @@ def test_written_once(tmp_path):
         "cni_token_ends",
         "drift",
         "findings",
+        "recorded",
         "support",
     }
 

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Write the recorded sites, inventories/recorded/*.json.gz, from tests/unit/fixtures/recorded.py."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import sys
+
+from generated import ROOT
+
+COLLECTIONS = ROOT / ".cache/collections"
+FIXTURE = "ansible_collections.ipu.fabric.tests.unit.fixtures.recorded"
+
+
+def main() -> None:
+    sys.path.insert(0, str(COLLECTIONS))
+    recorded = importlib.import_module(FIXTURE)
+    for name, content in recorded.files().items():
+        path = ROOT / "inventories/recorded" / name
+        data = json.dumps(content, separators=(",", ":")).encode()
+        # The same data may be other bytes with another zlib.
+        if not path.exists() or gzip.decompress(path.read_bytes()) != data:
+            path.write_bytes(gzip.compress(data, mtime=0))
+
+
+if __name__ == "__main__":
+    main()

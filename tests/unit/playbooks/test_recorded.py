@@ -1,0 +1,103 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans of recorded sites: no host is asked, and no other playbook runs with a recording."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.tests.unit.fixtures import recorded
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+
+MISTAKES = [check for *_rest, check in recorded.ON_HOSTS] + [
+    "unknown-group",
+    "unknown-variable",
+    "cidr",
+    "control-plane-count",
+    "endpoint",  # of two control planes, too
+]
+FINDINGS = {
+    "mistakes": sorted(MISTAKES),
+    "rack": ["pcie-link"],
+    "hall": [],
+    "one-host": [],
+    "vsphere": ["pvrdma"],
+    "k3s": [],
+}
+HOSTS = {"mistakes": 11, "rack": 19, "hall": 200, "one-host": 1, "vsphere": 5, "k3s": 3}
+OTHERS = sorted({path.stem for path in (ROOT / "playbooks").glob("*.yml")} - {"plan", "site"})
+GROUPS = {"kube_control_plane": ["cp1"], "kube_node": ["w1"]}
+
+
+def inventory_of(name):
+    own = ROOT / f"inventories/recorded/{name}"
+    return own if own.exists() else ROOT / f"inventories/{name}"
+
+
+def plan_of(folder, name, **variables):
+    recording = os.path.relpath(ROOT / f"inventories/recorded/{name}.json.gz", folder)
+    return play(
+        folder, "ipu.fabric.plan", {}, {}, inventory=inventory_of(name), fabric_observations=recording, **variables
+    )
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_recorded_site(tmp_path, name):
+    done = plan_of(tmp_path, name)
+    plan: Plan = done.read("artifacts/recorded/plan.json")
+    assert sorted(finding["check"] for finding in plan["findings"]) == FINDINGS[name], done.text
+    assert done.code == (2 if name == "mistakes" else 0)
+    assert len(plan["hosts"]) == HOSTS[name]
+    assert plan["recorded"] == recorded.TIME
+    assert f"Recorded {recorded.TIME}: no host was asked" in done.said
+    assert "Files in " in done.said
+    assert "artifacts/recorded" in done.said
+    assert done.calls == []
+    # The site's own plan, and what its hosts reported, stay as they are.
+    assert sorted(path.name for path in (tmp_path / "artifacts").iterdir()) == ["recorded"]
+    assert sorted(path.name for path in (tmp_path / "artifacts/recorded").iterdir()) == ["plan.html", "plan.json"]
+
+
+def test_what_a_setting_would_change(tmp_path):
+    assert plan_of(tmp_path, "rack").code == 0
+    before = (tmp_path / "artifacts/recorded/plan.json").read_text(encoding="utf-8")
+    done = plan_of(tmp_path, "rack", fabric_pods_per_node=16, fabric_plan_file="artifacts/recorded/plan.json")
+    assert done.code == 0, done.text
+    assert "WARNING plan-moved" in done.said
+    assert "Network rail-0 as in the approved plan" in done.said
+    assert (tmp_path / "artifacts/recorded/plan.json").read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("name", ["site", *OTHERS])
+def test_no_other_playbook_runs_with_a_recording(tmp_path, name):
+    arguments = {"fabric_observations": "observations.json", "fabric_backup": "x", "fabric_remove_nodes": "w1"}
+    done = play(tmp_path, f"ipu.fabric.{name}", GROUPS, {}, **arguments)
+    assert done.code != 0, done.text
+    assert "Only ipu.fabric.plan works with a recording." in done.said
+    assert "run ipu.fabric.plan with it" in done.said
+    assert done.calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "No such file or directory"),
+        ("{", "it is no JSON"),
+        (json.dumps({"cp1": {"when": "2026-11-23", "host": {"hostname": "cp1"}}}), "cp1: host.architecture is missing"),
+        (json.dumps({"x1": recorded.recording("one-host")["poplar1"]}), "it is of x1"),
+    ],
+)
+def test_a_file_that_does_not_do(tmp_path, text, said):
+    if text is not None:
+        (tmp_path / "seen.json").write_text(text, encoding="utf-8")
+    done = play(tmp_path, "ipu.fabric.plan", GROUPS, {}, fabric_observations="seen.json")
+    assert done.code != 0
+    assert said in done.said, done.text
+    assert "Where: fabric_observations: " in done.said
+    assert " Next: Give the " in done.said
+    assert done.calls == []
