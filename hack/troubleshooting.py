@@ -27,8 +27,8 @@ STEPS = {
     "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",
     "certificates": "Run `ipu.fabric.renew_certificates`; it works after they have expired, too."
     " For a CA see [certificates](kubernetes.md#certificates).",
-    "cgroup-v2": "Boot the host with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`). To run without it, allow the"
-    " finding, and set `failCgroupV1: false` in `kubernetes_kubelet_config`.",
+    "cgroup-v2": "Boot the host with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`). To run without it, set"
+    " `fabric_allow: [cgroup-v2]`: kubelet and kubeadm then take it as well.",
     "cidr": "Choose `fabric_pod_cidr` and `fabric_service_cidr` that overlap neither each other nor any host.",
     "cluster-cidr": "Set `fabric_pod_cidr` and `fabric_service_cidr` to what the cluster was made with.",
     "cluster-cni": "Set `fabric_cni` to the pod network that is there, or to `none`.",

@@ -144,7 +144,7 @@ def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Seque
             "Variables of the collection must have values of their types.",
             f"the inventory and -e, as {some} has them",
             "; ".join(problems),
-            "Correct them; the README of the role ipu.fabric.fabric has a table of all.",
+            "Correct them; ansible-doc -t role ipu.fabric.fabric shows all with their types.",
             code="invalid-input",
         )
     return str(found or "")

@@ -34,7 +34,7 @@ options:
     type: dict
     default: {}
   nodes:
-    description: The addresses of each node, by its name.
+    description: The addresses of each node, by its name. Without any, requests are left alone.
     type: dict
     required: true
   awaited:

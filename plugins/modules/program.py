@@ -58,6 +58,10 @@ options:
     description: Its permissions, in octal digits with a leading zero.
     type: str
     default: "0755"
+  setting:
+    description: The variable that has O(url), to be named in errors.
+    type: str
+    default: ""
   timeout:
     description: Seconds in which the server has to answer.
     type: int
@@ -98,6 +102,7 @@ def main() -> None:
             "sha256": {"type": "str", "default": ""},
             "version": {"type": "list", "elements": "str", "default": []},
             "mode": {"type": "str", "default": "0755"},
+            "setting": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 30},
             "download_proxy": PROXY,
         },

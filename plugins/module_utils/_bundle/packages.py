@@ -130,7 +130,7 @@ class AptRoot:
             )
         keyrings, digest = [keyring] if keyring else [], ""
         if repository["key_url"]:
-            served, digest = fetch_key(repository["key_url"], key_check(repository))
+            served, digest = fetch_key(repository["key_url"], key_check(repository), name)
             keyrings = [f"{self.root}{keyring_path(name)}"]
             write(keyrings[0], served.data)
         text = sources_text(repository, keyrings, digest)

@@ -40,7 +40,8 @@ def decide(settings: Settings, seen: Seen) -> BackupWish:
             "A backup is taken from a control plane whose API server answers.",
             ", ".join(seen.hosts),
             "none answers",
-            "Start the cluster. If it is lost, restore an earlier backup: docs/backup.md.",
+            "Start the cluster. If it is lost, restore an earlier backup: ipu.fabric.restore with"
+            " -e fabric_backup=DIRECTORY.",
             code="not-ready",
         )
     cluster = hosts[plane]["cluster"]

@@ -17,17 +17,17 @@ from .._kubeadm import hardening
 from .._model.wish import DocumentsWish, NodeSeen
 from .kubernetes_encryption import KeysSeen, plan_keys
 from .kubernetes_hardening import ENCRYPTION, Level, harden
-from .kubernetes_kubelet import kubelet_settings
+from .kubernetes_kubelet import Settings as KubeletSettings
+from .kubernetes_kubelet import ignored_errors, kubelet_settings
 from .settings import pick
 
 KUBEADM = "kubeadm.k8s.io/v1beta4"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(Level):
-    """Variables of the role, without its name before them."""
+class Settings(Level, KubeletSettings):
+    """These variables of the role, and more of them."""
 
-    runtime: str
     node_ip: str
     image_repository: str
     image_digests: t.Mapping[str, str]
@@ -36,7 +36,6 @@ class Settings(Level):
     pod_cidr: str
     service_cidr: str
     dns_domain: str
-    kubelet_config: Object
     kubelet_extra_args: t.Mapping[str, t.Any]
     kube_proxy_config: Object
     kubeadm_timeouts: Object
@@ -81,7 +80,7 @@ def begin(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) ->
     key_steps: t.Sequence[t.Sequence[str]] = []
     if ENCRYPTION in [setting.name for setting in configuration.applied]:
         key_steps = plan_keys({seen.host: keys}).before or [keys.order]  # a backup that was put back has its own
-    site = kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config)
+    kubelet = kubelet_settings(settings)
     return DocumentsWish(
         documents=[
             {
@@ -94,7 +93,7 @@ def begin(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) ->
                 "timeouts": settings.kubeadm_timeouts,
             },
             t.cast(Object, configuration.configuration),
-            component("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration", {"cgroupDriver": "systemd"}, site),
+            component("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration", {"cgroupDriver": "systemd"}, kubelet),
             component("kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration", {}, settings.kube_proxy_config),
         ],
         files=hardening.files(configuration.applied, release, settings.pod_security_exempt),
@@ -113,7 +112,7 @@ def registration(settings: Settings, seen: Seen, node: NodeSeen) -> Object:
         "name": node.name,
         "criSocket": f"unix://{SOCKETS[settings.runtime]}",
         "imagePullSerial": False,
-        "ignorePreflightErrors": [*settings.ignore_preflight_errors, *restored],
+        "ignorePreflightErrors": [*ignored_errors(settings.cgroup_v1, settings.ignore_preflight_errors), *restored],
         "kubeletExtraArgs": [{"name": name, "value": value} for name, value in arguments.items()],
         **({"taints": []} if seen.control_plane and seen.cluster["schedulable"] else {}),
     }

@@ -28,7 +28,8 @@ from .._network.digests import known_digest
 from .._plan.runtime import ARCHITECTURES
 from . import keepalived
 from .containerd import DROP_IN, MAIN, CniDirectories, containerd_config
-from .kubernetes_kubelet import kubelet_settings
+from .kubernetes_kubelet import Settings as KubeletSettings
+from .kubernetes_kubelet import ignored_errors, kubelet_settings
 
 Data = t.Mapping[str, t.Any]  # settings of the site, whose keys are those of the program that reads them
 
@@ -95,13 +96,10 @@ WantedBy=sockets.target
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Variables of the role, without its name before them."""
+class Settings(KubeletSettings):
+    """These variables of the role, and more of them."""
 
-    version: str
-    runtime: str
-    hardening: str
-    kubelet_config: Data
+    ignore_preflight_errors: t.Sequence[str]
     containerd_version: str
     docker_version: str
     cri_dockerd: t.Mapping[str, str]
@@ -165,7 +163,8 @@ def decide(settings: Settings, seen: Seen) -> HostWish:
         sysctl={**KUBELET_SYSCTL, **settings.sysctl},
         architecture=architecture,
         bundle_part=f"apt/{platform}",
-        kubelet=kubelet_settings(runtime, settings.version, settings.hardening, dict(settings.kubelet_config)),
+        kubelet=kubelet_settings(settings),
+        ignored_errors=ignored_errors(settings.cgroup_v1, settings.ignore_preflight_errors),
     )
     if node and holds_vip:
         check_keepalived(settings, seen, node)

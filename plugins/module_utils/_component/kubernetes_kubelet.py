@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from .._kube.kubelet_config import asks_for_certificate, kubelet_config
 from .._kube.merge_values import merge_values
@@ -38,11 +39,12 @@ HARDENED: Object = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name before them, that the kubelet's configuration comes from."""
 
     version: str
     runtime: str
     hardening: str
+    cgroup_v1: bool
     kubelet_config: Object
 
 
@@ -57,9 +59,7 @@ class Seen:
 
 def decide(settings: Settings, seen: Seen) -> KubeletWish:
     """FabricError for a file that is no configuration."""
-    return configure(
-        kubelet_settings(settings.runtime, settings.version, settings.hardening, settings.kubelet_config), seen
-    )
+    return configure(kubelet_settings(settings), seen)
 
 
 def configure(wanted: Object, seen: Seen) -> KubeletWish:
@@ -72,8 +72,14 @@ def configure(wanted: Object, seen: Seen) -> KubeletWish:
     )
 
 
-def kubelet_settings(runtime: str, version: str, hardening: str, site: Object) -> Object:
-    """A site's own settings win over those of the level."""
-    gates = feature_gates(runtime, version)
-    level = HARDENED if hardening == CIS else {}
-    return merge_values(merge_values(level, {"featureGates": gates} if gates else {}), site)
+def kubelet_settings(settings: Settings) -> Object:
+    """A site's own settings win over all others."""
+    gates = feature_gates(settings.runtime, settings.version)
+    level = HARDENED if settings.hardening == CIS else {}
+    cgroup = {"failCgroupV1": False} if settings.cgroup_v1 else {}
+    return merge_values({**level, **cgroup, **({"featureGates": gates} if gates else {})}, settings.kubelet_config)
+
+
+def ignored_errors(cgroup_v1: bool, site: t.Sequence[str]) -> t.List[str]:
+    """Checks of kubeadm whose errors count as warnings. Its check of the system refuses cgroup v1."""
+    return list(dict.fromkeys([*site, *["SystemVerification"] * cgroup_v1]))

@@ -140,7 +140,7 @@ def refuse_manifests(failed: t.Mapping[str, t.Any], directory: str) -> t.NoRetur
         ", ".join(each["item"]["url"] for each in results) or directory,
         "; ".join(dict.fromkeys(reasons)),
         "If that is out of reach for this machine, put the manifests on a server of the site, and their URLs into"
-        " fabric_mirror.calico (for the role alone, kubernetes_calico); docs/mirror.md names all that Calico needs."
-        " Then run again.",
+        " fabric_mirror.calico (for the role alone, kubernetes_calico). Then run again. All that Calico needs:"
+        " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/mirror.md#images-of-the-pod-network",
         code="download-failed",
     )

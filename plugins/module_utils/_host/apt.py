@@ -354,8 +354,9 @@ def why_not(keyring: Keyring, check: KeyCheck) -> str:
     return "" if keyring.fingerprints and not strange else f"fingerprint {', '.join(strange) or 'of no key at all'}"
 
 
-def fetch_key(url: str, check: KeyCheck) -> t.Tuple[Keyring, str]:
+def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Keyring, str]:
     """The keys that were served, and the digest of how they were."""
+    settings = f"key_url of the repository {repository} (fabric_mirror.apt.{repository}.key_url)"
     try:
         answer = open_url(url, timeout=30)
         key: bytes = answer.read()
@@ -364,7 +365,7 @@ def fetch_key(url: str, check: KeyCheck) -> t.Tuple[Keyring, str]:
             "Could not fetch a repository key.",
             url,
             str(error),
-            "Make the URL reachable, or set another.",
+            f"Make the URL reachable from this machine, or set another {settings}.",
             code="download-failed",
         ) from error
     digest = hashlib.sha256(key).hexdigest()
@@ -373,7 +374,7 @@ def fetch_key(url: str, check: KeyCheck) -> t.Tuple[Keyring, str]:
             "A repository key is not the expected one.",
             url,
             f"sha256 {digest}",
-            f"Expected {check.sha256}: find out why.",
+            f"Expected {check.sha256}. Find out why it changed, then correct key_sha256 beside {settings}.",
             code="wrong-content",
         )
     if not looks_like_key(key):
@@ -381,7 +382,7 @@ def fetch_key(url: str, check: KeyCheck) -> t.Tuple[Keyring, str]:
             "What was served is no OpenPGP key.",
             url,
             repr(key[:60]),
-            "Correct the URL of the key.",
+            f"Correct {settings}.",
             code="wrong-content",
         )
     try:
@@ -397,7 +398,7 @@ def fetch_key(url: str, check: KeyCheck) -> t.Tuple[Keyring, str]:
             url,
             strange,
             f"Expected {', '.join(check.fingerprints)}: find out why. A mirror that signs with a key of its own needs"
-            " key_fingerprint or key_sha256.",
+            f" key_fingerprint or key_sha256 beside {settings}.",
             code="wrong-content",
         )
     return keyring, digest
@@ -461,7 +462,7 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
         if there is None or why_not(there, check) or check.sha256 not in ("", digest):
             if module.check_mode:
                 return before, sources_text(repository, [keyring], check.sha256 or "of the key that is fetched")
-            fetched, digest = fetch_key(url, check)
+            fetched, digest = fetch_key(url, check, name)
         elif there.end < time.time():
             fetched, digest = renewed_key(module, name, url, check, there) or (None, digest)
     after = sources_text(repository, [keyring], digest)
@@ -484,7 +485,7 @@ def renewed_key(
     """What is served in place of keys that have expired, also in check mode, which could not tell otherwise."""
     ended = time.strftime("%Y-%m-%d", time.gmtime(there.end))
     try:
-        keyring, digest = fetch_key(url, check)
+        keyring, digest = fetch_key(url, check, name)
         if keyring.end >= time.time():
             return keyring, digest
         seen = "the same is still served there"

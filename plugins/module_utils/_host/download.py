@@ -26,7 +26,10 @@ from .files import read_text, write_file
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-AGAIN = "Fix that, then run again: what is there already is kept."
+AGAIN = (
+    "Make it reachable from this machine, or take it from elsewhere (fabric_mirror), then run again: what is there"
+    " already is kept."
+)
 RELEASE = re.compile(r"v[0-9]+[.][0-9]+[.][0-9]+")
 
 
@@ -75,7 +78,11 @@ def expected_digest(source: Source, timeout: int) -> str:
     digest = digest_in(_read(rest, timeout, False).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
     if not digest:
         raise FabricError(
-            "A list of digests has none for a file.", rest, source["url"], "Give its digest instead.", code="not-found"
+            "A list of digests has none for a file.",
+            rest,
+            source["url"],
+            "Give its digest in place of the list.",
+            code="not-found",
         )
     return digest
 
@@ -88,7 +95,10 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
             shutil.copyfileobj(answer, file, 1 << 20)
         digest = sha256_of(part)
         if expected not in ("", digest):
-            seen, next_step = f"sha256 {digest} instead of {expected}", "Find out why it changed."
+            seen, next_step = (
+                f"sha256 {digest} instead of {expected}",
+                "Find out why it changed, or correct its digest.",
+            )
             what = "A file is not the one that was expected."
             raise FabricError(what, source["url"], seen, next_step, code="wrong-content")
         os.replace(part, path)
@@ -191,6 +201,18 @@ def install(module: AnsibleModule) -> t.Dict[str, object]:
             check_kept(module, before)
         return outcome({"sha256": before}, {"sha256": before}, sha256=before)
     use_proxy(params["download_proxy"])
+    try:
+        changed, after = download(module, path, before)
+    except FabricError as error:
+        step = " ".join(filter(None, [error.next_step, params["setting"] and f"URL and digest: {params['setting']}."]))
+        raise FabricError(error.what, error.where, error.seen, step, code=error.code) from error
+    result = outcome({"sha256": before}, {"sha256": after}, sha256=after)
+    return {**result, "changed": module.set_mode_if_different(path, params["mode"], changed)}
+
+
+def download(module: AnsibleModule, path: str, before: str) -> t.Tuple[bool, str]:
+    """Whether the file is another one afterwards, and its digest."""
+    params = module.params
     expected = expected_digest(Source(url=params["url"], checksum=params["checksum"]), params["timeout"])
     source = Source(url=params["url"], checksum=f"sha256:{expected}")
     if params["member"]:
@@ -198,12 +220,9 @@ def install(module: AnsibleModule) -> t.Dict[str, object]:
         after = params["sha256"] if due else before
         if due and not module.check_mode:
             after = install_member(module, source, path)
-        changed = due
-    else:
-        after = expected
-        if not module.check_mode and (not after or after != before):
-            fetch_file(source, path, params["timeout"])
-            after = sha256_of(path)
-        changed = before != after
-    result = outcome({"sha256": before}, {"sha256": after}, sha256=after)
-    return {**result, "changed": module.set_mode_if_different(path, params["mode"], changed)}
+        return due, after
+    after = expected
+    if not module.check_mode and (not after or after != before):
+        fetch_file(source, path, params["timeout"])
+        after = sha256_of(path)
+    return before != after, after

@@ -1,16 +1,23 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last lines that services of a host wrote, for a maintainer who has no access to it."""
+"""The last lines that services of a host wrote: for a maintainer who has no access to it, and for an error message."""
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._common.command import run_program
 from .._common.redaction import redact_log
 from .._common.result import FabricError
 from .._common.text import printable
+
+# What a node runs on, before what needs it.
+NODE_UNITS = ("containerd", "docker", "cri-docker", "kubelet")
+COMPLAINT = re.compile(r"\blevel=(?:error|fatal)\b|^[EF]\d{4} |\b(?:[Ff]ailed|[Ff]atal|panic)\b")
+STAMP = re.compile(r'^(?:time="[^"]*" |[EF]\d{4} \S+ +\d+ )')
+COMPLAINTS, LONGEST = 3, 400  # lines of a unit, and characters of a line
 
 
 def read_unit(unit: str, lines: int, size: int) -> str:
@@ -32,3 +39,18 @@ def read_journal(units: t.Sequence[str], lines: int, size: int) -> t.Dict[str, s
     """What units wrote, by name, without those that wrote nothing."""
     logs = {unit: read_unit(unit, lines, size) for unit in units}
     return {unit: text for unit, text in logs.items() if text}
+
+
+def complaints(since: float) -> t.Dict[str, str]:
+    """The last errors that the services of a node wrote since then (seconds of the epoch), by unit, each once.
+
+    A journal that can't be read has none: they are asked for because of an error, which must not be lost.
+    """
+    found = {}
+    for unit in NODE_UNITS:
+        argv = ["journalctl", f"--unit={unit}", f"--since=@{int(since)}", "--output=cat", "--no-pager", "--quiet"]
+        said = [STAMP.sub("", line)[:LONGEST] for line in run_program(argv).out.splitlines() if COMPLAINT.search(line)]
+        last = list(dict.fromkeys(reversed(said)))[:COMPLAINTS][::-1]
+        if last:
+            found[unit] = redact_log(printable("\n".join(last)), COMPLAINTS * LONGEST)
+    return found

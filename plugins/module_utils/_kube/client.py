@@ -331,7 +331,7 @@ def connect(module: AnsibleModule) -> Cluster:
         return log_in() if module.check_mode else persist(log_in, where, passes=is_starting)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
-            module.warn(f"No cluster answers yet ({where}): check mode takes everything as missing.")
+            module.warn(f"No cluster answers ({where}): it counts as one that has nothing.")
             return NoCluster()
         raise FabricError(
             "The Kubernetes API does not answer.",

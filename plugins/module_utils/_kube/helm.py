@@ -253,7 +253,7 @@ class Helm:
             file.write(text)
         return path
 
-    def call(self, what: str, where: str, *args: str) -> str:
+    def call(self, what: str, where: str, *args: str, step: str = "") -> str:
         command, limit = [self.params["binary"], *args], self.params["timeout"] + MARGIN
         done = run_program(command, limit, env=self.env, pass_fds=self.descriptors, in_vain=self.hooks)
         if done.rc == 0:
@@ -271,7 +271,7 @@ class Helm:
         if done.rc is None and self.hooks and self.hooks.seen:
             seen = "stopped early, since a hook of the chart does not succeed"
         raise FabricError(
-            what, where, seen, f"Run again with -vvv; the command was: {' '.join(command)}", code=done.code
+            what, where, seen, f"{step or 'Run again with -vvv.'} The command was: {' '.join(command)}", code=done.code
         )
 
     def pull(self) -> str:
@@ -303,6 +303,8 @@ class Helm:
             f"The chart {chart} {self.params['chart_version']} could not be downloaded.",
             repo or chart,
             "pull", *chart_source(chart, repo), "--version", self.params["chart_version"], "--destination", target,
+            step="Make the repository reachable from this machine, or set another in fabric_mirror.charts. It has to"
+            " have this version.",
         )  # fmt: skip
         return os.path.join(target, os.listdir(target)[0])
 

@@ -35,6 +35,7 @@ def apply_config_map(module: AnsibleModule) -> t.Dict[str, t.Any]:
 def manage_kubelets(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """The body of M(ipu.fabric.cluster_kubelets)."""
     configured = apply_config_map(module) if module.params["settings"] else outcome("", "")
-    approved = manage_requests(module)
+    without = outcome("", "", approved=[], left=[])
+    approved = manage_requests(module) if module.params["nodes"] else without
     changed, diffs = configured["changed"] or approved["changed"], [configured["diff"], approved["diff"]]
     return {**approved, "changed": changed, "diff": [each for each in diffs if each["before"] != each["after"]]}

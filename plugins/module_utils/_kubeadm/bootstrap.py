@@ -91,7 +91,8 @@ class Bootstrap(abc.ABC):
                 host_name(),
                 f"{paths.MARKER} says {interrupted}",
                 "Put kube_control_plane back into the order that it had, and run again: that command is then finished."
-                " If its cluster is not wanted, docs/kubernetes.md says how to take the host out of it.",
+                " How to take the host out of a cluster that is not wanted:"
+                " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts",
                 code="wrong-state",
             )
 
@@ -142,7 +143,8 @@ class Bootstrap(abc.ABC):
                 host_name(),
                 f"no API server says whether it is one (asked with {paths.KUBELET} and {paths.ADMIN})",
                 "See why with journalctl -u kubelet and crictl ps, and run again when the API answers. A member is"
-                " never reset. Only if its cluster is gone for good, docs/kubernetes.md says how to take the host out.",
+                " never reset. How to take the host out, only if its cluster is gone for good:"
+                " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts",
                 code="api-unreachable",
             )
         return state, action

@@ -23,7 +23,8 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 # What to do about a broken or expired host. Only one that is no member any more may be reset.
 START = (
     "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."
-    " Only if that cluster is gone for good, docs/kubernetes.md says how to take the host out of it."
+    " How to take the host out, only if that cluster is gone for good:"
+    " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts"
 )
 RENEW = "Run the playbook ipu.fabric.renew_certificates. The cluster is not lost: leave this host as it is."
 REMOVED = (

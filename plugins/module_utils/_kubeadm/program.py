@@ -9,11 +9,13 @@ import contextlib
 import json
 import os
 import re
+import time
 import typing as t
 
 from .._common.command import run_program
 from .._common.result import FabricError
 from .._host.files import open_private
+from .._host.journal import complaints
 from . import paths
 from .membership import host_name
 
@@ -104,6 +106,17 @@ class Kubeadm:
             f"{name} {end}.", host_name(), error_lines(f"{done.out}\n{done.err}"), next_step, code=done.code
         )
 
+    def run_with_services(self, *arguments: str, next_step: str) -> str:
+        """The same for a command that starts services: where it fails, they say why."""
+        begun = time.time()
+        try:
+            return self.run(*arguments, next_step=next_step)
+        except FabricError as error:
+            found = complaints(begun)
+            seen = "\n".join(filter(None, [error.seen, *(f"{unit}: {text}" for unit, text in found.items())]))
+            step = f"{next_step} journalctl {' '.join(f'-u {unit}' for unit in found or ['kubelet'])} says more."
+            raise FabricError(error.what, error.where, seen, step, code=error.code) from error
+
     def validate(self, config: str) -> None:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")
 
@@ -113,8 +126,8 @@ class Kubeadm:
 
     def bootstrap(self, command: str, config: str) -> None:
         """kubeadm init or kubeadm join."""
-        next_step = "Fix what kubeadm reports (journalctl -u kubelet says more). Then run again: it starts over."
-        self.run(command, f"--config={config}", "--skip-phases=preflight", next_step=next_step)
+        arguments = (command, f"--config={config}", "--skip-phases=preflight")
+        self.run_with_services(*arguments, next_step="Fix what is reported, then run again: it starts over.")
 
     def reset(self) -> None:
         self.run("reset", "--force", next_step="Reset the host by hand with kubeadm reset, then run again.")

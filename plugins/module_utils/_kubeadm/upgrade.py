@@ -27,7 +27,7 @@ if t.TYPE_CHECKING:
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ETCD = "etcd"  # has releases of its own
-NEXT_STEP = "Fix what kubeadm reports (crictl ps and journalctl -u kubelet say more). Then run again: it goes on here."
+NEXT_STEP = "Fix what is reported (see crictl ps, too), then run again: it goes on here."
 
 
 class NodeRelease(t.TypedDict):
@@ -111,5 +111,5 @@ def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
             with config_file(params["documents"]) as config:
                 kubeadm = Kubeadm(module, lock)
                 kubeadm.validate(config)
-                kubeadm.run("upgrade", *command, f"--config={config}", next_step=NEXT_STEP)
+                kubeadm.run_with_services("upgrade", *command, f"--config={config}", next_step=NEXT_STEP)
     return outcome(before, after)

@@ -131,6 +131,7 @@ class HostWish:
     files: t.Sequence[HostFile] = ()
     units: t.Sequence[Unit] = ()
     kubelet: Object = dataclasses.field(default_factory=dict)  # what its configuration has to have
+    ignored_errors: t.Sequence[str] = ()  # checks of kubeadm whose errors count as warnings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,8 +38,15 @@ def check_autodetection(running: t.Optional[Running], chosen: t.Sequence[Network
                     f"{variable} of {pods['seen']} is {method}, which allows {shorten_list(nics, SHOWN)}",
                     f"In the Installation default set {setting} to {{kubernetes: NodeInternalIP}}."
                     if by_operator
-                    else f"Set {variable} to kubernetes-internal-ip: docs/kubernetes.md has the command.",
+                    else f"kubectl set env {_place(pods['seen'])} {variable}=kubernetes-internal-ip",
                 )
+
+
+def _place(seen: str) -> str:
+    """Arguments of kubectl for `DaemonSet kube-system/calico-node`."""
+    kind, _space, place = seen.partition(" ")
+    namespace, _slash, name = place.partition("/")
+    return f"-n {namespace} {kind.lower()}/{name}"
 
 
 def _may_take(method: str, link: HostLink, version: int) -> bool:

@@ -315,7 +315,7 @@ def _check_cgroup(host: PlacedHost, facts: HostFacts, expected: Expected, findin
     seen = f"the host has cgroup {facts['cgroup']}"
     step = "Boot with systemd.unified_cgroup_hierarchy=1, or a distribution that has cgroup v2."
     if expected.kubernetes >= (1, 35):
-        step += " Or set both failCgroupV1: false in kubernetes_kubelet_config, and fabric_allow: [cgroup-v2]."
+        step += " Or set fabric_allow: [cgroup-v2], which has kubelet and kubeadm take it as well."
         findings.error(
             "cgroup-v2", [host.name], "From 1.35 on the kubelet refuses to run without cgroup v2.", seen, step
         )
@@ -412,8 +412,8 @@ def _report_other_cluster(host: PlacedHost, server: str, expected: Expected, fin
         step = "Correct the groups of the inventory first: another finding says what is wrong with them."
     else:
         step = (
-            "If the host belongs to that cluster, correct the inventory. If it is to move, docs/kubernetes.md says how"
-            " to take it out of its cluster first."
+            "If the host belongs to that cluster, correct the inventory. If it is to move, take it out of its cluster"
+            " first: https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts"
         )
     seen = f"its API server is {server or 'not known'}, the plan's is {expected.endpoint or 'not known'}"
     findings.error("existing-cluster", [host.name], "The host is part of another cluster.", seen, step)

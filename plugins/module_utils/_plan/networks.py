@@ -307,7 +307,8 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], findings: Findings) ->
             f"{cidr}: " + ", ".join(f"{name} {span}" for name, span in spans.items()),
             "Give the NICs of each rail a subnet of its own, such as a /24. Otherwise pods need Spiderpool's routes of"
             " each rail (fabric_stack: spiderpool) and a gateway for each, programs have to bind to a rail's address,"
-            " and hosts need arp_ignore 1, arp_announce 2 and rp_filter 2 on these NICs (docs/networks.md).",
+            " and hosts need arp_ignore 1, arp_announce 2 and rp_filter 2 on these NICs:"
+            " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#many-rails",
         )
 
 

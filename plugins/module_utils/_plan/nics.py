@@ -89,7 +89,7 @@ def _raise_no_rdma(links: t.Sequence[Link], where: str) -> t.NoReturn:
         "The fabric needs a NIC with RDMA.",
         where,
         _describe_all(links),
-        "Load the NIC's RDMA driver (mlx5_ib; vmw_pvrdma of a virtual machine's PVRDMA adapter, see docs/networks.md),"
+        "Load the NIC's RDMA driver (mlx5_ib; vmw_pvrdma of a virtual machine's PVRDMA adapter),"
         " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
     )
 

@@ -199,6 +199,18 @@ def test_a_control_plane_that_fails_spares_the_rest(tmp_path: Path) -> None:
     assert steps(result)[2:] == one("cp1", "apply")[:3]
 
 
+def test_allowing_cgroup_v1_is_all_that_it_takes(tmp_path: Path) -> None:
+    """kubeadm writes what the cluster has for kubelets to each node, so that comes first."""
+    result = upgrade(tmp_path, fabric_allow=["cgroup-v2"])
+    assert result.code == 0, result.text
+    first, *others = result.of("cluster_kubelets", "kubeadm")
+    assert (first.module, first.args["settings"]) == ("cluster_kubelets", {"failCgroupV1": False})
+    assert [call.module for call in others] == ["kubeadm"] * len(NAMES)
+    for call in others:
+        assert call.args["documents"][0]["node"]["ignorePreflightErrors"] == ["SystemVerification"]
+    assert upgrade(tmp_path).of("cluster_kubelets") == []
+
+
 def test_a_node_left_out_ends_it_red(tmp_path: Path) -> None:
     result = upgrade(tmp_path, "--limit", "!w3")
     assert result.code != 0

@@ -15,6 +15,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component import (
     kubernetes_documents,
     kubernetes_encryption,
     kubernetes_hardening,
+    kubernetes_host,
     kubernetes_kubeconfig,
     kubernetes_kubelet,
     kubernetes_kubelets,
@@ -77,6 +78,18 @@ def test_a_site_wins_in_every_document() -> None:
     assert (cluster["imageRepository"], cluster["kubernetesVersion"]) == ("mirror.site/k8s", "v1.36.3")
     assert cluster["networking"] == {"podSubnet": "10.244.0.0/16", "serviceSubnet": "10.96.0.0/12", "dnsDomain": "site"}
     assert (kubelet["failCgroupV1"], kubelet["cgroupDriver"], proxy["mode"]) == (False, "systemd", "nftables")
+
+
+def test_a_site_that_allows_cgroup_v1_needs_no_other_setting() -> None:
+    """Without it a kubelet of 1.35 or later does not start, and kubeadm refuses the host before."""
+    init, _cluster, kubelet, _proxy = documents(cgroup_v1=True).documents
+    assert kubelet["failCgroupV1"] is False
+    assert init["nodeRegistration"]["ignorePreflightErrors"] == ["SystemVerification"]
+    (join,) = documents(False, cgroup_v1=True, ignore_preflight_errors=["Swap", "SystemVerification"]).documents
+    assert join["nodeRegistration"]["ignorePreflightErrors"] == ["Swap", "SystemVerification"]
+    host = kubernetes_host.decide(defaults("kubernetes", "kubernetes_host", cgroup_v1=True), kubernetes_host.Seen())
+    assert (host.kubelet, host.ignored_errors) == ({"failCgroupV1": False}, ["SystemVerification"])
+    assert "failCgroupV1" not in documents().documents[2]
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -311,8 +311,9 @@ def test_fetch_key_unreachable(monkeypatch):
         raise OSError("connection refused")
 
     monkeypatch.setattr(apt, "open_url", refuse)
-    with pytest.raises(FabricError, match="connection refused"):
-        apt.fetch_key("https://example.org/key", ANY)
+    with pytest.raises(FabricError, match="connection refused") as error:
+        apt.fetch_key("https://example.org/key", ANY, "kubernetes")
+    assert "(fabric_mirror.apt.kubernetes.key_url)" in error.value.next_step
 
 
 @pytest.fixture

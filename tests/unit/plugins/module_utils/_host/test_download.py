@@ -23,7 +23,7 @@ class Module:
         self.params = {
             "url": f"file://{folder}/archive.tar.gz", "checksum": f"sha256:{DIGEST}", "path": str(folder / "got"),
             "mode": "0600", "timeout": 30, "download_proxy": {}, "member": "", "record": None, "sha256": "",
-            "version": [], **params,
+            "version": [], "setting": "", **params,
         }  # fmt: skip
         self.warnings = []
 
@@ -246,3 +246,9 @@ def test_check_mode_does_without_a_tool(tmp_path, packed):
     (tmp_path / "archive.tar.gz").unlink()
     result = download.install(packed(check_mode=True, checksum="sha256:file:///nowhere", version=["-s"]))
     assert (result["changed"], list(tmp_path.iterdir())) == (False, [])
+
+
+def test_a_url_that_does_not_answer_names_its_variable(site):
+    with pytest.raises(FabricError) as error:
+        download.install(Module(site, url=f"file://{site}/none", setting="fabric_mirror.helm"))
+    assert error.value.next_step.endswith("URL and digest: fabric_mirror.helm.")

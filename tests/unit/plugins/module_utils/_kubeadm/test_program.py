@@ -9,6 +9,8 @@ import json
 import os
 import typing as t
 
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import program
 
 
@@ -56,3 +58,44 @@ def test_kubeadm_gets_no_proxy(monkeypatch, tmp_path, host):
 
     with open(os.devnull, encoding="utf-8") as lock:
         assert program.Kubeadm(Module(), lock).run("init", next_step="").strip() == "|/root"
+
+
+JOURNALS = """#!/bin/sh
+case "$1" in
+  --unit=containerd)
+    echo 'time="2026-11-23T04:00:00Z" level=error msg="failed to resolve registry.k8s.io/pause:3.10: no such host"'
+    echo 'time="2026-11-23T04:00:05Z" level=error msg="failed to resolve registry.k8s.io/pause:3.10: no such host"'
+    echo 'time="2026-11-23T04:00:05Z" level=info msg="connect"' ;;
+  --unit=kubelet) echo "I1123 04:00:00.1  77 server.go:1] started" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("journals", "seen", "units"),
+    [
+        (
+            JOURNALS,
+            'it went wrong\ncontainerd: level=error msg="failed to resolve registry.k8s.io/pause:3.10: no such host"',
+            "containerd",
+        ),
+        (JOURNALS.replace("I1123", "E1123"), "kubelet: server.go:1] started", "containerd -u kubelet"),
+        ("#!/bin/sh\nexit 1\n", "it went wrong", "kubelet"),
+    ],
+)
+def test_the_service_that_failed_says_why(monkeypatch, tmp_path, journals, seen, units):
+    for name, text in (("kubeadm", "#!/bin/sh\necho it went wrong >&2\nexit 1\n"), ("journalctl", journals)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    class Module:
+        params: t.ClassVar[t.Dict[str, int]] = {"timeout": 60}
+
+        def get_bin_path(self, name, required=False):
+            return str(tmp_path / name)
+
+    with open(os.devnull, encoding="utf-8") as lock, pytest.raises(FabricError) as error:
+        program.Kubeadm(Module(), lock).bootstrap("init", "kubeadm.yaml")
+    assert error.value.seen.endswith(seen)
+    assert error.value.next_step.endswith(f"it starts over. journalctl -u {units} says more.")

@@ -291,7 +291,7 @@ def test_what_is_needed_beside_allowing_is_told_with_it(hosts):
     change(("host", "cgroup"), "hybrid")(hosts, ["w1"])
     told = errors(plan(hosts))["cgroup-v2"]["next"]
     assert told.count("fabric_allow") == 1
-    assert told.endswith("failCgroupV1: false in kubernetes_kubelet_config, and fabric_allow: [cgroup-v2].")
+    assert told.endswith("Or set fabric_allow: [cgroup-v2], which has kubelet and kubeadm take it as well.")
 
 
 def test_an_expectation_that_is_no_limit(hosts):

@@ -12,6 +12,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._model.bundle import Se
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import CRI_DOCKERD_KNOWN, known_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 DEFAULTS = yaml.safe_load((ROOT / "roles/kubernetes/defaults/main.yml").read_text(encoding="utf-8"))
@@ -53,7 +54,10 @@ def test_the_feature_gate_is_that_of_the_role(version, gates):
     """An unknown gate stops a kubelet: it came with 1.36 as one that is on."""
     planned = plan(kubernetes_version=version)["cluster"]["runtime"]["kubelet_feature_gates"]
     assert len(planned) == gates
-    docker, plain = (kubelet_settings(runtime, version, "baseline", {}) for runtime in ("docker", "containerd"))
+    docker, plain = (
+        kubelet_settings(defaults("kubernetes", "kubernetes_kubelet", version=version, runtime=runtime))
+        for runtime in ("docker", "containerd")
+    )
     assert (docker, plain) == ({"featureGates": planned} if gates else {}, {})
 
 
