@@ -106,10 +106,11 @@ def check_host(version: str, host: str, node: NodeSeen) -> None:
         )
     if node.membership == "member" and node.kubelet != version:
         raise FabricError(
-            f"{host} is a node of another release than kubernetes_version, which is {version}.",
+            f"{host} is a node of another release than {version}, which is asked for.",
             host,
             f"Kubernetes {node.kubelet}",
-            f"A node is upgraded by ipu.fabric.upgrade: run that, or set kubernetes_version to {node.kubelet}.",
+            f"Run ipu.fabric.upgrade, or set fabric_kubernetes_version to {node.kubelet} (for the role alone,"
+            " kubernetes_version).",
             code="wrong-state",
         )
 

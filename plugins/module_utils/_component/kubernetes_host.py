@@ -385,8 +385,8 @@ def check_keepalived(settings: Settings, seen: Seen, node: NodeInfo) -> None:
             f"keepalived on {seen.host} does something else, which is left alone.",
             role_files.KEEPALIVED,
             "a file that this role has not written",
-            "Move it away, or leave kubernetes_control_plane_vip empty and set kubernetes_control_plane_endpoint to an"
-            " address that you keep.",
+            "Move it away, or leave fabric_control_plane_vip empty and set fabric_control_plane_endpoint to an address"
+            " that you keep (for the role alone, kubernetes_control_plane_vip and kubernetes_control_plane_endpoint).",
             code="not-ours",
         )
     # The others would not tell a new one that the address is taken, and it would take it too.

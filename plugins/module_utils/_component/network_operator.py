@@ -177,7 +177,8 @@ def check_kubernetes(settings: Settings, version: str) -> None:
             f"Network operator {settings.version} is made for Kubernetes {show(low)} to {show(high)}.",
             "the cluster",
             f"it runs {version}",
-            "Take another release, or set network_operator_allow_kubernetes to true to install it anyway.",
+            "Take another release, or set fabric_allow: [kubernetes-range] (for the role alone,"
+            " network_operator_allow_kubernetes: true) to install it anyway.",
             code="wrong-state",
         )
 
@@ -199,7 +200,7 @@ def check_driver(settings: Settings, nfd: t.Sequence[str]) -> None:
             "The driver container runs on nodes whose kernel and distribution Node Feature Discovery has found.",
             "DaemonSets of the cluster",
             "no Node Feature Discovery",
-            "Set network_operator_nfd to true, or install it.",
+            "Install it, or set network_operator_nfd to true; ipu.fabric.site does so where fabric_ofed is set.",
             code="not-found",
         )
 
@@ -212,7 +213,7 @@ def check_ipam(settings: Settings, seen: Seen) -> None:
             f"The IPAM is {seen.policy_ipam}, and {settings.ipam} would give addresses of running pods a second time.",
             "pods of the cluster",
             ", ".join(pods),
-            f"Stop these pods first, or keep {seen.policy_ipam}.",
+            f"Stop these pods first, or set fabric_ipam to {seen.policy_ipam}.",
             code="unsafe",
         )
 
@@ -225,8 +226,9 @@ def check_upgrade(settings: Settings, former: str) -> str:
             f"From network operator {former or '?'} the vendor supports an upgrade to the next line only.",
             "network_operator_version",
             settings.version,
-            f"Install {', then '.join(steps)}, each with a run of its own and on a Kubernetes that it is made for."
-            " Or set network_operator_allow_skip to true to leave lines out.",
+            f"Install {', then '.join(steps)} (fabric_network_operator_version), each with a run of its own and on a"
+            " Kubernetes that it is made for. Or set fabric_allow: [network-operator-upgrade] (for the role alone,"
+            " network_operator_allow_skip: true) to leave lines out.",
             code="wrong-state",
         )
     if change == "downgrade":
@@ -408,8 +410,8 @@ def check_ours(seen: Seen) -> None:
             " there is no other.",
             "Deployments of the cluster",
             f"{', '.join(others)} in the cluster, installed by somebody else",
-            "Leave it, and remove networks alone with the role macvlan (macvlan_prune), or have those who installed it"
-            " remove it first.",
+            "Leave it, and remove networks alone with fabric_prune_networks: true (in the role macvlan: macvlan_prune),"
+            " or have those who installed it remove it first.",
             code="not-ours",
         )
 

@@ -55,7 +55,7 @@ def decide(settings: Settings, seen: Seen) -> Node:
         "A host with a kubelet is rebooted without its pods.",
         f"node {seen.node}, by {settings.api_host} with {settings.kubeconfig or 'its own kubeconfig'}",
         f"{said}. {seen.host} was not rebooted",
-        "Have rdma_host_kubeconfig lead to its cluster (ipu.fabric.site fetches it when it runs without "
-        f"rdma_host_reboot), or {otherwise}.",
+        "Have fabric_kubeconfig (for the role alone, rdma_host_kubeconfig) lead to its cluster: ipu.fabric.site fetches"
+        f" it when it runs without rdma_host_reboot. Or {otherwise}.",
         code="api-unreachable" if seen.error else "other-cluster" if another else "not-found",
     )

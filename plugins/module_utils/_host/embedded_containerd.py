@@ -76,7 +76,7 @@ def wanted_registries(path: str, there: t.Optional[File], mirror: str) -> t.Opti
             raise foreign(
                 path,
                 f"it does not name the mirror {host} (fabric_mirror.registry)",
-                f'Add {mirror} as an endpoint of mirrors "*" there, or set embedded_containerd_registry_mirror to "".',
+                f'Add {mirror} as an endpoint of mirrors "*" there, or remove the file: a run then writes its own.',
             )
         return there
     return {"content": registries_text(mirror), "mode": MODE} if mirror else None

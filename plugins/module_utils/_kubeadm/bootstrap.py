@@ -92,7 +92,7 @@ class Bootstrap(abc.ABC):
                 f"{paths.MARKER} says {interrupted}",
                 "Put kube_control_plane back into the order that it had, and run again: that command is then finished."
                 " How to take the host out of a cluster that is not wanted:"
-                " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts",
+                " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts",
                 code="wrong-state",
             )
 
@@ -144,7 +144,7 @@ class Bootstrap(abc.ABC):
                 f"no API server says whether it is one (asked with {paths.KUBELET} and {paths.ADMIN})",
                 "See why with journalctl -u kubelet and crictl ps, and run again when the API answers. A member is"
                 " never reset. How to take the host out, only if its cluster is gone for good:"
-                " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts",
+                " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts",
                 code="api-unreachable",
             )
         return state, action

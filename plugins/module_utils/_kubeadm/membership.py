@@ -24,7 +24,7 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 START = (
     "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."
     " How to take the host out, only if that cluster is gone for good:"
-    " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts"
+    " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts"
 )
 RENEW = "Run the playbook ipu.fabric.renew_certificates. The cluster is not lost: leave this host as it is."
 REMOVED = (

@@ -413,7 +413,7 @@ def _report_other_cluster(host: PlacedHost, server: str, expected: Expected, fin
     else:
         step = (
             "If the host belongs to that cluster, correct the inventory. If it is to move, take it out of its cluster"
-            " first: https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#more-hosts-fewer-hosts"
+            " first: https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts"
         )
     seen = f"its API server is {server or 'not known'}, the plan's is {expected.endpoint or 'not known'}"
     findings.error("existing-cluster", [host.name], "The host is part of another cluster.", seen, step)

@@ -118,7 +118,7 @@ def test_a_member_comes_before_the_first_of_the_group() -> None:
         (
             {"membership": "member", "kubelet": "1.34.1"},
             "w1 is a node of another release",
-            "upgraded by ipu.fabric.upgrade",
+            "Run ipu.fabric.upgrade",
         ),
     ],
 )
