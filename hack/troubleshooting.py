@@ -22,7 +22,7 @@ STEPS = {
     "allow": "Remove the name from `fabric_allow`, or correct it: the plan lists those that can be allowed.",
     "architecture": "Use x86-64 hosts.",
     "artifacts-dir": "Set `fabric_artifacts_dir` to a folder beside the inventory, not in it.",
-    "bundle": "Make the bundle again from this plan with `ipu.fabric.bundle`, or copy the damaged files again.",
+    "bundle": "Recreate the bundle from this plan with `ipu.fabric.bundle`, or copy the damaged files again.",
     "calico-address": "Let Calico take the kubelet's address: [how](kubernetes.md#calico-beside-a-fabric).",
     "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",
     "certificates": "Run `ipu.fabric.renew_certificates`; it works after they have expired, too."
@@ -30,8 +30,8 @@ STEPS = {
     "cgroup-v2": "Boot the host with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`). To run without it, set"
     " `fabric_allow: [cgroup-v2]`: kubelet and kubeadm then take it as well.",
     "cidr": "Choose `fabric_pod_cidr` and `fabric_service_cidr` that overlap neither each other nor any host.",
-    "cluster-cidr": "Set `fabric_pod_cidr` and `fabric_service_cidr` to what the cluster was made with.",
-    "cluster-cni": "Set `fabric_cni` to the pod network that is there, or to `none`.",
+    "cluster-cidr": "Set `fabric_pod_cidr` and `fabric_service_cidr` to those of the cluster.",
+    "cluster-cni": "Set `fabric_cni` to the installed pod network, or to `none`.",
     "cluster-endpoint": "Set `fabric_control_plane_endpoint` to that of the cluster.",
     "cluster-runtime": "Set `fabric_runtime` to what the nodes run.",
     "cluster-stack": "Set `fabric_stack` to that of the cluster, or [change it](guides/day-2.md#change-the-stack).",
@@ -126,7 +126,7 @@ STEPS = {
     "vipu": "Give the host the `vipu` command, or name the controller in `fabric_vipu_hosts`.",
     "vipu-address": "Name an address of V-IPU that pods can reach: `fabric_vipu_hosts`.",
     "virtual-address": "Choose a free address in the network of all control planes.",
-    "virtual-address-in-use": "Choose another address, or find out whose it is. Proxy ARP answers for every address.",
+    "virtual-address-in-use": "Choose another address, or find out who has it. Proxy ARP answers for every address.",
 }
 
 
@@ -154,12 +154,13 @@ def plan_table() -> str:
 
 def proof_table() -> str:
     catalog = importlib.import_module(f"{UTILS}._verify.catalog")
-    seen = faults()
+    seen = faults()  # a single one only repeats the title
     rows = [
-        [f"`{name}`", kind.title + (f". Seen: {'; '.join(seen[name])}" if name in seen else ""), kind.next_step]
+        [f"`{name}`", kind.title + (f". Causes: {'; '.join(causes)}" if len(causes) > 1 else ""), kind.next_step]
         for area in catalog.AREAS
         for name, kind in catalog.CHECK_TYPES.items()
         if kind.area == area
+        for causes in [seen.get(name, [])]
     ]
     return table(["check", "what should be", "what to do"], rows)
 

@@ -83,7 +83,7 @@ def keep_plan(
         if cache is not None:
             texts[OBSERVATIONS] = json.dumps(cache) + "\n"
         write_files(folder, texts, "fabric_artifacts_dir")
-    # Without an earlier plan nothing is decided in another way than before.
+    # Without an earlier plan no decision can differ from before.
     return outcome(before, after) if before is not None else {"changed": False}
 
 

@@ -14,7 +14,7 @@ description:
     digests.
   - apt checks the packages with the keys of their repositories. For each platform they become a repository.
   - Each image is an archive of its own, under the name that pods use.
-  - What is there already, to the last byte, is not fetched again. An interrupted run goes on where it stopped.
+  - What is already complete is not fetched again. An interrupted run goes on where it stopped.
   - Removes files that an earlier bundle in the directory had, and no others.
 author:
   - ipu.fabric contributors (@ipu-fabric)

@@ -11,7 +11,7 @@ short_description: Configure kubelets to come, and approve the certificates that
 version_added: 0.1.0
 description:
   - Sets O(settings) in the ConfigMap C(kube-system/kubelet-config), and leaves all others as they are. kubeadm writes
-    it to hosts that join, and to all nodes in an upgrade. Nodes that are there are changed by
+    it to hosts that join, and to all nodes in an upgrade. Existing nodes are changed by
     M(ipu.fabric.kubelet_config).
   - A kubelet with C(serverTLSBootstrap) has its serving certificate signed by the cluster, and asks again before that
     ends. Kubernetes approves none of these requests by itself.

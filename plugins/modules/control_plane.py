@@ -60,7 +60,7 @@ options:
     default: true
   super_admin:
     description:
-      - Whether C(super-admin.conf) stays. Else it is removed once C(admin.conf) works, if kubeadm can make it again.
+      - Whether C(super-admin.conf) stays. Else it is removed once C(admin.conf) works, if kubeadm can regenerate it.
     type: bool
     default: true
   configuration:

@@ -35,7 +35,7 @@ options:
     default: []
     suboptions:
       hosts:
-        description: Their names. Others than those in the option O(hosts) are left out.
+        description: Their names. Hosts that are not in the option O(hosts) are left out.
         type: list
         elements: str
         required: true

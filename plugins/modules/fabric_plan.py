@@ -16,7 +16,7 @@ description:
   - Runs on the controller and asks no host. The same input gives the same plan.
   - A host that did not answer is planned from observations.json of the last run, so that it keeps its place in the
     pools, and its addresses. It is still an error, unless O(allow) has V(unobserved).
-  - Compares itself with the cluster that is there. What no role can change is an error.
+  - Compares itself with the existing cluster. What no role can change is an error.
   - Reports a change when a decision differs from the plan.json of the last run. Findings alone are no change, nor is in
     check mode a folder without a plan.
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
@@ -81,9 +81,9 @@ options:
     default: ""
   plan_file:
     description:
-      - A plan.json that somebody has approved. If this plan decides anything in another way, each difference is an
+      - A plan.json that somebody has approved. Where a decision of this plan differs, each difference is an
         error (C(plan-moved)). So is a file that is no plan of these hosts (C(plan-file)).
-      - Findings, the support of releases, certificates, and what is said of the cluster that is there are not compared.
+      - Findings, the support of releases, certificates, and the state of the existing cluster are not compared.
       - The file itself is never written, also where it is the plan.json in O(artifacts_dir).
       - Empty compares nothing.
     type: path

@@ -32,7 +32,7 @@ options:
       - Only remove these files and directories, which programs have left on the host; an empty list removes nothing.
         Directories go with everything in them.
       - Absolute paths, at least three directories deep. One that a Debian package owns stays. Nothing goes where
-        C(dpkg) does not say of each path whose it is.
+        C(dpkg) does not know the owner of each path.
       - Left out, the host is taken out of Kubernetes.
     type: list
     elements: str

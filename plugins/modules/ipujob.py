@@ -42,7 +42,7 @@ options:
     description:
       - With V(present) the job exists as given; with O(wait) it also runs, or has completed.
       - With V(finished) it exists and has completed. A job that has failed is an error, now and at the next run.
-      - With V(scaled) a job that is there, whoever made it, has O(job_instances) instances, more or less than before;
+      - With V(scaled) an existing job, whoever created it, has O(job_instances) instances, more or less than before;
         with O(wait) they run, and the pods of others are gone or about to end. Nothing else is needed, or changed.
       - With V(absent) the job is gone, its partitions are free, and its pods are gone or about to end.
       - With V(restored), for O(scope=cluster) only, no job is touched. Webhooks that a killed run with O(force) has
@@ -65,7 +65,7 @@ options:
   job_instances:
     description:
       - Number of instances, each with workers and a partition of its own. More than one is for inference.
-      - Without it a new job has 1, and one that is there stays as it was scaled. O(state=scaled) needs it.
+      - Without it a new job has 1, and an existing one keeps its number. O(state=scaled) needs it.
     type: int
   ipus_per_job_instance:
     description: IPUs of each instance's partition, V(1), V(2), V(4), V(8), V(16), V(32) or V(64). Needed

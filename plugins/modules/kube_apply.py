@@ -43,7 +43,7 @@ options:
     default: false
   adopt:
     description:
-      - With V(present), whether an object that is there already and that this collection has not applied is taken over.
+      - With V(present), whether an existing object that this collection has not applied is taken over.
       - With V(false) such objects are an error that names them, and nothing is changed. A namespace may be there.
     type: bool
     default: true
@@ -90,13 +90,13 @@ objects:
   elements: str
   sample: ["IPPool nvidia-network-operator/rdma-net"]
 updated:
-  description: Those of RV(objects) that were there before and are there now.
+  description: Those of RV(objects) that existed before and exist now.
   returned: success
   type: list
   elements: str
   sample: []
 others:
-  description: Those of O(objects) that are there already and that this collection has not applied. In check mode only.
+  description: Those of O(objects) that exist already and that this collection has not applied. In check mode only.
   returned: success
   type: list
   elements: str

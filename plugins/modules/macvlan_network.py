@@ -98,7 +98,7 @@ options:
       - V(pruned) fails while pods that have not ended use one of them, and changes nothing. Pods that are being deleted
         are waited for. It also fails, whatever O(unplanned) says, while pods have addresses of blocks that nv-ipam
         would take from their nodes because a pool of O(networks) has another block size, subnet or node selector than
-        the one that is there. Addresses that whereabouts keeps for pods that are gone are released in the ranges of
+        the existing one. Addresses that whereabouts keeps for pods that are gone are released in the ranges of
         removed networks.
     type: str
     choices: [present, absent, pruned]

@@ -49,7 +49,7 @@ options:
   version:
     description:
       - Arguments by which the program says its release. With them it is a tool of the run, which check mode does
-        without, and a program that is there is left alone. It has to be the one of O(record) or O(sha256). With neither
+        without, and an installed program is left alone. It has to be the one of O(record) or O(sha256). With neither
         it has to say that it is the release in the file name of O(url), and there is a warning.
     type: list
     elements: str

@@ -17,7 +17,7 @@ description:
     one is found, the module fails and writes nothing.
   - What could not be collected is named in it, and in RV(gaps).
   - With O(path) it says what an archive shows to be wrong at its site. It asks no host, extracts nothing to a disk and
-    changes nothing. Findings of the plan are taken as they are. The proof is made again from C(probe.json) with the
+    changes nothing. Findings of the plan are taken as they are. The checks are run again on C(probe.json) with the
     checks of this release, and with what C(report.json) says that the site expected.
   - Runs on the controller, whatever host the task is for.
 author: ipu.fabric contributors (@ipu-fabric)

@@ -30,7 +30,7 @@ FILES = (
     BASE_FILES
     | soft_roce.FILES
     | {
-        # A file that is there, and empty: each machine gets its own, and it is no first boot.
+        # An empty file: each machine gets its own, and it is no first boot.
         "etc/machine-id": "",
         # It takes udev minutes to find the disk when others use this machine as well.
         "etc/fstab": f"""/dev/vdb {BAKED} ext4 x-systemd.device-timeout=10min 0 0

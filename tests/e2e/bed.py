@@ -140,7 +140,7 @@ class Bed:
         return self.run(f"{playbook} {' '.join(arguments)}", self.command(playbook, *arguments, **options))
 
     def prove(self, plan: dict[str, Any], **variables: Any) -> Result:
-        """The proof alone, of a plan that is there: no host is observed."""
+        """The proof alone, of an existing plan: no host is observed."""
         (self.artifacts / "report.json").unlink(missing_ok=True)
         given = {
             "verify_plan": plan,

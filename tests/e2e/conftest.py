@@ -47,7 +47,7 @@ def unbroken(bed: Bed) -> dict[str, Any]:
 
 @pytest.fixture
 def finished(bed: Bed, unbroken: dict[str, Any]) -> Bed:
-    """A cluster that site has built; one that is there already is used."""
+    """A cluster that site has built; an existing one is used."""
     bed.finish()
     return bed
 

@@ -144,7 +144,7 @@ class Store:
             self.write(self.progress, json.dumps({"schema": SCHEMA, "files": self.known, "digests": self.digests}))
 
     def fetch(self, name: str, get: t.Callable[[str], t.Optional[str]], sha256: str = "", url: str = "") -> None:
-        """Have a file: the one that is there, or the one that `get` puts there, which may know its image's digest."""
+        """Have a file: the present one, or the one that `get` writes, which may know its image's digest."""
         source = fingerprint(url) if url and not sha256 else ""
         if not self.has(name, sha256, source):
             os.makedirs(os.path.dirname(self.full(name)), mode=0o755, exist_ok=True)

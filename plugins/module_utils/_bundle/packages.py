@@ -150,7 +150,7 @@ class AptRoot:
         return [self.checked(name, algorithm, digest) for name, algorithm, digest in parse_uris(named)]
 
     def checked(self, name: str, algorithm: str, digest: str) -> str:
-        """An archive as the signed lists have it: of one that was there apt compares only the size."""
+        """An archive as the signed lists have it: of an older download apt compares only the size."""
         path = f"{self.archives}/{name}"
         with open(path, "rb") as file:
             seen = hashlib.new(algorithm, file.read()).hexdigest() if algorithm in ("SHA256", "SHA512") else ""

@@ -55,7 +55,7 @@ def _entries(first: t.List[t.Any], second: t.List[t.Any], words: Words, path: st
         (words[1], [text for text in others if text not in texts]),
     )
     told = [f"only {word} {shorten_list(items, ENTRIES)}" for word, items in sides if items]
-    if not told:  # an order, or entries that are there twice
+    if not told:  # an order, or duplicate entries
         told = [f"{shorten_list(items, ENTRIES)} {word}" for word, items in zip(words, (texts, others))]
     yield _sentence(path, ", ".join(told))
 

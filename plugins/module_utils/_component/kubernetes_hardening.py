@@ -43,7 +43,7 @@ class Settings(Level):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What was read of a cluster that is there."""
+    """What was read of an existing cluster."""
 
     configuration: str  # kubeadm's
     control_planes: t.Sequence[str]  # of the inventory

@@ -334,7 +334,7 @@ def uses_cri_dockerd_of_others(settings: Settings, node: NodeInfo) -> bool:
             f"{there['program']} and {docker.CRI_UNIT} on {node['name']}",
             "; ".join(filter(None, [seen, there["silence"]])),
             f"Have cri-dockerd {release} answer at {cri.SOCKETS[cri.DOCKER]}, or set fabric_mirror.cri_dockerd to the"
-            " release that is there, or remove the program and its units. Then run again.",
+            " installed release, or remove the program and its units. Then run again.",
             code="not-ours",
         )
     return there["others"]

@@ -18,7 +18,7 @@ def check_multus(role: str, wanted: bool, others: t.Sequence[str]) -> None:
             "The cluster has a multus already, and two of them overwrite each other's CNI configuration.",
             "DaemonSets of the cluster",
             ", ".join(others),
-            f"Set {variables} to false to use the one that is there, or remove it first.",
+            f"Set {variables} to false to use the installed one, or remove it first.",
             code="not-ours",
         )
     if not wanted and not others:

@@ -87,7 +87,7 @@ class Seen:
     whereabouts: t.Sequence[str] = ()
     own: t.Sequence[str] = ()  # that this collection has installed
     network_operators: t.Sequence[t.Mapping[str, str]] = ()
-    policy_ipam: str = ""  # of the policy that is there
+    policy_ipam: str = ""  # of the existing policy
     policy_in_chart: bool = False  # and whether its release has made it
     pods: t.Sequence[str] = ()  # on the networks of the operator, for a removal and for another IPAM
     other_pods: t.Sequence[str] = ()
@@ -100,7 +100,7 @@ class OperatorWish(Wish):
 
     steps: t.Sequence[str] = ("present",)  # files of the role with what is to be done
     labels: t.Sequence[Object] = ()  # as ipu.fabric.node_labels takes them
-    keeps_policy: bool = False  # the release that is there reads its policy only once
+    keeps_policy: bool = False  # the installed release reads its policy only once
     keeps_config: bool = False  # the device plugin of this release reads its configuration only once
     settle: int = 0  # seconds after which a ready policy is that of this release: at first the former one still speaks
     restarts: t.Sequence[Object] = ()  # DaemonSets with the time for which their pods start again
@@ -219,7 +219,7 @@ def check_ipam(settings: Settings, seen: Seen) -> None:
 
 
 def check_upgrade(settings: Settings, former: str) -> str:
-    """How to come from the release that is there to the one that is wanted."""
+    """How to come from the installed release to the one that is wanted."""
     change, steps = upgrade_steps(former, settings.version)
     if change == "skip" and not settings.allow_skip:
         raise FabricError(

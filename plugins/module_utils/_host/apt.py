@@ -95,7 +95,7 @@ def looks_like_key(key: bytes) -> bool:
 
 
 def keyring_path(name: str) -> str:
-    """The keyring of a repository: binary, which leaves apt nothing to read in another way than we did."""
+    """The keyring of a repository: binary, which leaves apt nothing to read differently."""
     return f"{KEYRINGS}/{name}.gpg"
 
 
@@ -307,7 +307,7 @@ class Apt:
         with self.sources(self.only) as only:
             offered = self.run(["apt-cache", *only, "madison", *sorted(wanted)], "Could not list versions.")
             chosen = [f"{name}={version}" for name, version in choose(parse_madison(offered), wanted).items()]
-            # Nothing that is there may go: a docker.io of the distribution would, for containerd.io.
+            # Nothing installed may go: a docker.io of the distribution would, for containerd.io.
             keep = [] if replaces else ["--no-remove"]
             options = ["--no-install-recommends", *keep, "--allow-change-held-packages", *only]
             command = ["install", *options, *chosen]
@@ -591,7 +591,7 @@ def check_kept(packages: t.Mapping[str, Package], wanted: t.Mapping[str, str], k
             "A package of the container runtime is not changed on a node of the cluster: that restarts the runtime.",
             os.uname().nodename,
             ", ".join(f"{name} {packages[name]['version']}, and {wanted[name]} is asked for" for name in kept),
-            "Ask for the version that is there. ipu.fabric.upgrade installs another one together with a release of"
+            "Ask for the installed version. ipu.fabric.upgrade installs another one together with a release of"
             " Kubernetes, on one drained node after another. Or do so yourself: drain the node, install it with"
             " apt-get install --allow-change-held-packages, uncordon the node. Then run again.",
             code="unsafe",

@@ -151,7 +151,7 @@ def kubelet_client_path(root: str) -> str:
 
 
 def read_certificates(root: str) -> t.List[Certificate]:
-    """Those that are there, of a control plane or a worker that kubeadm has made."""
+    """Those that exist, of a control plane or a worker that kubeadm has made."""
     serving = next(
         (path for path in (os.path.join(root, file) for file in SERVING) if os.path.exists(path)),
         os.path.join(root, SERVING[-1]),

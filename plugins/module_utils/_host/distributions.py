@@ -43,14 +43,14 @@ class Distribution(t.NamedTuple):
     server_units: t.Tuple[str, ...]  # those of them that only servers have, with the API in them
     kubelet: str  # kubeconfig of the kubelet
     server: str  # what only hosts with an API server have
-    admins: t.Tuple[str, ...]  # kubeconfigs of the administrator: the first that is there
+    admins: t.Tuple[str, ...]  # kubeconfigs of the administrator: the first that exists
     kubectl: t.Tuple[str, ...]
     program: str  # that says its version
-    ca: t.Tuple[str, ...]  # of the API server: the first that is there
+    ca: t.Tuple[str, ...]  # of the API server: the first that exists
     containerd_socket: str
     containerd_config: str  # that containerd reads
     registries: str  # mirrors and credentials of registries; empty: none of its own
-    cni_bin: t.Tuple[str, ...]  # where containerd looks for CNI plugins: the first that is there, else the first
+    cni_bin: t.Tuple[str, ...]  # where containerd looks for CNI plugins: the first that exists, else the first
     cni_network: str  # and for their configurations
 
     @property
@@ -136,7 +136,7 @@ class Found(t.NamedTuple):
         return os.path.exists(on_host(self.root, self.path(pattern)))
 
     def first(self, patterns: t.Sequence[str]) -> str:
-        """The first path that is there; empty if none is."""
+        """The first path that exists; empty if none does."""
         return next((self.path(pattern) for pattern in patterns if self.there(pattern)), "")
 
     def text(self, pattern: str) -> str:

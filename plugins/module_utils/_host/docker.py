@@ -227,7 +227,7 @@ def merge_value(there: object, wanted: object) -> object:
 
 
 def fitting(there: t.Mapping[str, object], wanted: t.Mapping[str, object]) -> t.Dict[str, object]:
-    """The settings that are there, without parts of what the wanted ones replace: dockerd does not start with those.
+    """The present settings, without parts of what the wanted ones replace: dockerd does not start with those.
 
     Options belong to their driver, and the parts of a runtime to that runtime."""
     kept = dict(there)
@@ -246,7 +246,7 @@ def fitting(there: t.Mapping[str, object], wanted: t.Mapping[str, object]) -> t.
 
 
 def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
-    """daemon.json with the wanted settings, all else kept; the same text where they are there already.
+    """daemon.json with the wanted settings, all else kept; the same text where it has them already.
 
     Options of another driver than the wanted one go. A wanted setting that is a flag too is refused: dockerd does not
     start with it."""
@@ -261,7 +261,7 @@ def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[
 
 
 def read_cri_dockerd() -> CriDockerd:
-    """The cri-dockerd that is there. Ours is known by its units, or before they are written by its record."""
+    """The installed cri-dockerd. Ours is known by its units, or before they are written by its record."""
     text = output_of("systemctl", "cat", CRI_UNIT)
     program = next(iter(command_words(text)), CRI_DOCKERD)
     alone = os.path.lexists(CRI_DOCKERD) and not os.path.exists(CRI_DOCKERD_RECORD)

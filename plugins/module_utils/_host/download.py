@@ -27,8 +27,8 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 AGAIN = (
-    "Make it reachable from this machine, or take it from elsewhere (fabric_mirror), then run again: what is there"
-    " already is kept."
+    "Make it reachable from this machine, or take it from elsewhere (fabric_mirror), then run again:"
+    " what is already installed is kept."
 )
 RELEASE = re.compile(r"v[0-9]+[.][0-9]+[.][0-9]+")
 
@@ -158,7 +158,7 @@ def install_member(module: AnsibleModule, source: Source, path: str) -> str:
 
 
 def check_kept(module: AnsibleModule, digest: str) -> None:
-    """A program that is there stays: it has to be the one that was installed, or that somebody has compared.
+    """An installed program stays: it has to be the one that was installed, or that somebody has compared.
 
     FabricError for another one. One that nobody knows has to be of the release in the URL, by what it says itself."""
     params = module.params

@@ -176,12 +176,12 @@ def module_available(root: str, release: str, name: str) -> t.Optional[bool]:
 
 
 def free_mb(root: str, path: str) -> int:
-    """Free space for `path`, or for the nearest folder above it that is there already."""
+    """Free space for `path`, or for the nearest existing folder above it."""
     return shutil.disk_usage(nearest_folder(os.path.join(root, path.lstrip("/")))).free // 2**20
 
 
 def nearest_folder(path: str) -> str:
-    """The folder itself, or the nearest above it that is there already."""
+    """The folder itself, or the nearest existing one above it."""
     while not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path

@@ -52,7 +52,7 @@ def bounded_range(entry: Object) -> Range:
         return Range(cidr, netaddr.IPSet(), netaddr.IPSet())
     bounds = ip_range(cidr[1], cidr[-2])
     start, end = (low, str(interface.ip)) if low else (entry.get("range_start"), entry.get("range_end"))
-    # Bounds outside the usable addresses are ignored by whereabouts without a word.
+    # Bounds outside the usable addresses are silently ignored by whereabouts.
     if start and read_address(start) in bounds:
         bounds = netaddr.IPRange(read_address(start), bounds[-1])
     if end and read_address(end) in bounds:

@@ -71,7 +71,7 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
 
 
 def others_of(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[str]:
-    """Those that are there already, and that this collection has not applied."""
+    """Those that exist already, and that this collection has not applied."""
     found = [(obj, cluster.read(obj)) for obj in objects]
     return [describe(obj) for obj, current in found if current is not None and not is_ours(current)]
 
@@ -80,7 +80,7 @@ def refuse_others(names: t.Sequence[str]) -> None:
     """What somebody else has made is not changed, nor anything beside it."""
     if names:
         raise FabricError(
-            "Objects of these names are there already, and this collection did not apply them.",
+            "Objects of these names exist already, and this collection did not apply them.",
             ", ".join(names),
             "somebody else's objects",
             "Use theirs as they are, or choose other names.",

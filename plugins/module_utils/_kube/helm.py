@@ -436,7 +436,7 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
 
 
 def is_borrowed(cluster: Cluster, crd: Object) -> bool:
-    """Whether a definition is another project's, and somebody else has written the one that is there."""
+    """Whether a definition is another project's, and somebody else has written the existing one."""
     there = cluster.read(crd) if query("spec.group", crd) in BORROWED else None
     return there is not None and not is_only_ours(there)
 

@@ -27,7 +27,7 @@ def as_text(value: t.Any) -> t.Optional[str]:
 
 
 def changed_keys(current: t.Mapping[str, str], wanted: t.Mapping[str, t.Any]) -> Strings:
-    """The part of `wanted` that differs; None for a key that is there and has to go."""
+    """The part of `wanted` that differs; None for a key to remove."""
     texts = {key: as_text(value) for key, value in wanted.items()}
     return {key: text for key, text in texts.items() if current.get(key) != text}
 

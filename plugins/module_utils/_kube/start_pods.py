@@ -88,7 +88,7 @@ class PodWatch:
             self.remove()
 
     def left(self) -> t.List[str]:
-        """The paths of our pods that are there."""
+        """The paths of our existing pods."""
         paths = sorted({f"/api/v1/namespaces/{wanted['namespace']}/pods" for wanted in self.wanted})
         found = [(path, pod) for path in paths for pod in self.cluster.items(path, labelSelector=LABEL)]
         return [f"{path}/{pod['metadata']['name']}" for path, pod in found if is_ours(pod)]

@@ -131,7 +131,7 @@ def wait_for(module: AnsibleModule) -> t.Dict[str, t.Any]:
     found = watches(cluster, params)
     jobs = [watch for watch in found if isinstance(watch, JobWatch)]
     if module.check_mode:
-        # A job is left out: the one that is there may be of a former run. Pods are, too: they would be created.
+        # A job is left out: the existing one may be of a former run. Pods are, too: they would be created.
         asked = [watch for watch in found if not isinstance(watch, (JobWatch, PodWatch)) and cluster.present]
         pending = [problem.text for watch in asked for problem in watch.problems()]
         return {"changed": False, "waited": 0.0, "pending": pending, "status": {}, "logs": {}}

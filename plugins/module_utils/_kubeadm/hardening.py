@@ -303,7 +303,7 @@ def in_order(arguments: t.Sequence[Argument]) -> Arguments:
 
 
 def site_arguments(setting: Setting, arguments: t.Mapping[str, str]) -> t.List[str]:
-    """Arguments of the site that decide a setting in another way."""
+    """Arguments of the site that override a setting."""
     own = own_values(setting.component)
     named = dict(setting.arguments)
     return sorted(

@@ -481,7 +481,7 @@ class HostReset:
         if CRI_DOCKER[0] in self.found["files"]:
             execute("systemctl", "disable", "--now", *CRI_DOCKER_UNITS)
         time_servers = any(path in CHRONY for path in self.found["files"])
-        # The file that tells whose they are goes last: a killed run finds the others again.
+        # The record of their owner goes last: a killed run finds the others again.
         for path in sorted(self.found["files"], key=lambda path: path in (KEEPALIVED[0], CRI_DOCKER[0])):
             remove_path(path)
         drop_ins = {os.path.dirname(path) for path in self.found["files"] if ".service.d/" in path}

@@ -52,7 +52,7 @@ class State(t.TypedDict):
 
 
 def private_modes(root: str) -> t.Dict[str, int]:
-    """The modes of those files that are there, each once."""
+    """The modes of the existing files, each once."""
     found: t.Dict[str, int] = {}
     for path in (os.path.join(root, each) for each in PRIVATE):
         if os.path.isfile(path):

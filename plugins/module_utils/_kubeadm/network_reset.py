@@ -42,7 +42,7 @@ class LinkAddresses(t.TypedDict, total=False):
 
 
 def printed(*argv: str) -> str:
-    """What a program prints that is there; empty without it."""
+    """What a program prints; empty if it is not installed."""
     if not find_program(argv[0]):
         return ""
     done = run_program(argv, SECONDS)

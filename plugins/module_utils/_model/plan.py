@@ -73,7 +73,7 @@ class IpuOperatorRelease(t.TypedDict):
 
 
 class RunningIpuOperator(t.TypedDict):
-    """An IPU operator of the cluster that is there."""
+    """An IPU operator of the existing cluster."""
 
     namespace: str
     release: str  # its name in helm; empty: helm has none
@@ -81,7 +81,7 @@ class RunningIpuOperator(t.TypedDict):
 
 
 class RunningCluster(t.TypedDict):
-    """The cluster that is there already, with which the plan was compared. Empty is not known."""
+    """The existing cluster, with which the plan was compared. Empty is not known."""
 
     host: str  # control plane that says so, by its inventory name
     version: str  # of Kubernetes, without v

@@ -63,7 +63,7 @@ class Settings:
     manage_kubernetes: bool
     kubernetes_version: str
     runtime: str  # containerd or docker
-    upgrade: bool  # the cluster that is there may run an older one
+    upgrade: bool  # the existing cluster may run an older one
     cni: str
     pod_network: t.Mapping[str, object]  # settings of `calico` (its Installation) and `flannel` (its backend)
     cni_bin_directory: str  # where containerd looks for CNI plugins; empty: what the hosts say

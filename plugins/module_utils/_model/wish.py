@@ -155,7 +155,7 @@ class ClusterWish:
     first: str  # the control plane that begins the cluster, or through which the others join
     first_node: NodeSeen
     is_first: bool
-    running: bool  # whether the cluster is there already
+    running: bool  # whether the cluster exists already
     planes: t.Mapping[str, NodeSeen]  # the group kube_control_plane, as it was when the run began
     members: t.Sequence[str]  # of them
     schedulable: bool  # whether pods run on this host, should it be a control plane
@@ -202,7 +202,7 @@ class KubeletWish:
 
     settings: Object  # for nodes to come
     content: str  # of its file; empty where there is none yet
-    due: bool  # whether there is something to do on a node that is there
+    due: bool  # whether there is something to do on an existing node
     awaits: bool  # whether it has to get its serving certificate from the cluster
 
 
@@ -223,7 +223,7 @@ class HardeningWish:
     """How the control planes of a cluster are hardened."""
 
     text: str  # kubeadm's configuration of the cluster
-    uploads: bool  # whether it is another than the one that is there
+    uploads: bool  # whether it differs from the uploaded one
     files: t.Sequence[Object]  # that its arguments name
     super_admin: bool  # whether super-admin.conf stays
     present: t.Sequence[str]  # names of settings that the cluster has

@@ -125,7 +125,7 @@ def in_chart(policy: t.Optional[Object]) -> bool:
 
 
 def policy_ipam(policy: t.Optional[Object]) -> str:
-    """The IPAM of the networks that are there. Without nv-ipam it is whereabouts, of the policy or beside it."""
+    """The IPAM of the existing networks. Without nv-ipam it is whereabouts, of the policy or beside it."""
     if policy is None:
         return ""
     return "nv-ipam" if query("spec.nvIpam", policy) else "whereabouts"

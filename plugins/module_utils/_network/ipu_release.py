@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The release of the IPU operator that is wanted beside those that are there, for the plan and for its role. Pure."""
+"""The release of the IPU operator that is wanted beside the installed ones, for the plan and for its role. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def downgrade(operators: t.Sequence[Operator], namespace: str, release: str, ver
 
 
 def missing_definition(version: str, crd_url: str, definition: bool) -> t.Optional[Refusal]:
-    """The chart of 1.1.0 does not bring it. One that is there stays as it is."""
+    """The chart of 1.1.0 does not bring it. An existing one stays as it is."""
     if not is_before_1_2(version) or crd_url or definition:
         return None
     return Refusal(

@@ -66,7 +66,7 @@ def without(content: object, key: str) -> object:
 
 
 def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -> None:
-    """Errors where the file is no plan of these hosts, or the plan decides anything in another way than the file.
+    """Errors where the file is no plan of these hosts, or any decision of the plan differs from the file.
 
     Nothing is applied from a recording: there the second is a warning, and shows what a setting would change.
     """

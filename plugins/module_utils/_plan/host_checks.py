@@ -248,7 +248,7 @@ def _check_kernel_modules(host: PlacedHost, facts: HostFacts, expected: Expected
 
 
 def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """Of others than these nothing is run: temporary directories may have it."""
+    """Nothing is run from any other directory: temporary ones may have it."""
     for folder in facts.get("noexec", []):
         if folder == CNI_PLUGINS:
             findings.error(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan against an IPU operator that is there: what would be refused late, and what jobs would notice."""
+"""The plan against an installed IPU operator: what would be refused late, and what jobs would notice."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _check_upgrade(
     report(
         "ipu-operator-upgrade",
         hosts,
-        f"site {'upgrades' if upgrades else 'changes'} the IPU operator that is there."
+        f"site {'upgrades' if upgrades else 'changes'} the installed IPU operator."
         if operator["ours"]
         else "site takes over an IPU operator that others have installed.",
         "; ".join(seen),

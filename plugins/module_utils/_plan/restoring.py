@@ -109,7 +109,7 @@ def _silent(planes: t.Mapping[str, t.Optional[PlaneState]]) -> t.Iterator[str]:
 
 
 def _differences(cluster: BackupCluster, plan: Plan) -> t.Iterator[str]:
-    """What kubeadm would make in another way than it was: the restored objects would not fit."""
+    """What kubeadm would create differently than before: the restored objects would not fit."""
     planned = plan["cluster"]
     pairs = (
         ("fabric_kubernetes_version", cluster["version"], plan["releases"]["kubernetes"]),

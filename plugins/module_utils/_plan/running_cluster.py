@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan against the cluster that is there: what no role can change is found here, before a role begins to."""
+"""The plan against the existing cluster: what no role can change is found here, before a role begins to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONFIGURATION = "ConfigMap kube-system/kubeadm-config"
 
 @dataclasses.dataclass(frozen=True)
 class Running:
-    """The cluster that is there, as one of its control planes says."""
+    """The existing cluster, as one of its control planes says."""
 
     host: str  # its inventory name
     ca: str  # digest of the cluster's CA; may be empty
@@ -148,11 +148,7 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
         [running.host],
         "The cluster has another pod network than the plan: with a second one pods lose each other.",
         f"fabric_cni is {settings.cni}; {running.host} has {listed}",
-        (
-            f"Set fabric_cni to {kept}, the one that is there."
-            if kept
-            else "Set fabric_cni to none to leave it as it is."
-        )
+        (f"Set fabric_cni to {kept}, the installed one." if kept else "Set fabric_cni to none to leave it as it is.")
         + " No role replaces a pod network. A cluster that has nothing to keep can be taken away, and site begins a new"
         " one: ipu.fabric.reset with -e fabric_reset=cluster.",
     )

@@ -21,7 +21,7 @@ Result = t.Mapping[str, t.Any]  # of a module
 class Collected(t.NamedTuple):
     """What the controller has read, and what hosts and API have said."""
 
-    artifacts: t.Mapping[str, str]  # text of the files that are there
+    artifacts: t.Mapping[str, str]  # text of the files that exist
     artifacts_dir: str
     cluster: Result  # of support_info
     journals: t.Mapping[str, Result]  # of host_info, by host

@@ -130,7 +130,7 @@ def policy_check(status: t.Optional[PolicyStatus]) -> Check:
 
 
 def check_workloads(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    """Pods that were there before: they keep what they got when they were started."""
+    """Pods that ran before: they keep what they got when they were started."""
     for network in plan["networks"]:
         lacking = probe["pods_without"][network["name"]]
         seen = shorten_list(lacking, 3, "; ") or "all have it"

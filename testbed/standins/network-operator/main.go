@@ -173,7 +173,7 @@ func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, 
 	return ready, nil
 }
 
-// apply writes a rendered object, unless the one that is there was rendered from the same.
+// apply writes a rendered object, unless the existing one was rendered from the same.
 func (o *operator) apply(ctx context.Context, obj *kube.Object) (*kube.Object, error) {
 	if err := stamp(obj); err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ def test_a_worker_is_reinstalled(three: Bed) -> None:
 
 
 def test_the_first_is_reinstalled(three: Bed) -> None:
-    """It joins the cluster that is there: were it to begin another, both would answer behind one address."""
+    """It joins the existing cluster: were it to begin another, both would answer behind one address."""
     three.testbed("reset", "cp1")
     assert three.play("site").code == 0
     assert sorted(ready(three)) == [*PLANES, "w1"]

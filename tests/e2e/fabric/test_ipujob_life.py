@@ -32,7 +32,7 @@ def absent(bed: Bed, *names: str, **options: Any) -> list[dict[str, Any]]:
 
 
 def pods(bed: Bed, job: str) -> list[str]:
-    """Those that are there and not about to go."""
+    """Those that exist and are not about to end."""
     found = [pod["metadata"] for pod in bed.kubectl("get pods")["items"]]
     return [pod["name"] for pod in found if pod["name"].startswith(f"{job}-") and "deletionTimestamp" not in pod]
 

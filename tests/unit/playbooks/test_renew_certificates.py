@@ -73,7 +73,7 @@ def test_nothing_to_renew(tmp_path):
 
 
 def test_nothing_begins_where_only_a_plan_could_say_which_node_a_host_is(tmp_path):
-    """As in a job of AWX whose artifacts are not kept: names in the inventory are others than those of the nodes."""
+    """As in a job of AWX whose artifacts are not kept: names in the inventory differ from those of the nodes."""
     found = {"cp1": state("cp1", LEAVES), "w1": {**state("w1", LEAVES), "node": "w1"}}
     run = renew(tmp_path, found, planned=False)
     assert run.code != 0

@@ -345,7 +345,7 @@ def test_workers_pull_the_newest_release_of_each_image(monkeypatch: pytest.Monke
 
 
 def test_images_of_the_previous_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its own programs; etcd and CoreDNS are those that are there, by the tags that its kubeadm asks for."""
+    """Its own programs; etcd and CoreDNS are the existing ones, by the tags that its kubeadm asks for."""
     monkeypatch.setattr(images, "output", lambda *_: "registry.k8s.io/kube-proxy:v1.35.4\nregistry.k8s.io/etcd:3.6.6-0")
     newest = {"kube-proxy": "v1.36.3", "etcd": "3.6.8-0"}
     made = [

@@ -128,7 +128,7 @@ def test_a_pool_holds_what_the_plan_counted(prefix, reserved, share):
     assert left.size == planned["capacity"]
     assert not any(address in left for address in (str(block[1]), str(block[-2]), *taken))
     fewest = [first if first == last else text for text in range_texts(excluded) for first, last in [text.split("-")]]
-    assert spec["excludeIPs"] == fewest, "Spiderpool would write it in another way"
+    assert spec["excludeIPs"] == fewest, "Spiderpool would write it differently"
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_parts_of_what_is_replaced_go_with_it(there, wanted, expected):
         ("--exec-opt native.cgroupdriver=systemd", "exec-opts (flag exec-opt)"),
         ("--live-restore", "live-restore (flag live-restore)"),
         ("--log-opt=max-size=1g", "log-opts (flag log-opt)"),
-        # What memlock has written is there already, and the vendor's guide names the flag.
+        # What memlock has written is in the file already, and the vendor's guide names the flag.
         ("--default-ulimit memlock=-1:-1", "default-ulimits (flag default-ulimit)"),
     ],
 )

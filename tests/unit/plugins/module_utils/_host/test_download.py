@@ -191,7 +191,7 @@ TOOL_DIGEST = hashlib.sha256(TOOL).hexdigest()
 
 @pytest.fixture
 def tool(tmp_path, packed):
-    """The module for a program that is there; with nothing at its URL."""
+    """The module for an installed program; with nothing at its URL."""
     (tmp_path / "archive.tar.gz").unlink()
 
     def module(recorded="", release="v3.22.0", **params):

@@ -45,7 +45,7 @@ class Host:
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
-    """A host, and the module on it. Its service runs with all files that are there now."""
+    """A host, and the module on it. Its service runs with all present files."""
     hosts = []
     restarted = []
 

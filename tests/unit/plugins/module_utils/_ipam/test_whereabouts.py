@@ -87,7 +87,7 @@ def test_networks_of_others_say_nothing(text: str) -> None:
         ("default/b", leaks.OTHER_ADDRESS),  # a StatefulSet's pod that came back with another address
         ("default/new", ""),  # may still get it
         ("default/a", ""),
-        ("", ""),  # nobody knows whose it is
+        ("", ""),  # nobody knows its owner
     ],
 )
 def test_leaks_of_whereabouts(podref: str, why: str) -> None:

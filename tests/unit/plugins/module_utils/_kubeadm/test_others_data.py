@@ -226,7 +226,7 @@ def test_real_mounts(tmp_path):
 
 
 def test_var_is_full(tmp_path):
-    """A restore is refused before anything stops, and no file is lost that was there."""
+    """A restore is refused before anything stops, and no existing file is lost."""
     out = in_mount_namespace(
         tmp_path,
         HEAD

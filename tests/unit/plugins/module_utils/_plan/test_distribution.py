@@ -19,7 +19,7 @@ CHECKS = {"node-distribution", "cni-directories"}
 
 
 def cluster(folder, name, **changes):
-    """The site on a cluster that is there, with the facts that its hosts' files give."""
+    """The site on an existing cluster, with the facts that its hosts' files give."""
     hosts = site()
     for host, observed in hosts.items():
         rancher.make_node(folder / host, name, server=host == "cp1", **changes)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan and the IPU operator that is there: nothing is upgraded or taken over without a word, nor refused late."""
+"""The plan and the installed IPU operator: nothing is upgraded or taken over silently, nor refused late."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_what_jobs_would_notice_of_our_own_release(operator, jobs, said):
     found = errors(plan(hosts, ipu_release=IpuRelease(values=ADOPTED.values)), "warning")
     assert set(found) == ({"ipu-operator-upgrade"} if said else set())
     assert not said or said in found["ipu-operator-upgrade"]["seen"]
-    assert not said or found["ipu-operator-upgrade"]["what"] == "site changes the IPU operator that is there."
+    assert not said or found["ipu-operator-upgrade"]["what"] == "site changes the installed IPU operator."
 
 
 @pytest.mark.parametrize(

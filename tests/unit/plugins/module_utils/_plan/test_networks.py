@@ -501,7 +501,7 @@ def test_blocks_of_nv_ipam_are_explained(hosts):
 
 
 def rack(hosts, prefix=24, **more):
-    """Two rails of a rack, and the networks of these NICs with the names of manifests that are there already."""
+    """Two rails of a rack, and the networks of these NICs with the names of existing manifests."""
     with_links(hosts, *(link(f"enp1{rail}s0f0np0", f"172.16.1{rail}.{{}}", prefix) for rail in (1, 2)))
     return [
         {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan and the cluster that is there: what no role can change is an error before anything is touched."""
+"""The plan and the existing cluster: what no role can change is an error before anything is touched."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_pod_network(cni, found, said):
             {"pod_cidr": "fd00:10:244::/56,10.244.0.0/16", "service_cidr": "10.96.0.0/12,fd00:10:96::/112"},
             ["fabric_pod_cidr is 10.244.0.0/16,fd00:10:244::/56"],
         ),
-        # the same, written in another way
+        # the same, written differently
         (
             {"pod_cidr": "10.244.0.0/16, fd00:10:0244:0::/56"},
             {"pod_cidr": "10.244.0.0/16,fd00:10:244::/56"},

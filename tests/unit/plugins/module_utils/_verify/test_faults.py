@@ -274,7 +274,7 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={f"{LINK}/netdev": "ens2f0", f"{LINK}/rdma_netdevs": ["ens2f0"]}, settings={"plan_file": APPROVED}
     ),
     "the approved plan is another site's": Fault(settings={"plan_file": APPROVED._replace(content=STRANGERS)}),
-    "the API server of the cluster that is there is down": Fault(
+    "the API server of the existing cluster is down": Fault(
         hosts={"cp1/host/cluster": sites.running(answered=False, error="connection refused")}
     ),
     "certificates of the cluster are about to end": Fault(hosts={"cp1/host/certificates": [sites.certificate(29)]}),
