@@ -41,7 +41,7 @@ HOST_MODULES = (
     "systemd_units",
     "vipu_info",
 )
-# As docs/architecture.md draws them: each imports only from those before it.
+# As CONTRIBUTING.md draws them: each imports only from those before it.
 LAYERS = (
     *("_model", "_common", "_host", "_kubeadm", "_kube", "_bundle"),
     *("_ipam", "_network", "_plan", "_ipu", "_component", "_verify", "_support"),
@@ -155,7 +155,7 @@ def test_a_package_imports_only_from_those_above_it(place: int, package: str) ->
 
 def test_the_drawing_names_every_package_in_that_order() -> None:
     drawn = re.findall(
-        r"^(?:\w+(?: \w+)*)? +(_[a-z]+) ", (ROOT / "docs/architecture.md").read_text("utf-8"), re.MULTILINE
+        r"^(?:\w+(?: \w+)*)? +(_[a-z]+) ", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE
     )
     assert drawn == list(LAYERS)
     assert {f"module_utils.{name}" for name in LAYERS} == {
