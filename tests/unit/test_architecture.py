@@ -154,9 +154,7 @@ def test_a_package_imports_only_from_those_above_it(place: int, package: str) ->
 
 
 def test_the_drawing_names_every_package_in_that_order() -> None:
-    drawn = re.findall(
-        r"^(?:\w+(?: \w+)*)? +(_[a-z]+) ", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE
-    )
+    drawn = re.findall(r"^(?:\w+(?: \w+)*)? +(_[a-z]+) ", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
     assert drawn == list(LAYERS)
     assert {f"module_utils.{name}" for name in LAYERS} == {
         name for name in package_graph() if name.startswith("module_utils.")
