@@ -86,6 +86,8 @@ STEPS = {
     "node-version": "Run `ipu.fabric.upgrade`.",
     "noexec": "Mount the directory that is named without `noexec`.",
     "ntp": "Open UDP 123 to the servers in `fabric_ntp`, or name others.",
+    "node-address": "Set `ip` of the host, or `fabric_node_address` to an interface or a subnet of all hosts.",
+    "node-name": "Rename the host with `hostnamectl set-hostname`.",
     "ntp-setup": "Remove the other time service, or leave `fabric_ntp` empty and give that service the servers.",
     "ofed": "Install the driver on the hosts and empty `fabric_ofed`, or use the network operator.",
     "on-master": "Name an address of V-IPU outside of the fabric networks in `fabric_vipu_hosts`; move the gateway off"

@@ -260,6 +260,14 @@ options:
     type: list
     elements: str
     default: []
+  node_address:
+    description:
+      - Which address of a host is its node's, where the inventory has no C(ip). C(interface) is the name of an
+        interface, or a pattern with C(*); C(subnet) a CIDR, or a list of one of each family.
+      - Empty for the address that the default route goes out from, and with CIDRs of both families the other one of
+        that interface.
+    type: dict
+    default: {}
   host_sizes:
     description:
       - What hosts of a role need at least, instead of the figures of this collection. Less is an error.

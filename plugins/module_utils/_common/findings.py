@@ -102,6 +102,8 @@ REQUIRED: t.Dict[str, str] = {
     "master-name": "the master's name belongs to one NIC on each host",
     "network-operator-version": "the network operator's release is known",
     "networks": "the entries of fabric_networks are valid",
+    "node-address": "each node has an address of each family of the cluster, on one of its interfaces",
+    "node-name": "names of nodes are ones that Kubernetes takes",
     "ntp-setup": "the entries of fabric_ntp are valid, and no other service sets the clock",
     "plan-file": "fabric_plan_file is a readable plan of these hosts",
     "plan-moved": "every decision is that of the approved plan",

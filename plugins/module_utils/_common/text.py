@@ -33,6 +33,11 @@ def join_endpoint(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def first_of(addresses: str) -> str:
+    """A node's first address: with both families a comma stands between them."""
+    return addresses.split(",")[0].strip()
+
+
 def scheme_of(url: str) -> str:
     """The scheme of a URL in lower case, as programs read it; empty for a path, and for host:port."""
     scheme, separator, _rest = url.strip().partition("://")

@@ -10,6 +10,7 @@ import re
 import typing as t
 
 from .._common.digests import pinned_image
+from .._common.text import first_of
 from .._host.cri import SOCKETS
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
@@ -88,7 +89,7 @@ def begin(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) ->
                 "kind": "InitConfiguration",
                 # A short-lived token that nobody gets. Hosts that join get one of their own.
                 "bootstrapTokens": [{"ttl": settings.token_ttl}],
-                "localAPIEndpoint": {"advertiseAddress": node.address},
+                "localAPIEndpoint": {"advertiseAddress": first_of(node.address)},
                 "nodeRegistration": registered,
                 "timeouts": settings.kubeadm_timeouts,
             },
@@ -119,13 +120,14 @@ def registration(settings: Settings, seen: Seen, node: NodeSeen) -> Object:
 
 
 def join_documents(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) -> t.List[Object]:
-    endpoint = {"controlPlane": {"localAPIEndpoint": {"advertiseAddress": node.address}}} if seen.control_plane else {}
+    advertised = {"localAPIEndpoint": {"advertiseAddress": first_of(node.address)}}
+    endpoint = {"controlPlane": advertised} if seen.control_plane else {}
     about = {"apiVersion": KUBEADM, "kind": "JoinConfiguration", "nodeRegistration": registered}
     return [{**about, "timeouts": settings.kubeadm_timeouts, **endpoint}]
 
 
 def cluster_configuration(settings: Settings, seen: Seen) -> hardening.ClusterConfiguration:
-    first = settings.control_plane_vip or seen.cluster["first_node"]["address"]
+    first = settings.control_plane_vip or first_of(seen.cluster["first_node"]["address"])
     host = f"[{first}]" if ":" in first else first
     networking = {
         "podSubnet": settings.pod_cidr,

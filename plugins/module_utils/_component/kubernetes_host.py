@@ -16,6 +16,7 @@ import re
 import typing as t
 
 from .._common.result import FabricError
+from .._common.text import first_of
 from .._common.toml import to_toml
 from .._host import cri, docker, proxy, role_files
 from .._host.distributions import CNI_BIN, CNI_NETWORK
@@ -407,8 +408,9 @@ def keepalived_files(settings: Settings, seen: Seen, node: NodeInfo) -> t.List[H
     """What is run or read comes before the file that names it."""
     names = list(seen.planes)
     known = settings.control_plane_addresses or {name: plane["address"] for name, plane in seen.planes.items()}
-    peers = [known[name] for name in names if known.get(name) and known[name] != node["address"]]
-    holder = keepalived.Holder(node["name"], node["address"], node["interface"], names.index(seen.host), peers)
+    address = first_of(node["address"])
+    peers = [first_of(known[name]) for name in names if known.get(name) and first_of(known[name]) != address]
+    holder = keepalived.Holder(node["name"], address, node["interface"], names.index(seen.host), peers)
     text = keepalived.configuration(settings.control_plane_vip, settings.control_plane_vip_router_id, holder)
     return [
         HostFile(role_files.API_CHECK, keepalived.CHECK, mode="0755"),

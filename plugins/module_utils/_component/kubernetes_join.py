@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._common.text import first_of
 from .._model.wish import JoinWish, NodeSeen
 from .settings import pick
 
@@ -49,5 +50,5 @@ def decide(settings: Settings, seen: Seen) -> JoinWish:
         throttle=throttle,
         ttl=ttl if ttl == "0" else f"{ttl}{TURN * turns}m",
         rejoining=[node.name for node in bare],
-        addresses=[node.address for node in bare if seen.control_plane],
+        addresses=[first_of(node.address) for node in bare if seen.control_plane],
     )

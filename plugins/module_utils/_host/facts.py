@@ -142,12 +142,22 @@ def busy_ports(root: str, wanted: t.Iterable[int]) -> t.List[BusyPort]:
     return [{"port": port, "process": owners.get(port, "")} for port in busy]
 
 
+def is_on_board(netdev: str) -> bool:
+    """Whether a network device in sysfs is hardware, and no USB one: those are called enx and their MAC."""
+    device = os.path.join(netdev, "device")
+    usb = os.path.basename(netdev).startswith("enx") or "/usb" in os.path.realpath(device)
+    return os.path.exists(device) and not usb
+
+
 def list_macs(root: str) -> t.List[str]:
-    """Of real NICs and of the one with the default route: bridges, tunnels and pods' ends may repeat."""
+    """Of real NICs and of the one with the default route: bridges, tunnels and pods' ends may repeat.
+
+    A USB one may be the same on every board: the way to a BMC is.
+    """
     folder = os.path.join(root, "sys/class/net")
     default = parse_default_device(read_text(os.path.join(root, "proc/net/route")))
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    real = [name for name in names if name == default or os.path.exists(os.path.join(folder, name, "device"))]
+    real = [name for name in names if name == default or is_on_board(os.path.join(folder, name))]
     found = {read_text(os.path.join(folder, name, "address")).strip() for name in real}
     return sorted(mac for mac in found if mac.strip("0:"))
 

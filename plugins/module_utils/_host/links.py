@@ -430,8 +430,10 @@ def _memlock(run: Runner) -> t.Dict[str, str]:
 def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner = run_program) -> RdmaFacts:
     """Everything about RDMA on this host. See the module host_info."""
     addr = _ip_addr(run)
+    addresses = parse_addresses(addr)
     return {
-        "links": read_links(root, parse_addresses(addr), parse_altnames(addr)),
+        "links": read_links(root, addresses, parse_altnames(addr)),
+        "loopback": addresses.get("lo", []),
         "gpus": read_gpus(os.path.join(root, "sys")),
         "netns_mode": read_netns_mode(run, root),
         "routes": {address: _route(run, address) for address in routes_to},

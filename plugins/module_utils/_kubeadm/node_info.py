@@ -12,6 +12,7 @@ import typing as t
 
 from .._common.command import output_of, run_program
 from .._common.result import FabricError
+from .._common.text import first_of
 from .._host.distributions import CONTAINERD_DROP_IN, CONTAINERD_DROP_INS, KUBEADM
 from .._host.docker import CriDockerd, read_cri_dockerd
 from .._host.facts import default_address, parse_os_release
@@ -88,7 +89,7 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
     node: NodeInfo = {
         "name": name,
         "address": address,
-        "interface": parse_holder(output_of("ip", "-j", "addr"), address),
+        "interface": parse_holder(output_of("ip", "-j", "addr"), first_of(address)),
         "distribution": release.get("ID", ""),
         "release": release.get("VERSION_CODENAME", ""),
         "architecture": os.uname().machine,

@@ -18,6 +18,7 @@ import typing as t
 
 from .._common.command import run_program
 from .._common.result import FabricError, outcome
+from .._common.text import first_of
 from .._host.cri import DOCKER, node_runtime
 from .._host.files import file_digest, read_text, write_file
 from . import backup, paths, snapshot
@@ -300,7 +301,7 @@ def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFil
             with open(os.open(data, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 shutil.copyfileobj(t.cast(t.IO[bytes], archive.extractfile(backup.SNAPSHOT)), out)
             snapshot.check_snapshot(data)
-            arguments = restore_arguments(params["node_name"], params["address"], params["backup"])
+            arguments = restore_arguments(params["node_name"], first_of(params["address"]), params["backup"])
             with etcdutl(params["image"]) as program:
                 run("Restoring etcd's data", program, "snapshot", "restore", data, "--data-dir", part, *arguments)
             forget(data)

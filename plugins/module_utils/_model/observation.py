@@ -77,7 +77,11 @@ class Route(t.TypedDict):
     gateway: str
 
 
-class RdmaFacts(t.TypedDict):
+class _RdmaOptional(t.TypedDict, total=False):
+    loopback: t.List[Address]  # global ones of lo; observations of earlier releases lack them
+
+
+class RdmaFacts(_RdmaOptional):
     """Result of host_info."""
 
     links: t.List[Link]

@@ -89,6 +89,7 @@ class Settings:
     require_rdma: bool
     memlock: str  # the least limit of locked memory that the proof expects in pods, as verify_memlock has it
     ntp: t.Sequence[object]  # servers, as fabric_ntp names them
+    node_address: t.Mapping[str, object]  # as fabric_node_address has it
     host_sizes: t.Mapping[str, object]  # as fabric_host_sizes has them
     pods_per_node: int
     vipu_hosts: t.Sequence[object]

@@ -15,6 +15,7 @@ from .._model.settings import Settings
 from .._network.releases import choose_releases, parse
 from .._network.support import check_support, support_of
 from . import cluster
+from .address_checks import check_addresses, check_node_ranges
 from .approved import check_approved
 from .bundle import check_bundle, host_platform
 from .calico import check_autodetection
@@ -48,6 +49,7 @@ from .macvlan_masters import name_masters
 from .names import check_groups, check_variables
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
+from .node_addresses import read_rules
 from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
@@ -67,7 +69,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     cluster.check_artifacts_dir(settings, findings)
 
     # Hosts: their place in the cluster, and what is wrong with them.
-    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip))
+    at = read_rules(settings, findings)
+    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip), at)
     check_inventory(hosts, settings.manage_kubernetes, findings)
     check_groups(settings.inventory_groups, findings)
     check_variables(observations, settings.site_variables, findings)
@@ -97,6 +100,9 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_bundle(settings.bundle, releases, hosts, settings.manage_kubernetes, findings, bundled)
     check_hosts(hosts, _expected(settings, joined or endpoint, kubernetes, findings), findings)
     check_gpus(settings, hosts, findings)
+    if settings.manage_kubernetes:
+        check_addresses(at, hosts, findings)
+        check_node_ranges(settings, cidrs, len(hosts), findings)
     check_identity(
         hosts,
         running.facts.get("nodes", []) if running else [],
@@ -171,11 +177,14 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:
     """Only hosts and their NICs: no releases, no V-IPU, no addresses."""
     findings = Findings(settings.allow)
-    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip))
+    at = read_rules(settings, findings)
+    hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip), at)
     check_inventory(hosts, settings.manage_kubernetes, findings)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     plan_virtual_address(settings, hosts, cluster.ClusterCidrs([], []), findings)
     check_hosts(hosts, _expected(settings, endpoint, settings.kubernetes_version, findings), findings)
+    if settings.manage_kubernetes:
+        check_addresses(at, hosts, findings)
     check_identity(hosts, [], endpoint, settings.manage_kubernetes, findings)
     check_host_ports(hosts, component_names(settings), findings)
     chosen = choose_links(read_networks(settings.networks, findings), hosts, {}, settings.require_rdma, findings)
@@ -192,7 +201,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
 def build_port_needs(settings: Settings, observations: Observations) -> PortNeeds:
     """Which ports each host has to reach of the others. Only a fabric that needs RDMA needs those of RoCE."""
     ignored = Findings()
-    hosts = place_hosts(observations)
+    hosts = place_hosts(observations, read_rules(settings, ignored))
     controllers = name_controllers(settings, hosts, ignored)
     chosen: t.Sequence[NetworkLinks] = []
     if settings.require_rdma or any(controller.runs_on for controller in controllers):
@@ -234,7 +243,7 @@ def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks], ipu: bool) ->
         planned[name] = {
             "node": host.node,
             "platform": host_platform(host),
-            "address": host.address,
+            "address": ",".join(host.addresses),
             # Without IPUs a host of ipu_node is a worker like any other.
             "roles": list(dict.fromkeys(role if ipu or role != "ipu" else "worker" for role in host.roles)),
             "links": {network: planned_link(link, master) for network, (link, master) in mine.items()},

@@ -113,8 +113,8 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
     named = [("fabric_pod_cidr", cidr) for cidr in cidrs.pods]
     named += [("fabric_service_cidr", cidr) for cidr in cidrs.services]
     for host in hosts.values():
-        address = parse_address(host.address)
-        for variable, cidr in named:
+        addresses = [parse_address(text) for text in host.addresses]
+        for (variable, cidr), address in itertools.product(named, addresses):
             if address is not None and address in cidr:
                 findings.error(
                     "cidr",

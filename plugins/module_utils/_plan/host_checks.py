@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._common.findings import Findings
@@ -32,6 +33,10 @@ KUBERNETES_PROCESSES = (
     "kube-proxy",
     LISTENER,
 )
+
+# RFC 1123, as the API server checks names of nodes.
+LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+NODE_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}([.]{LABEL})*")
 
 # They create uverbs*, umad* and rdma_cm in /dev/infiniband.
 RDMA_MODULES = ("ib_uverbs", "ib_umad", "rdma_ucm")
@@ -89,7 +94,7 @@ def check_identity(
         _check_addresses_of_nodes(hosts, nodes, findings)
     owners: t.Dict[str, t.List[str]] = {}
     for name, host in hosts.items():
-        for address in filter(None, host.address.split(",")):
+        for address in host.addresses:
             owners.setdefault(address, []).append(name)
     for address, names in owners.items():
         if len(names) > 1:
@@ -119,7 +124,7 @@ def _check_addresses_of_nodes(hosts: Hosts, nodes: t.Sequence[NodeIdentity], fin
     """An address that only a host says it has is no other node's, also of one that is not in the inventory."""
     given = inventory_addresses({name: host.observation for name, host in hosts.items()})
     for name, host in hosts.items():
-        said = normal_addresses(host.address.split(",")) - given[name]
+        said = normal_addresses(host.addresses) - given[name]
         others = {
             f"{address}, which is that of the node {node['name']} in the cluster"
             for node in nodes
@@ -223,6 +228,24 @@ def _check_ports(host: PlacedHost, facts: HostFacts, findings: Findings) -> None
                 f"{busy['process'] or 'a process'} listens on it",
                 "Stop that service, or move it to another port.",
             )
+
+
+def _check_name(host: PlacedHost, _facts: HostFacts, findings: Findings) -> None:
+    if not NODE_NAME.fullmatch(host.node):
+        findings.error(
+            "node-name",
+            [host.name],
+            "A node has the name of its host: lower case letters, digits, hyphens and dots, with a letter or digit at"
+            " both ends of each part.",
+            host.node,
+            f"Rename the host: hostnamectl set-hostname {_node_name(host.node)}.",
+        )
+
+
+def _node_name(name: str) -> str:
+    """The nearest name that Kubernetes takes."""
+    parts = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in name.lower().split("."))
+    return ".".join(filter(None, parts)) or "node1"
 
 
 def _check_kernel_modules(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:
@@ -428,7 +451,7 @@ _ALWAYS = (
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_swap, _check_ports, _check_dns)
+_MANAGED = (_check_name, _check_swap, _check_ports, _check_dns)
 _UNIQUE = (
     _Unique(
         "unique-hostname",
@@ -446,6 +469,7 @@ _UNIQUE = (
         "unique-machine-id",
         lambda facts: [facts["machine_id"]],
         "Each host needs its own machine-id: pod networks and logs rely on it.",
-        "On the clones: rm /etc/machine-id, then systemd-machine-id-setup, then reboot.",
+        # Where D-Bus has a copy of its own, the old one would come back from there.
+        "On the clones: rm -f /etc/machine-id /var/lib/dbus/machine-id, then systemd-machine-id-setup, then reboot.",
     ),
 )

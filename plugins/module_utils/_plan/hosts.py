@@ -12,6 +12,7 @@ from .._common.findings import Findings
 from .._model.observation import HostFacts, Observation, RdmaFacts
 from .._model.plan import Role
 from .cluster_identity import claimed_names, disputed
+from .node_addresses import AS_THE_HOST, AddressRules, choose_address
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,12 @@ class PlacedHost:
     observation: Observation
     roles: t.List[Role]
     node: str
-    address: str  # may be empty
+    addresses: t.List[str]  # one of each family, the first one first; may be empty
+
+    @property
+    def address(self) -> str:
+        """The first one, empty without any."""
+        return self.addresses[0] if self.addresses else ""
 
     @property
     def facts(self) -> t.Optional[HostFacts]:
@@ -40,7 +46,9 @@ class PlacedHost:
 Hosts = t.Mapping[str, PlacedHost]
 
 
-def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, PlacedHost]:
+def place_hosts(
+    observations: t.Mapping[str, Observation], rules: AddressRules = AS_THE_HOST
+) -> t.Dict[str, PlacedHost]:
     """A single host is everything; IPU hosts are those of ipu_node, or every worker where that group is missing."""
     single = len(observations) == 1
     claims = claimed_names(observations)
@@ -48,7 +56,7 @@ def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, Placed
     has_ipu_group = any("ipu_node" in observation["groups"] for observation in observations.values())
     placed = {}
     for name, observation in observations.items():
-        groups, facts = observation["groups"], observation.get("host")
+        groups = observation["groups"]
         worker = "kube_node" in groups or single
         roles: t.Dict[Role, bool] = {
             "control_plane": "kube_control_plane" in groups,
@@ -60,7 +68,7 @@ def place_hosts(observations: t.Mapping[str, Observation]) -> t.Dict[str, Placed
             observation=observation,
             roles=[role for role, has in roles.items() if has],
             node=name.lower() if name in others else claims.get(name, name.lower()),
-            address=observation.get("address") or (facts["default_address"] if facts else ""),
+            addresses=[text.strip() for text in choose_address(observation, rules).split(",") if text.strip()],
         )
     return placed
 

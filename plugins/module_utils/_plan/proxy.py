@@ -37,9 +37,9 @@ def sources(mirror: object, key: str = "") -> t.List[str]:
     return [mirror] if isinstance(mirror, str) and ("://" in mirror or key == "registry") else []
 
 
-def network_of(host: PlacedHost) -> str:
-    """The network of a host's own address, or the address alone where that is not known."""
-    own = parse_address(host.address)
+def network_of(host: PlacedHost, address: str) -> str:
+    """The network of an address of a host, or the address alone where that is not known."""
+    own = parse_address(address)
     if own is None:
         return ""
     for link in host.rdma["links"] if host.rdma else ():
@@ -63,7 +63,7 @@ def plan_no_proxy(
     downloads = [
         *ALWAYS,
         *cidrs,
-        *sorted({network_of(host) for host in hosts.values()}),
+        *sorted({network_of(host, address) for host in hosts.values() for address in host.addresses}),
         *sorted({host_of(source) for source in settings.proxy.mirrors}),
         *settings.proxy.no_proxy,
     ]
@@ -71,7 +71,7 @@ def plan_no_proxy(
         *downloads,
         *(host_of(endpoint) for endpoint in endpoints),
         *(subnet["cidr"] for network in networks for subnet in network["subnets"]),
-        *(word for host in hosts.values() for word in (host.name, host.node, host.address)),
+        *(word for host in hosts.values() for word in (host.name, host.node, *host.addresses)),
         *(word for controller in vipu["controllers"] for word in (controller["host"], controller["address"])),
     ]
     return {"everything": _words(everything), "downloads": _words(downloads)}

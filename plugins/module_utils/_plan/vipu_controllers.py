@@ -229,7 +229,7 @@ def _in_subnets(address: str, link: HostLink) -> bool:
 
 def _outside(host: PlacedHost, chosen: t.Sequence[NetworkLinks], ipv6_pods: bool) -> str:
     """The host's address in the cluster, or that of its default route, to which pods come by the pod network."""
-    for text in (host.address, host.facts["default_address"] if host.facts else ""):
+    for text in (*host.addresses, host.facts["default_address"] if host.facts else ""):
         address = parse_address(text)
         if (
             address

@@ -103,7 +103,7 @@ def _view(host: PlacedHost) -> t.Optional[VipFacts]:
 
 def _addresses(host: PlacedHost) -> t.Set[t.Optional[IpAddress]]:
     """All that are known of a host."""
-    texts = [host.address, host.facts["default_address"] if host.facts else ""]
+    texts = [*host.addresses, host.facts["default_address"] if host.facts else ""]
     texts += [one["address"] for link in (host.rdma["links"] if host.rdma else ()) for one in link["addresses"]]
     return {parse_address(text) for text in texts}
 

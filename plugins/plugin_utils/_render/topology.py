@@ -199,7 +199,7 @@ def common_domain(names: t.Sequence[str]) -> str:
 def _host_cells(group: Group) -> t.Dict[str, Cell]:
     """The addresses of these hosts, by column."""
     cells, first = {}, group[0][1]
-    own = [host["address"] for _name, host in group if host["address"]]
+    own = [text for _name, host in group for text in host["address"].split(",") if text]
     if own:
         cells[""] = Cell([Line(text) for text in span(own)], "")
     for network in first["links"]:

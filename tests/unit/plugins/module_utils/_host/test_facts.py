@@ -80,6 +80,22 @@ def test_read_host(root):
     assert not seen["systemd"]
 
 
+def test_the_usb_nic_of_a_bmc_is_no_sign_of_a_clone(tmp_path):
+    """Boards of one maker have the same MAC on it."""
+    at = {
+        "eno1": "pci0000:00/0000:00:1c.0/net",
+        "enxb03af2b6059f": "pci0000:00/usb1/1-14",
+        "usb0": "pci0000:00/usb1/1-2",
+    }
+    for number, (name, path) in enumerate(at.items()):
+        device, netdev = tmp_path / "sys/devices" / path, tmp_path / "sys/class/net" / name
+        device.mkdir(parents=True)
+        netdev.mkdir(parents=True)
+        (netdev / "device").symlink_to(device)
+        (netdev / "address").write_text(f"0c:42:a1:00:00:0{number}\n")
+    assert host_facts.list_macs(str(tmp_path)) == ["0c:42:a1:00:00:00"]
+
+
 def test_a_process_that_closes_files_still_owns_its_port(root):
     folder = root / "proc/17/fd"
     folder.mkdir(parents=True)

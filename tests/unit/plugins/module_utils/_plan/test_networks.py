@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_sp
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import RDMA_MODULES
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, site, with_ipv6
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
 
@@ -237,7 +237,8 @@ def test_a_fabric_of_ipv6(hosts):
         hosts[name]["rdma"]["routes"] = {"fd00:5::20": {"dev": "ens1f0", "source": "", "gateway": ""}}
         hosts[name]["vipu"].update(host="fd00:5::20", address="fd00:5::20")
     assert set(errors(plan(hosts))) == {"vipu-address"}
-    planned = plan(hosts, pod_cidr="10.244.0.0/16,fd00:244::/56", service_cidr="10.96.0.0/12,fd00:96::/112")
+    both = {"pod_cidr": "10.244.0.0/16,fd00:244::/56", "service_cidr": "10.96.0.0/12,fd00:96::/112"}
+    planned = plan(with_ipv6(hosts), **both)
     assert errors(planned) == {}
     assert planned["vipu"]["value"] == "[fd00:5::20]:8090:ipunode=true"
     assert planned["networks"][0]["subnet"]["cidr"] == "fd00:5::/64"

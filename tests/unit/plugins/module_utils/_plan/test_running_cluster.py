@@ -10,7 +10,15 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.calico import BY_OPERATOR
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, finished, plan, running, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import (
+    change,
+    errors,
+    finished,
+    plan,
+    running,
+    site,
+    with_ipv6,
+)
 
 FLANNEL = {"name": "flannel", "seen": "DaemonSet kube-flannel/kube-flannel-ds"}
 CALICO = {"name": "calico", "seen": "DaemonSet calico-system/calico-node"}
@@ -94,7 +102,7 @@ def test_the_pod_network(cni, found, said):
     ],
 )
 def test_addresses_of_pods_and_services(settings, changes, said):
-    reported = errors(plan(cluster(**changes), **settings))
+    reported = errors(plan(with_ipv6(cluster(**changes)), **settings))
     assert set(reported) == ({"cluster-cidr"} if said else set())
     for words in said:
         assert words in reported["cluster-cidr"]["seen"]

@@ -121,7 +121,7 @@ def test_ipv6_is_no_way_out_for_pods_without_it():
     hosts = asked(site(), FABRIC)
     hosts["w1"]["address"] = "fd00::12"
     change(("host", "default_address"), "")(hosts)
-    assert list(errors(plan(hosts))) == ["on-master"]
+    assert "on-master" in errors(plan(hosts))
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,12 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"cp1/host/cluster": sites.running(fabric_networks=[{"stack": "spiderpool", "name": "rdma-net"}])}
     ),
     "the GPU operator is asked for and no host has a GPU": Fault(settings={"gpu": True}),
+    "a host has no address, or not one of each family of the cluster": Fault(hosts={"w1/host/default_address": ""}),
+    "the inventory has an address that no interface of the host has": Fault(hosts={"w1/address": "203.0.113.7"}),
+    "the name of a host is none that Kubernetes takes": Fault(hosts={"w1/host/hostname": "server_one"}),
+    "flannel has fewer ranges for nodes than there are hosts": Fault(
+        settings={"cni": "flannel", "pod_cidr": "10.244.0.0/24"}
+    ),
     "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
     "Docker Engine is asked for together with what only containerd can do": Fault(
         settings={"runtime": "docker", "gpu": True}

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether each node has an address that its kubelet takes, in each family of the cluster."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.findings import Findings
+from .._model.settings import Settings
+from .cluster import ClusterCidrs
+from .endpoints import parse_address
+from .hardening import read_site
+from .hosts import Hosts, PlacedHost
+from .node_addresses import VARIABLE, AddressRules, links_of
+
+# Bits of the range that the controller manager gives each node, and its argument for others.
+NODE_BITS = {4: 24, 6: 64}
+FAMILIES = {4: "IPv4", 6: "IPv6"}
+
+
+def check_addresses(rules: AddressRules, hosts: Hosts, findings: Findings) -> None:
+    """What the kubelet of each host would refuse, or nobody would reach."""
+    for host in hosts.values():
+        if not host.facts or not host.rdma or host.observation.get("recalled"):
+            continue
+        if not host.address:
+            findings.error(
+                "node-address",
+                [host.name],
+                "A node needs an address that the other hosts reach.",
+                _why_none(rules),
+                f"Set ip of the host in the inventory, or {VARIABLE} to an interface or a subnet of all hosts.",
+            )
+            continue
+        _check_interfaces(host, findings)
+        _check_families(rules, host, findings)
+
+
+def _why_none(rules: AddressRules) -> str:
+    if rules.interface or rules.subnets:
+        asked = [rules.interface, *map(str, rules.subnets)]
+        return f"no address of the host fits {VARIABLE}: {', '.join(filter(None, asked))}"
+    return "there is no default route, and ip is not set in the inventory"
+
+
+def _held(host: PlacedHost) -> t.Dict[str, str]:
+    """The interface of each address that a host has."""
+    rdma = host.rdma
+    held = {one["address"]: link["netdev"] for link in links_of(host.observation) for one in link["addresses"]}
+    return {**held, **{one["address"]: "lo" for one in (rdma.get("loopback", []) if rdma else [])}}
+
+
+def _check_interfaces(host: PlacedHost, findings: Findings) -> None:
+    held = _held(host)
+    known = {parse_address(text) for text in [*held, host.facts["default_address"] if host.facts else ""]}
+    strange = [text for text in host.addresses if parse_address(text) not in known]
+    if strange:
+        has = ", ".join(f"{text} ({netdev})" for text, netdev in held.items()) or "none"
+        findings.error(
+            "node-address",
+            [host.name],
+            "A node's address has to be on an interface of its host: the kubelet refuses any other.",
+            f"ip is {', '.join(strange)}; the host has {has}",
+            "Set ip to the address at which the other hosts reach it. A public one can stay in ansible_host.",
+        )
+
+
+def _check_families(rules: AddressRules, host: PlacedHost, findings: Findings) -> None:
+    has = [parsed.version for parsed in map(parse_address, host.addresses) if parsed]
+    if has == list(rules.families) or not has or not rules.families:
+        return
+    wanted, there = (" and ".join(FAMILIES[family] for family in families) for families in (rules.families, has))
+    findings.error(
+        "node-address",
+        [host.name],
+        "A node needs an address of each family that the cluster has, in the order of fabric_service_cidr.",
+        f"the cluster has {wanted}; the host's interface, or its ip, has {there} alone"
+        if set(has) != set(rules.families)
+        else f"the cluster has {wanted}; ip has {there}",
+        "Give the host a lasting address of each, or set ip (with a comma between the two); or use CIDRs of one family"
+        " in fabric_pod_cidr and fabric_service_cidr.",
+    )
+
+
+def check_node_ranges(settings: Settings, cidrs: ClusterCidrs, nodes: int, findings: Findings) -> None:
+    """flannel gives pods addresses of their node's range: a node without one starts no pods."""
+    if settings.cni != "flannel":
+        return
+    given = (read_site(settings.cluster_config).get("controllerManager") or {}).get("extraArgs") or []
+    arguments = {each["name"]: each["value"] for each in given}
+    for cidr in cidrs.pods:
+        name = f"node-cidr-mask-size-ipv{cidr.version}" if len(cidrs.pods) > 1 else "node-cidr-mask-size"
+        text = arguments.get(name) or arguments.get(f"node-cidr-mask-size-ipv{cidr.version}", "")
+        bits = int(text) if text.isdecimal() else NODE_BITS[cidr.version]
+        ranges = 2 ** (bits - cidr.prefixlen) if bits >= cidr.prefixlen else 0
+        if ranges < nodes:
+            fitting = bits - (nodes - 1).bit_length()
+            findings.error(
+                "cidr",
+                [],
+                "flannel takes a range of fabric_pod_cidr for each node, and there are too few.",
+                f"{cidr} has {ranges} of /{bits}; the inventory has {nodes} hosts",
+                f"Before the cluster is built, set fabric_pod_cidr to a /{fitting} or larger, or fabric_cni to calico.",
+            )

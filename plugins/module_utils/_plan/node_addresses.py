@@ -1,0 +1,99 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The address of each node, one of each family of the cluster: where everybody reaches it."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import ipaddress
+import typing as t
+
+from .._common.findings import Findings
+from .._model.observation import Link, Observation
+from .._model.settings import Settings
+from .endpoints import parse_address
+
+VARIABLE = "fabric_node_address"
+KEYS = ("interface", "subnet")
+Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+
+
+@dataclasses.dataclass(frozen=True)
+class AddressRules:
+    """How a node's address is chosen where the inventory has no `ip`."""
+
+    families: t.Sequence[int] = ()  # 4 and 6, that of the first service CIDR first; empty: whatever the host has
+    interface: str = ""  # its name, with * for any part; empty: that of the default route
+    subnets: t.Sequence[Network] = ()
+
+
+AS_THE_HOST = AddressRules()
+
+
+def families_of(*texts: str) -> t.List[int]:
+    """Of CIDRs with commas between, each once; what is no CIDR is a finding elsewhere."""
+    found = []
+    for part in ",".join(texts).split(","):
+        try:
+            found.append(ipaddress.ip_network(part.strip()).version)
+        except ValueError:
+            continue
+    return list(dict.fromkeys(found))
+
+
+def read_rules(settings: Settings, findings: Findings) -> AddressRules:
+    """The rules of a site. Nodes of a cluster that others manage have their addresses already."""
+    given = settings.node_address
+    unknown = sorted(set(given) - set(KEYS))
+    texts = given.get("subnet") or []
+    try:
+        subnets = [ipaddress.ip_network(str(each)) for each in (texts if isinstance(texts, list) else [texts])]
+    except ValueError as error:
+        unknown, subnets = [str(error)], []
+    if unknown:
+        findings.error(
+            "node-address",
+            [],
+            f"{VARIABLE} is not valid.",
+            ", ".join(unknown),
+            "Give it an interface (eno1, or a pattern such as eno*), a subnet (10.1.0.0/24, or a list of one of each"
+            " family), or both.",
+        )
+    if not settings.manage_kubernetes:
+        return AddressRules()
+    families = families_of(settings.service_cidr, settings.pod_cidr)
+    return AddressRules(families, str(given.get("interface") or ""), subnets)
+
+
+def links_of(observation: Observation) -> t.Sequence[Link]:
+    rdma = observation.get("rdma")
+    return rdma["links"] if rdma else ()
+
+
+def _fits(address: str, subnets: t.Sequence[Network]) -> bool:
+    parsed = parse_address(address)
+    return parsed is not None and (not subnets or any(parsed in subnet for subnet in subnets))
+
+
+def choose_address(observation: Observation, rules: AddressRules) -> str:
+    """The inventory's; else one of each family with a comma between, as far as the host has it."""
+    given, facts = observation.get("address", ""), observation.get("host")
+    if given or not facts:
+        return given
+    default = facts["default_address"]
+    if rules.interface or rules.subnets:
+        links = [
+            link
+            for link in links_of(observation)
+            if any(fnmatch.fnmatchcase(name, rules.interface or "*") for name in (link["netdev"], *link["altnames"]))
+        ]
+        found = [one["address"] for link in links for one in link["addresses"]]
+    else:
+        own = [[one["address"] for one in link["addresses"]] for link in links_of(observation)]
+        found = [default, *(text for texts in own if default in texts for text in texts)]
+    found = [text for text in found if _fits(text, rules.subnets)]
+    versions = {text: ipaddress.ip_address(text).version for text in found}
+    chosen = [next((text for text in found if versions[text] == family), "") for family in rules.families]
+    return ",".join(filter(None, chosen)) or next(iter(found), "")
