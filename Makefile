@@ -1,4 +1,4 @@
-# `make help` lists the targets. Each works in a fresh clone: `setup` comes first, and is quick when there is nothing to do.
+# `make help` lists the targets. Each works in a fresh clone: `setup` comes first, but for `try`, and is quick when there is nothing to do.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -19,6 +19,10 @@ help: ## List the targets
 .PHONY: setup
 setup: ## Python packages of the lock file into .cache/venv; says what it installs
 	@hack/setup.sh
+
+.PHONY: try
+try: ## Plan and report of a recorded rack, in the browser: no root, no hosts, half a minute
+	@hack/try.sh $(ARGS)
 
 ##@ The main job, on the testbed's hosts
 

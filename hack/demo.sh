@@ -11,6 +11,7 @@ step() {
     say "==> $name: $((SECONDS - begin)) s"
 }
 
+testbed/testbed estimate
 step "hosts and mirror" testbed/testbed up
 step "site: plan, Kubernetes, fabric, proof" hack/play.sh site "$@"
 step "verify" hack/play.sh verify "$@"

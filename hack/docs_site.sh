@@ -15,5 +15,8 @@ python hack/site/documented.py "$collection"
 install -d -m 755 "$site/source/reference"
 ANSIBLE_COLLECTIONS_PATH=$site/collections antsibull-docs collection \
     --use-current --squash-hierarchy --fail-on-error --no-add-antsibull-docs-version --dest-dir "$site/source/reference" ipu.fabric
+hack/rack.sh "$site/rack" >/dev/null
+mkdir -p "$site/source/extra/rack"
+cp "$site/rack/recorded/"{plan,report}.html "$site/source/extra/rack"
 sphinx-build --quiet --fail-on-warning --jobs 2 --doctree-dir "$site/doctrees" "$site/source" "$site/html"
 say "site: .cache/docs-site/html/index.html"

@@ -27,6 +27,16 @@ python_of() {
     done
 }
 
+# some_python: the first of these releases that is here.
+some_python() {
+    local version python
+    for version in 3.11 3.12 3.13; do
+        python=$(python_of $version)
+        [[ -z $python ]] || { printf '%s\n' "$python" && return; }
+    done
+    die "no Python 3.11, 3.12 or 3.13 found in PATH or pyenv" "install one: apt install python3 (Debian 12 has 3.11, Debian 13 has 3.13)"
+}
+
 # need_packages PACKAGE...: install the Debian packages that are missing, and say so.
 need_packages() {
     local missing=() package sudo=()
@@ -86,7 +96,8 @@ with_uv() {
 
 make_venv() {
     local python=$1 core=$2 dir=${*: -1} names=("${@:3:$#-3}")
-    say "setup: Python packages for $("$python" -V) into $dir, in one to three minutes"
+    if [[ ${#names[@]} == 0 ]]; then say "setup: Python packages for $("$python" -V) into $dir, in one to three minutes"
+    else say "setup: ${names[*]} for $("$python" -V) into $dir, in half a minute"; fi
     "$python" -m venv "$dir" &&
         pins "$core" >"$dir/pins" &&
         pins "$core" "${names[@]}" | sed 's/ .*//' >"$dir/wanted" &&

@@ -11,15 +11,10 @@ if [[ -x .cache/venv/bin/ansible-playbook && -e .cache/collections/ansible_colle
 fi
 
 started=$SECONDS
-python=
-for version in 3.11 3.12 3.13; do
-    python=$(python_of $version)
-    [[ -z $python ]] || break
-done
-[[ -n $python ]] || die "no Python 3.11, 3.12 or 3.13 found in PATH or pyenv" "install one: apt install python3 (Debian 12 has 3.11, Debian 13 has 3.13)"
+python=$(some_python)
 
 command -v git >/dev/null || need_packages git
-"$python" -c 'import ensurepip' 2>/dev/null || need_packages "python${version}-venv"
+"$python" -c 'import ensurepip' 2>/dev/null || need_packages "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
 
 venv=$(venv_for "$python")
 # Typed in a checkout, ansible-test works on a copy at the path that it insists on.

@@ -13,10 +13,11 @@ html_title = project
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_extra_path = ["extra"]  # plan and report of the recorded rack
 html_show_copyright = False
 html_copy_source = False
 extensions = ["myst_parser", "sphinx_antsibull_ext"]
-exclude_patterns = ["docs/examples", "reference/environment_variables.rst"]
+exclude_patterns = ["docs/examples", "extra", "reference/environment_variables.rst"]
 highlight_language = "none"
 myst_heading_anchors = 4  # as GitHub names headings
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from . import docker, hosts, inventory, prune, vm, workers
+from . import docker, estimate, hosts, inventory, prune, vm, workers
 from .build import Wanted, build
 from .common import ProblemError, lock, say
 
@@ -18,6 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     simple = {
         "up": "build what is missing, start what does not run: mirror, fabric, hosts",
         "down": "remove this testbed; what is built stays",
+        "estimate": "how long `make demo` takes here, and why",
         "status": "what runs, and where",
         "inventory": "print the path of the inventory",
         "bin": "print the directory of the built programs",
@@ -130,6 +131,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "calico": _start,
     "workers": _start,
     "down": _down,
+    "estimate": lambda _: say(estimate.here()),
     "status": _status,
     "inventory": lambda _: print(inventory.path(hosts.testbed())),
     "prune": lambda _: prune.prune(build()),

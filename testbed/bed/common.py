@@ -87,6 +87,11 @@ def digest(*parts: object) -> str:
     return total.hexdigest()[:12]
 
 
+def is_stored(name: str, key: str) -> bool:
+    """Whether `stored` has it already."""
+    return (STORE / f"{name}-{key}").exists()
+
+
 def stored(name: str, key: str, make: Callable[[Path], None]) -> Path:
     """The directory STORE/name-key. `make` fills a temporary one, which then gets its name in one step: what is
     in the store is whole, and what a killed build left is swept by the next."""

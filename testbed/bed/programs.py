@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from . import progress
-from .common import SOURCE, ProblemError, digest, output, run, stored
+from .common import SOURCE, ProblemError, digest, is_stored, output, run, stored
 
 PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
@@ -127,16 +127,28 @@ def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
         raise ProblemError(f"`{' '.join(command)}` ended with {build.returncode}:\n{''.join(said[-25:])}")
 
 
+def _group_words(name: str) -> list[str]:
+    """What `go build` is told."""
+    own = ["./..."] if name == CLUSTER else []
+    return [f"-tags={TAGS.get(name, '')}", f"-ldflags={_link_flags(name)}", "tool", *own]
+
+
+def _group_key(name: str) -> str:
+    return digest(PROGRAMS / name, _toolchain(name), _group_words(name))
+
+
+def is_built(name: str) -> bool:
+    """Whether a group is in the store as this checkout has it."""
+    return is_stored(f"go-{name}", _group_key(name))
+
+
 def group(name: str) -> Path:
     """The directory of a group's programs."""
-    source = PROGRAMS / name
-    own = ["./..."] if name == CLUSTER else []
-    words = [f"-tags={TAGS.get(name, '')}", f"-ldflags={_link_flags(name)}", "tool", *own]
 
     def make(target: Path) -> None:
-        _go_build(name, source, target, *words)
+        _go_build(name, PROGRAMS / name, target, *_group_words(name))
 
-    return stored(f"go-{name}", digest(source, _toolchain(name), words), make)
+    return stored(f"go-{name}", _group_key(name), make)
 
 
 def _copy_of_module(group: str, name: str, wanted: tuple[str, ...], target: Path) -> Path:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 
@@ -39,11 +40,9 @@ def inventory_of(name):
     return own if own.exists() else ROOT / f"inventories/{name}"
 
 
-def plan_of(folder, name, **variables):
+def plan_of(folder, name, playbook="ipu.fabric.plan", **variables):
     recording = os.path.relpath(ROOT / f"inventories/recorded/{name}.json.gz", folder)
-    return play(
-        folder, "ipu.fabric.plan", {}, {}, inventory=inventory_of(name), fabric_observations=recording, **variables
-    )
+    return play(folder, playbook, {}, {}, inventory=inventory_of(name), fabric_observations=recording, **variables)
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -71,6 +70,23 @@ def test_what_a_setting_would_change(tmp_path):
     assert "WARNING plan-moved" in done.said
     assert "Network rail-0 as in the approved plan" in done.said
     assert (tmp_path / "artifacts/recorded/plan.json").read_text(encoding="utf-8") == before
+
+
+def test_make_try_shows_a_plan_and_a_proof(tmp_path):
+    """The proof agrees with the plan of today's rules, and finds what the plan warns of."""
+    folder = tmp_path / "artifacts/recorded"
+    folder.mkdir(parents=True)
+    probe = ROOT / "inventories/recorded/rack.probe.json.gz"
+    (folder / "probe.json").write_bytes(gzip.decompress(probe.read_bytes()))
+    artifacts = {"fabric_artifacts_dir": str(tmp_path / "artifacts")}
+    done = plan_of(tmp_path, "rack", str(ROOT / "hack/rack.yml"), **artifacts)
+    assert done.code == 0, done.text
+    report = done.read("artifacts/recorded/report.json")
+    failed = [check for check in report["checks"] if check["status"] in ("failed", "unproven")]
+    assert {(check["check"], check["network"]) for check in failed} == {("write_bandwidth", "rail-2")}
+    assert all("gpu11" in check["pair"] for check in failed)
+    assert "failed: " in done.said
+    assert (folder / "report.html").is_file()
 
 
 @pytest.mark.parametrize("name", ["site", *OTHERS])

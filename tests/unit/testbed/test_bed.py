@@ -19,7 +19,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, hosts, images, programs, progress, soft_roce, trees, vm, workers
+from bed import cli, common, estimate, hosts, images, programs, progress, soft_roce, trees, vm, workers
 
 
 @pytest.fixture(autouse=True)
@@ -440,3 +440,23 @@ def test_help_names_every_command() -> None:
     for command in cli.COMMANDS:
         assert re.search(rf"^    {command}\s", text, re.MULTILINE)
         assert f"`{command}" in readme
+
+
+@pytest.mark.parametrize(
+    ("missing", "cores", "said"),
+    [
+        ((), 2, "about 3 minutes: all programs are compiled"),
+        ((programs.CLUSTER, *programs.SHORT), 2, "about 13 minutes on 2 cores: Kubernetes and more is compiled first"),
+        ((programs.CLUSTER, *programs.SHORT), 16, "about 5 minutes on 16 cores"),
+        (("cni",), 1, "about 5 minutes on 1 core: cni is compiled first"),
+    ],
+)
+def test_the_demo_says_how_long_it_takes(missing: tuple[str, ...], cores: int, said: str) -> None:
+    assert said in estimate.estimate(missing, cores, "/store")
+
+
+def test_what_is_built_is_seen() -> None:
+    name = programs.SHORT[-1]
+    assert not programs.is_built(name)
+    (common.STORE / f"go-{name}-{programs._group_key(name)}").mkdir(parents=True)
+    assert programs.is_built(name)
