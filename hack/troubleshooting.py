@@ -111,6 +111,8 @@ STEPS = {
     "spiderpool-version": "Set `fabric_spiderpool_version` to a release in [releases](releases.md).",
     "stack": "Set `fabric_stack` to `network_operator` or `spiderpool`.",
     "subnet": "Plan a larger subnet or `share`, fewer `reserved` addresses, or fewer pods.",
+    "sources": "Set the variable that the finding names to a source that answers, or let the hosts reach it:"
+    " [mirrors](mirror.md). `fabric_probe_sources: false` asks none.",
     "swap": "Nothing: `site` turns swap off.",
     "systemd": "Boot the host with systemd.",
     "time": "Set `fabric_ntp`, or repair the time service of the host.",

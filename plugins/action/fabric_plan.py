@@ -15,8 +15,10 @@ import typing as t
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._common.helm_record import shown
+from ..module_utils._common.proxy import PROXY
 from ..module_utils._common.result import outcome
 from ..module_utils._component import ipu_operator
+from ..module_utils._host.sources import ask_sources
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import Observations
 from ..module_utils._model.plan import Drift, Plan
@@ -43,7 +45,16 @@ from ..plugin_utils._site_variables import role_variables, site_options, site_va
 
 LIBRARIES = ("jmespath", "netaddr")
 # Variables of the role fabric that its tasks hand on changed, or that the plan must not know.
-NOT_TAKEN = {"artifacts_dir", "bundle", "kubeconfig", "observations", "plan_file", "proxy"}
+NOT_TAKEN = {
+    "artifacts_dir",
+    "bundle",
+    "kubeconfig",
+    "observations",
+    "plan_file",
+    "proxy",
+    "questions",
+    "download_proxy",
+}
 PLAN = "plan.json"
 
 
@@ -157,7 +168,7 @@ def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Di
 class ActionModule(ControllerAction):
     """See the module of the same name."""
 
-    spec = argument_spec(fabric_plan)
+    spec: t.ClassVar[t.Dict[str, t.Dict[str, t.Any]]] = {**argument_spec(fabric_plan), "download_proxy": PROXY}
     libraries = LIBRARIES
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
@@ -189,6 +200,7 @@ class ActionModule(ControllerAction):
         path = options.pop("observations")
         recording = read_recording(os.path.expanduser(path)) if path else None
         kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
+        questions, download_proxy = options.pop("questions"), options.pop("download_proxy")
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
         own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
         options.update(bundle=bundle, proxy=own, plan_file=see_plan(options["plan_file"]))
@@ -198,6 +210,7 @@ class ActionModule(ControllerAction):
             kubeconfig=kubeconfig,
             site_variables=site_variables() | role_variables(),
             ipu_release=self.ipu_release(options),
+            source_problems=ask_sources(questions, download_proxy),
         )
         if scope == "ports":
             return {"changed": False, **build.build_port_needs(settings, observations)}

@@ -13,7 +13,7 @@ version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Decides which NIC, addresses, releases and V-IPU controllers are used, and finds what is impossible and why.
-  - Runs on the controller and asks no host. The same input gives the same plan.
+  - Runs on the controller and asks no host. The same input gives the same plan, if O(questions) get the same answers.
   - A host that did not answer is planned from observations.json of the last run, so that it keeps its place in the
     pools, and its addresses. It is still an error, unless O(allow) has V(unobserved).
   - Compares itself with the existing cluster. What no role can change is an error.
@@ -25,6 +25,7 @@ requirements:
   - jmespath
   - netaddr
 extends_documentation_fragment:
+  - ipu.fabric.proxy
   - ipu.fabric.attributes
   - ipu.fabric.attributes.action
 options:
@@ -73,6 +74,11 @@ options:
       - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
     type: dict
     default: {}
+  questions:
+    description: What the controller asks of sources, as C(ipu.fabric.wish) decides it, for twelve seconds at most.
+    type: list
+    elements: dict
+    default: []
   artifacts_dir:
     description:
       - Folder for plan.json, plan.html, and observations.json, which keeps what the hosts reported. Created if needed.

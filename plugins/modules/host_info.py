@@ -18,6 +18,7 @@ requirements:
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
+  - ipu.fabric.proxy
 options:
   ports:
     description: TCP ports that should be free.
@@ -56,6 +57,14 @@ options:
       - Names or addresses of NTP servers that should answer. Each is asked for the time, for five seconds at most.
     type: list
     elements: str
+    default: []
+  sources:
+    description:
+      - Sources of packages, images, charts and programs, as C(ipu.fabric.wish) decides them for the role
+        P(ipu.fabric.fabric#role). Each is asked whether it has what is going to be installed, all at the same time, for
+        twelve seconds at most, by way of O(download_proxy).
+    type: list
+    elements: dict
     default: []
   links:
     description: Whether RV(rdma) is read.
@@ -252,6 +261,7 @@ host:
           ClusterConfiguration, or of the arguments of a server of k3s or RKE2.
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen); V(autodetection) is how
           calico-node looks for the addresses of hosts.
+        - V(charts) are the Helm charts of its Deployments, as in C(gpu-operator-26.7.0).
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
       type: dict
     certificates:
@@ -315,6 +325,12 @@ host:
       description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
       type: list
       elements: str
+    sources:
+      description:
+        - Those of O(sources) that do not answer, refuse, or do not have what this host needs of them.
+        - V(variable) says where the source is, V(seen) what came of it, V(lacks) what it does not have.
+      type: list
+      elements: dict
     other_kubernetes:
       description: Other distributions of Kubernetes on this host, such as k3s.
       type: list
@@ -523,6 +539,7 @@ failures:
   type: dict
 """
 
+from ..module_utils._common.proxy import PROXY
 from ..module_utils._common.result import run_module
 from ..module_utils._host.observe import observe
 from ..module_utils._host.vipu import OPTIONS
@@ -545,12 +562,15 @@ def main() -> None:
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
             "ntp": {"type": "list", "elements": "str", "default": []},
+            "sources": {"type": "list", "elements": "dict", "default": []},
+            "download_proxy": PROXY,
             "links": {"type": "bool", "default": True},
             "routes_to": {"type": "list", "elements": "raw", "default": []},
             "vipu": {"type": "dict", "options": OPTIONS},
             "journal": {"type": "dict", "options": JOURNAL},
         },
         observe,
+        hidden=("sources", "download_proxy"),
     )
 
 

@@ -45,6 +45,7 @@ def figures() -> list[Figure]:
                 "fabric_ipu": False,
                 "fabric_control_plane_endpoint": "10.88.255.250:6443",
                 "fabric_probe_ports": False,
+                "fabric_probe_sources": False,
             }
             (folder / "hosts.json").write_text(json.dumps({"all": {"vars": variables, "children": groups}}))
             settings = {"ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"), "ANSWERS": str(folder / "answers")}

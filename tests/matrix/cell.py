@@ -18,7 +18,12 @@ from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS,
 LIMIT = 600  # seconds for a command on a busy machine
 # The collection that ours depends on, at the release that requirements.txt pins.
 DEPENDENCY = "ansible_collections/kubernetes/core"
-SETTINGS = {"fabric_probe_ports": False, "fabric_manage_kubernetes": False, "fabric_metrics": False}
+SETTINGS = {
+    "fabric_probe_ports": False,
+    "fabric_probe_sources": False,
+    "fabric_manage_kubernetes": False,
+    "fabric_metrics": False,
+}
 ANSWERS = {**answers(), "memlock": {"*": {"restartable": []}}}
 
 

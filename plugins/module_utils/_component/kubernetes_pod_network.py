@@ -78,6 +78,14 @@ def decide(settings: Settings, seen: Seen) -> PodNetworkWish:
     return PodNetworkWish(ready=settings.cni_workloads)
 
 
+def kept_manifest(kubeconfig: str, name: str, url: str, release: str) -> str:
+    """Where one of Calico's manifests is kept: beside the kubeconfig, and under a name of its own by its URL."""
+    key = hashlib.sha1(url.replace("{version}", release.lstrip("v")).encode()).hexdigest()[
+        :8
+    ]  # part of a name, no proof
+    return posixpath.join(posixpath.dirname(kubeconfig), f"calico-{name}-{key}.yaml")
+
+
 def calico(settings: Settings) -> PodNetworkWish:
     release = settings.calico_version.lstrip("v")
     sources, files = {}, []
@@ -85,9 +93,8 @@ def calico(settings: Settings) -> PodNetworkWish:
         url = settings.calico[f"{name}_url"].replace("{version}", release)
         known = known_digest(f"calico-{release}/{file}")
         checksum = settings.calico[f"{name}_checksum"] or (f"sha256:{known}" if known else "")
-        key = hashlib.sha1(url.encode()).hexdigest()[:8]  # part of a name, no proof
         sources[f"calico_{name}"] = {"url": url, "checksum": checksum}
-        path = posixpath.join(posixpath.dirname(settings.kubeconfig), f"calico-{name}-{key}.yaml")
+        path = kept_manifest(settings.kubeconfig, name, url, release)
         files.append(Manifest(url=url, checksum=checksum, path=path))
     chosen = settings.calico_installation
     place = f"{chosen.get('registry', 'quay.io').rstrip('/')}/{chosen.get('imagePath', 'calico')}"

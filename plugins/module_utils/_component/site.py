@@ -14,6 +14,10 @@ from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._model.stacks import STACKS
 from .._network.digests import known_digest
+from .._network.releases import WHEREABOUTS, features, parse
+from .._plan.proxy import ALWAYS, host_of, sources
+from .._plan.source_questions import Wanted, source_questions
+from .kubernetes_pod_network import CALICO_FILES, kept_manifest
 
 Sources = t.Mapping[str, t.Any]  # as the variable fabric_mirror
 CHARTS = (*STACKS, "gpu_operator", "ipu_operator", "whereabouts")
@@ -41,6 +45,31 @@ class Settings:
     ntp: t.Sequence[str]
     mirror: Sources
     observations: str
+    kubernetes_version: str
+    cni: str
+    calico_version: str
+    stack: str
+    networks: t.Sequence[t.Any]
+    ipam: str
+    network_operator_version: str
+    spiderpool_version: str
+    gpu_operator_version: str
+    ipu_operator_version: str
+
+
+# What only the plan decides by, or what only the questions to sources need.
+OF_THE_PLAN = (
+    "kubernetes_version",
+    "cni",
+    "calico_version",
+    "stack",
+    "networks",
+    "ipam",
+    "network_operator_version",
+    "spiderpool_version",
+    "gpu_operator_version",
+    "ipu_operator_version",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +81,11 @@ class Seen:
     bundle: str  # directory; empty: none
     listed: str  # text of its list; empty without one
     only_plans: bool = False  # the playbook works on no host
+    login: bool = False  # whether the site logs in at its registry
+    repository: str = ""  # of kubeadm's images, where it is another one
+    installation: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # of Calico
+    helm_binary: str = ""  # where the site has one itself
+    crd_url: str = ""  # of IPUJobs
 
 
 def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
@@ -68,14 +102,58 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
     upstream = upstream_sources(seen.defaults, settings.mirror)
     at_api = seen.bundle if is_local else f"{AT_API}/bundle"
     others = bundle_sources(seen.bundle, at_api, seen.listed, settings.mirror) if seen.bundle else settings.mirror
+    mirror = merge_values(upstream, others)
+    helm_directory = f"{seen.paths['artifacts_dir'] if is_local else AT_API}/bin"
+    everything = dataclasses.asdict(settings)
+    asks = not seen.bundle and not settings.observations
+    wanted = Wanted(
+        sources=mirror,
+        managed=settings.manage_kubernetes,
+        runtime=settings.runtime,
+        kubernetes=settings.kubernetes_version,
+        cni=settings.cni,
+        calico=settings.calico_version,
+        charts=charts_wanted(settings),
+        login=seen.login,
+        repository=seen.repository,
+        installation=seen.installation,
+        helm=seen.helm_binary or f"{helm_directory}/{posixpath.basename(mirror['helm']['url'])[: -len('.tar.gz')]}",
+        manifests={
+            part: kept_manifest(
+                seen.paths["kubeconfig"], part, mirror["calico"][f"{part}_url"], settings.calico_version
+            )
+            for part in CALICO_FILES
+        },
+        crd_url=seen.crd_url,
+    )
     return {
-        **dataclasses.asdict(settings),
+        **{name: value for name, value in everything.items() if name not in OF_THE_PLAN},
         **seen.paths,
         "api_become": not is_local,
-        "helm_directory": f"{seen.paths['artifacts_dir'] if is_local else AT_API}/bin",
+        "helm_directory": helm_directory,
         "bundle": seen.bundle,
-        "mirror": merge_values(upstream, others),
+        "mirror": mirror,
+        "questions": source_questions(wanted) if asks else {"hosts": [], "planes": [], "api": [], "controller": []},
+        # Before the plan, which knows the networks of the hosts too.
+        "no_proxy": [*ALWAYS, *dict.fromkeys(filter(None, map(host_of, sources(settings.mirror))))],
     }
+
+
+def charts_wanted(settings: Settings) -> t.Dict[str, str]:
+    """The releases of charts that a plan may install, by the names that fabric_mirror.charts has for them."""
+    wanted: t.Dict[str, str] = {}
+    line = parse(settings.network_operator_version)[:2]
+    if settings.networks and settings.stack == "spiderpool":
+        wanted["spiderpool"] = settings.spiderpool_version
+    if settings.networks and settings.stack == "network_operator":
+        wanted["network_operator"] = settings.network_operator_version
+        if settings.ipam == "whereabouts" and not features(line)["whereabouts"]:
+            wanted["whereabouts"] = WHEREABOUTS
+    if settings.gpu:
+        wanted["gpu_operator"] = settings.gpu_operator_version
+    if settings.ipu:
+        wanted["ipu_operator"] = settings.ipu_operator_version
+    return {name: release.lstrip("v") for name, release in wanted.items()}
 
 
 def upstream_sources(defaults: t.Mapping[str, t.Any], mirror: Sources) -> t.Dict[str, t.Any]:

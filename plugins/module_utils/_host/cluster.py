@@ -18,7 +18,7 @@ from .._common.command import run_program
 from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
 from .._model.stacks import STACKS
 from .distributions import find_distribution, on_host
-from .ipu_operator import read_ipu
+from .ipu_operator import DEPLOYMENTS, read_ipu
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
@@ -54,6 +54,7 @@ class Metadata(t.TypedDict, total=False):
     name: str
     namespace: str
     annotations: t.Dict[str, str]
+    labels: t.Dict[str, str]
 
 
 class EnvVar(t.TypedDict, total=False):
@@ -268,6 +269,12 @@ def read_addresses(distribution: str, asks: Ask, servers: ApiObject) -> t.Tuple[
     return setting(configuration, "controlPlaneEndpoint"), addresses
 
 
+def chart_names(deployments: ApiObject) -> t.List[str]:
+    """The Helm charts that the Deployments of a cluster say they come from, with their versions."""
+    labels = [each["metadata"].get("labels", {}) for each in deployments.get("items", [])]
+    return sorted({chart for chart in (each.get("helm.sh/chart", "") for each in labels) if chart})
+
+
 def read_cluster(root: str) -> ClusterFacts:
     """The cluster of which this host is a control plane."""
     found = find_distribution(root)
@@ -286,6 +293,7 @@ def read_cluster(root: str) -> ClusterFacts:
         "nodes": [],
         "ipu": None,
         "fabric_networks": [],
+        "charts": [],
     }
     if not found or not admin:
         return facts
@@ -300,6 +308,7 @@ def read_cluster(root: str) -> ClusterFacts:
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
         ipu = read_ipu(asks)
         fabric = fabric_networks(asks)
+        charts = chart_names(asks(DEPLOYMENTS))
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     return {
@@ -314,4 +323,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "nodes": nodes,
         "ipu": ipu,
         "fabric_networks": fabric,
+        "charts": charts,
     }

@@ -12,6 +12,7 @@ from .._common.result import FabricError
 from .facts import Questions, program_folders, read_host
 from .journal import read_journal
 from .links import read_rdma
+from .sources import Places, ask_sources
 from .vipu import controller_addresses, find_controller, reachable
 
 if t.TYPE_CHECKING:
@@ -30,8 +31,10 @@ def observe(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.host_info)."""
     params = dict(module.params)
     links, routes_to, vipu, journal = (params.pop(name) for name in ("links", "routes_to", "vipu", "journal"))
+    sources, proxy = params.pop("sources"), params.pop("download_proxy")
     params["names"] = host_names(params["names"])
-    found: t.Dict[str, object] = {"host": read_host(Questions(**params, run_from=program_folders(module)))}
+    host = read_host(Questions(**params, run_from=program_folders(module)))
+    found: t.Dict[str, object] = {"host": host}
     failures = {}
     addresses = controller_addresses(routes_to)
     if vipu is not None:
@@ -48,4 +51,7 @@ def observe(module: AnsibleModule) -> t.Dict[str, object]:
             failures["rdma"] = error.as_failure()
     if journal is not None:
         found["logs"] = read_journal(**journal)
+    # The last: a proxy is for this alone.
+    places = Places(host["distribution"], host["release"], host["architecture"])
+    host["sources"] = ask_sources(sources, proxy, places, host["kubelet"]["version"].lstrip("v"))
     return {"changed": False, **found, "failures": failures}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .operators import SeenIpu
+from .sources import SourceProblem
 
 
 class Address(t.TypedDict):
@@ -169,6 +170,7 @@ class _ClusterOptional(t.TypedDict, total=False):
     nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
     ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs
     fabric_networks: t.List[FabricNetwork]  # likewise
+    charts: t.List[str]  # likewise; NAME-VERSION of Helm charts, as its Deployments are labelled
 
 
 class ClusterFacts(_ClusterOptional):
@@ -246,6 +248,7 @@ class _HostOptional(t.TypedDict, total=False):
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known
     cni_files: t.List[CniFile]  # in the order in which runtimes look at them
+    sources: t.List[SourceProblem]  # that do not answer this host, or do not have what it needs
 
 
 class HostFacts(_HostOptional):

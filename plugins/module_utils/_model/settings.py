@@ -9,6 +9,7 @@ import dataclasses
 import typing as t
 
 from .bundle import SeenBundle
+from .sources import SourceProblem
 
 
 class Kubeconfig(t.NamedTuple):
@@ -102,3 +103,4 @@ class Settings:
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none
+    source_problems: t.Sequence[SourceProblem] = ()  # what the controller has seen of sources

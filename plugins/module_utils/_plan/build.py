@@ -56,6 +56,7 @@ from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
 from .running_cluster import adopt, check_blocks, check_running, check_stack, describe_running, find_running
 from .runtime import cri_dockerd_sources, plan_runtime
+from .source_questions import check_answers
 from .sources import pin_components, plan_images, plan_sources
 from .vipu_controllers import controller_addresses, name_controllers, plan_vipu
 from .virtual_address import plan_virtual_address, without_virtual_address
@@ -111,6 +112,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         findings,
     )
     check_host_ports(hosts, component_names(settings), findings)
+    check_answers(settings, hosts, running, findings)
     controllers = name_controllers(settings, hosts, findings)
     vipu_of = controller_addresses(controllers)
 

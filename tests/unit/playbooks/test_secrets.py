@@ -265,6 +265,8 @@ TASKS = [
     {"ipu.fabric.embedded_containerd": {"config": {"password": MARKER}}, "check_mode": True},
     {"ipu.fabric.host_info": {
         "links": False, "vipu": {"executable": "{{ folder }}/vipu", "config": "{{ folder }}/vipu.conf", "timeout": 5},
+        "download_proxy": PROXY, "sources": [{"kind": "file", "variable": "a", "url": URL, "name": "", "version": "",
+        "release": "", "images": []}],
     }},
 ]  # fmt: skip
 # It says what it was called with, and repeats the key of its configuration, as the real one does.

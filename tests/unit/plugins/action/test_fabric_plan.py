@@ -140,7 +140,8 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
-    assert set(options) - {"hosts", "observations", "scope", "cluster", "plan", "drift", "site"} == set(SETTINGS) - {
+    taken = {"hosts", "observations", "scope", "cluster", "plan", "drift", "site", "questions", "download_proxy"}
+    assert set(options) - taken == set(SETTINGS) - {
         "resolved",
         "site_variables",
     }
@@ -152,6 +153,8 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "plan",
         "drift",
         "site",
+        "questions",
+        "download_proxy",
         "artifacts_dir",
         "inventory_sources",
         "inventory_groups",

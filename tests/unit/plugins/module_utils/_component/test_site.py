@@ -85,3 +85,31 @@ def test_another_host_speaks_to_the_api_as_root() -> None:
     assert (there["api_become"], there["helm_directory"]) == (True, "/var/lib/ipu-fabric/bin")
     assert there["kubeconfig"] == "~/admin.conf", "it may be that of another host"
     assert (there["manage_kubernetes"], there["bundle"]) == (True, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "charts"),
+    [
+        ({}, {"network_operator": "26.7.1", "ipu_operator": "1.2.0"}),
+        ({"ipam": "whereabouts"}, {"network_operator": "26.7.1", "whereabouts": "0.9.4", "ipu_operator": "1.2.0"}),
+        ({"networks": None, "ipu": False, "gpu": True}, {"gpu_operator": "26.7.0"}),
+        ({"stack": "spiderpool", "ipu": False}, {"spiderpool": "1.2.2"}),
+        ({"stack": "other", "ipu": False, "network_operator_version": "x"}, {}),
+    ],
+)
+def test_the_charts_that_a_site_may_install_are_asked_for(
+    changes: t.Dict[str, t.Any], charts: t.Dict[str, str]
+) -> None:
+    asked = site(**{"network_operator_version": "v26.7.1", **changes})["questions"]["api"]
+    assert {each["variable"][21:]: each["version"] for each in asked if each["kind"] == "charts"} == charts
+    assert [each["path"] for each in asked if each["kind"] == "file"] == ["/site/bin/helm-v3.22.0-linux-amd64"][
+        : len(asked)
+    ]
+
+
+def test_of_a_bundle_nothing_is_asked() -> None:
+    assert site("/media", LISTED)["questions"] == {"hosts": [], "planes": [], "api": [], "controller": []}
+
+
+def test_a_mirror_is_reached_without_the_proxy() -> None:
+    assert site(mirror={"registry": "mirror.site:5000"})["no_proxy"][-1] == "mirror.site"

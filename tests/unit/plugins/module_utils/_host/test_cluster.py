@@ -65,6 +65,9 @@ def host(tmp_path, monkeypatch):
     node = {"metadata": {"name": "cp1"}, "status": {"addresses": addresses, "nodeInfo": {"machineID": "id-cp1"}}}
     answer("/api/v1/nodes", {"items": [node]})
     answer("/apis/apps/v1/daemonsets", objects("kube-system/kube-proxy", "kube-flannel/kube-flannel-ds"))
+    charts = [{"helm.sh/chart": "gpu-operator-26.7.0"}, {"helm.sh/chart": "gpu-operator-26.7.0"}, {"app": "own"}]
+    deployments = [{"metadata": {"name": "own"}}, *({"metadata": {"name": "a", "labels": one}} for one in charts)]
+    answer("/apis/apps/v1/deployments", {"items": deployments})
     return tmp_path, answer
 
 
@@ -85,6 +88,7 @@ def test_a_cluster(host):
         "nodes": [{"name": "cp1", "machine_id": "id-cp1", "addresses": ["10.88.0.11"]}],
         "ipu": None,
         "fabric_networks": [],
+        "charts": ["gpu-operator-26.7.0"],
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 

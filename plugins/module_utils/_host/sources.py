@@ -1,0 +1,309 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask sources whether they have what is going to be installed: only reading, all at once, and not for long."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import http.client
+import os
+import re
+import socket
+import ssl
+import threading
+import time
+import typing as t
+import urllib.error
+
+from ansible.module_utils.urls import open_url
+
+from .._common.command import output_of
+from .._common.proxy import proxy_variables
+from .._common.text import scheme_of, shorten_list
+from .._model.sources import SourceProblem, SourceQuestion
+from .apt import satisfies
+from .registry import DOCKER_HUB, DOCKER_HUB_API, KINDS, find_lacking, manifest_url, split_name
+
+SECONDS = 5  # for an answer
+LIMIT = 12  # seconds for all of them: names are looked up without an end of one's own
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the kernel calls them, and as apt does
+WEB = ("http", "https", "oci")
+CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+LARGEST = 64 << 20  # bytes of an index that are read
+NOT_ALLOWED = (403, 405, 501)  # what servers say to HEAD that only know GET
+AUTH = (401, 403)
+Answered = t.Optional[t.Tuple[str, str]]  # what was seen, and what is lacking; None: all is well
+
+
+class Places(t.NamedTuple):
+    """What a host puts into URLs."""
+
+    distribution: str = ""
+    release: str = ""
+    arch: str = ""  # as the kernel calls it
+
+    def fill(self, question: SourceQuestion) -> SourceQuestion:
+        arch = ARCHITECTURES.get(self.arch, self.arch)
+
+        def filled(text: str) -> str:
+            for name, value in (("distribution", self.distribution), ("release", self.release), ("arch", arch)):
+                text = text.replace(f"{{{name}}}", value)
+            return text
+
+        whole: SourceQuestion = {**question, "url": filled(question["url"]), "arch": arch}
+        return {**whole, "suite": filled(question.get("suite", ""))}
+
+
+class SilentError(Exception):
+    """A source that did not answer with what it was asked for. It says what was seen, and the HTTP status, if any."""
+
+    def __init__(self, seen: str, status: int = 0) -> None:
+        super().__init__(seen)
+        self.status = status
+
+
+def describe(error: BaseException) -> str:
+    """Why there was no answer, as a person calls it."""
+    reason = getattr(error, "reason", None)
+    cause = reason if isinstance(reason, BaseException) else error
+    if isinstance(cause, socket.gaierror):
+        return f"DNS: {cause.strerror or cause}"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS: {getattr(cause, 'verify_message', '') or cause.reason or cause}"
+    if isinstance(cause, (socket.timeout, TimeoutError)):
+        return f"no answer within {SECONDS} s"
+    if isinstance(cause, http.client.HTTPException):
+        return "what answers there does not speak HTTP"
+    return (getattr(cause, "strerror", None) or str(reason or cause)).lower()
+
+
+def fetch(url: str, method: str = "GET", kinds: str = "*/*") -> http.client.HTTPResponse:
+    """The answer to a request. SilentError where there is none, or another one than success."""
+    try:
+        answer: http.client.HTTPResponse = open_url(
+            url,
+            method=method,
+            headers={"Accept": kinds},
+            timeout=SECONDS,
+            follow_redirects="safe",
+            http_agent="ipu.fabric",
+        )
+    except urllib.error.HTTPError as error:
+        raise SilentError(f"HTTP {error.code} {error.reason}".strip(), error.code) from error
+    except Exception as error:  # open_url raises whatever its transport does
+        raise SilentError(describe(error)) from error
+    return answer
+
+
+def read(url: str) -> str:
+    """The text that is there, unpacked."""
+    try:
+        with fetch(url) as answer:
+            content: bytes = answer.read(LARGEST)
+        return (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8", "replace")
+    except (OSError, EOFError, http.client.HTTPException) as error:
+        raise SilentError(describe(error)) from error
+
+
+def ask_file(question: SourceQuestion) -> Answered:
+    try:
+        fetch(question["url"], "HEAD").close()
+    except SilentError as error:
+        if error.status not in NOT_ALLOWED:
+            raise
+        fetch(question["url"]).close()
+    return None
+
+
+def offered(packages: str, name: str) -> t.List[str]:
+    """The versions of a package in the Packages file of a repository."""
+    return re.findall(rf"^Package: {re.escape(name)}\n(?:[^\n]+\n)*?Version: (\S+)", packages, re.MULTILINE)
+
+
+def numbers(version: str) -> t.List[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def ask_repository(question: SourceQuestion) -> Answered:
+    """Whether apt would find a release there, and in it the package. What can't be read proves nothing."""
+    uri, suite = question["url"].rstrip("/"), question.get("suite", "")
+    flat = suite.endswith("/")
+    base = f"{uri}/{suite.strip('/')}".rstrip("/") if flat else f"{uri}/dists/{suite}"
+    try:
+        fetch(f"{base}/InRelease").close()
+    except SilentError as error:
+        if error.status in AUTH and question.get("login"):
+            return None
+        if error.status != 404:
+            raise
+        fetch(f"{base}/Release").close()
+    if not question["name"] or not question["version"]:
+        return None
+    place = base if flat else f"{base}/{question.get('component', 'main')}/binary-{question.get('arch') or 'amd64'}"
+    for packed in ("Packages.gz", "Packages"):
+        with contextlib.suppress(SilentError):
+            found = offered(read(f"{place}/{packed}"), question["name"])
+            if any(satisfies(version, question["version"]) for version in found):
+                return None
+            newest = shorten_list(sorted(set(found), key=numbers, reverse=True), 4)
+            return f"on offer: {newest or 'nothing of that name'}", f"{question['name']} {question['version']}"
+    return None
+
+
+def chart_versions(index: str, name: str) -> t.Optional[t.List[str]]:
+    """The versions of a chart in the index of a repository; None where it is not written as helm does it."""
+    entries = re.search(r"^entries:[ ]*(\{\})?[ ]*$", index, re.MULTILINE)
+    if not entries:
+        return None
+    start = re.search(rf"^( *)[\"']?{re.escape(name)}[\"']?:[ ]*$", index[entries.end() :], re.MULTILINE)
+    if not start:
+        return []
+    block = index[entries.end() + start.end() :]
+    end = re.search(rf"^ {{0,{len(start[1])}}}[^\s\-#]", block, re.MULTILINE)
+    return re.findall(r"^[ -]+version: *[\"']?v?([^\s\"']+)", block[: end.start() if end else None], re.MULTILINE)
+
+
+def ask_charts(question: SourceQuestion) -> Answered:
+    url, name, version = question["url"].rstrip("/"), question["name"], question["version"]
+    wanted = f"chart {name} {version}"
+    if scheme_of(url) == "oci":
+        host, _slash, path = url.partition("://")[2].partition("/")
+        try:
+            fetch(f"https://{host}/v2/{path}/{name}/manifests/{version}", "HEAD", KINDS).close()
+        except SilentError as error:
+            if error.status == 404:
+                return str(error), wanted
+            if error.status not in AUTH:  # a registry hands out tokens first
+                raise
+        return None
+    found = chart_versions(read(f"{url}/index.yaml"), name)
+    if found is None or version in found:
+        return None
+    newest = shorten_list(sorted(set(found), key=numbers, reverse=True), 4)
+    return f"on offer: {newest or 'no chart of that name'}", wanted
+
+
+def is_refused(status: int) -> bool:
+    """Whether a registry that says so serves no image: others want a token first, or have another image."""
+    return status not in (401, 403, 404, 405, 429)
+
+
+def ask_images(question: SourceQuestion) -> Answered:
+    """A mirror has to answer, and to have what hosts don't get elsewhere; without one, each registry has to."""
+    mirror, images = question["url"], question["images"]
+    if mirror:
+        first = manifest_url(mirror, images[0]) if images else f"{mirror.rstrip('/')}/v2/"
+        with _refusal():
+            fetch(first, "HEAD", KINDS).close()
+        if question.get("login"):  # a mirror that wants it says so of every image
+            return None
+        lacking = find_lacking(mirror, images, {}, SECONDS)
+        seen = "; ".join(sorted({each["seen"] for each in lacking}))
+        return (f"HTTP 404, and {seen}", ", ".join(each["image"] for each in lacking)) if lacking else None
+    for registry, image in {split_name(image).registry: image for image in reversed(images)}.items():
+        host = DOCKER_HUB_API if registry == DOCKER_HUB else registry
+        name = split_name(image)
+        try:
+            with _refusal():
+                fetch(f"https://{host}/v2/{name.repository}/manifests/{name.reference}", "HEAD", KINDS).close()
+        except SilentError as error:
+            raise SilentError(f"{host}: {error}", error.status) from error
+    return None
+
+
+@contextlib.contextmanager
+def _refusal() -> t.Iterator[None]:
+    try:
+        yield
+    except SilentError as error:
+        if not error.status or is_refused(error.status):
+            raise
+
+
+ASKS: t.Mapping[str, t.Callable[[SourceQuestion], Answered]] = {
+    "file": ask_file,
+    "repository": ask_repository,
+    "charts": ask_charts,
+    "images": ask_images,
+}
+
+
+def shown(question: SourceQuestion) -> str:
+    registries = sorted({split_name(image).registry for image in question["images"]})
+    return CREDENTIALS.sub("", question["url"]) or ", ".join(registries)
+
+
+def apt_has_proxy() -> bool:
+    """Whether this host's apt goes another way than we do, which then proves nothing about it."""
+    configured = output_of("apt-config", "dump", timeout=5)
+    return bool(re.search(r'^Acquire::https?::Proxy\S* "(?!DIRECT")[^"]', configured, re.MULTILINE | re.IGNORECASE))
+
+
+def problem_of(question: SourceQuestion, seen: str, lacks: str = "") -> SourceProblem:
+    return {
+        "variable": question["variable"],
+        "url": shown(question),
+        "seen": seen,
+        "lacks": lacks,
+        "release": question["release"],
+        "chart": f"{question['name']}-{question['version']}" if question["kind"] == "charts" else "",
+        "playbook": question.get("playbook", ""),
+    }
+
+
+def ask(question: SourceQuestion) -> t.Optional[SourceProblem]:
+    try:
+        found = ASKS[question["kind"]](question)
+    except SilentError as error:
+        if question["kind"] == "repository" and apt_has_proxy():
+            return None
+        return problem_of(question, str(error))
+    return problem_of(question, *found) if found else None
+
+
+def is_due(question: SourceQuestion, kubelet: str) -> bool:
+    """Whether anything would be downloaded from there. Files of this machine are somebody else's to check."""
+    kept = question.get("path", "")
+    if (kept and os.path.exists(os.path.expanduser(kept))) or (kubelet and question.get("kubelet") == kubelet):
+        return False
+    return scheme_of(question["url"]) in WEB or (question["kind"] == "images" and not question["url"])
+
+
+@contextlib.contextmanager
+def with_proxy(proxy: t.Mapping[str, object]) -> t.Iterator[None]:
+    """For all that this process downloads meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(proxy_variables(proxy))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def ask_sources(
+    questions: t.Sequence[SourceQuestion],
+    proxy: t.Mapping[str, object],
+    places: t.Optional[Places] = None,
+    kubelet: str = "",
+) -> t.List[SourceProblem]:
+    """What is wrong with the sources, in the order of the questions. kubelet: the version that this host has."""
+    own = places or Places()
+    due = [own.fill(each) for each in questions if is_due(each, kubelet)]
+    problems: t.Dict[int, t.Optional[SourceProblem]] = {
+        number: problem_of(each, f"no answer within {LIMIT} s") for number, each in enumerate(due)
+    }
+
+    def answer(number: int) -> None:
+        problems[number] = ask(due[number])
+
+    with with_proxy(proxy):
+        asking = [threading.Thread(target=answer, args=(number,), daemon=True) for number in range(len(due))]
+        for each in asking:
+            each.start()
+        end = time.monotonic() + LIMIT
+        for each in asking:
+            each.join(max(0.0, end - time.monotonic()))
+    return [problem for _number, problem in sorted(problems.items()) if problem]

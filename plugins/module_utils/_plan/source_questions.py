@@ -1,0 +1,175 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which sources have to answer before anything is installed, who asks them, and what is said of those that don't."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._host.cri import DOCKER
+from .._model.settings import Settings
+from .._model.sources import Kind, SourceProblem, SourceQuestion, SourceQuestions
+from .._network.releases import pod_network
+from .hosts import Hosts
+from .running_cluster import Running
+from .sources import text_of
+
+CHECK = "sources"
+KUBERNETES_IMAGES = "registry.k8s.io"
+CHARTS = {"gpu_operator": "gpu-operator", "ipu_operator": "ipu-operator", "whereabouts": "whereabouts-chart"}
+# Of an Installation of Calico: with them its images have other names.
+OTHER_NAMES = ("registry", "imagePath", "imagePrefix")
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What a site would install, and from where."""
+
+    sources: t.Mapping[str, object]  # as fabric_mirror has it, upstream's with it
+    managed: bool  # whether this collection makes the cluster
+    runtime: str
+    kubernetes: str  # releases, with or without v
+    cni: str
+    calico: str
+    charts: t.Mapping[str, str]  # release by the name of its variable and of the key in fabric_mirror.charts
+    login: bool  # whether the site logs in at fabric_mirror.registry
+    repository: str  # of kubeadm's images; empty: upstream's
+    installation: t.Mapping[str, object]  # of Calico, as the site has it
+    helm: str  # path of the program, where it is kept
+    manifests: t.Mapping[str, str]  # paths where Calico's are kept, by their part
+    crd_url: str  # of IPUJobs; empty: it comes with the chart
+
+
+def question(
+    kind: Kind, variable: str, url: str, name: str = "", version: str = "", release: str = ""
+) -> SourceQuestion:
+    return {
+        "kind": kind,
+        "variable": variable,
+        "url": url,
+        "name": name,
+        "version": version,
+        "release": release,
+        "images": [],
+    }
+
+
+def source_questions(wanted: Wanted) -> SourceQuestions:
+    """All of them. Files of this machine, as those of a bundle, are left to whoever is asked."""
+    version = wanted.kubernetes.lstrip("v")
+    hosts = [*_packages(wanted, version), *_cri_dockerd(wanted)] if wanted.managed else []
+    images, planes = _images(wanted, version)
+    whole: t.List[SourceQuestion] = (
+        [{**each, "kubelet": version} for each in hosts + images] if wanted.managed else images
+    )
+    return {
+        "hosts": whole,
+        "planes": [{**each, "kubelet": version} for each in planes],
+        "api": _charts(wanted),
+        "controller": _manifests(wanted),
+    }
+
+
+def _packages(wanted: Wanted, version: str) -> t.Iterator[SourceQuestion]:
+    repositories = wanted.sources.get("apt")
+    minor = ".".join(version.split(".")[:2])
+    for name in repositories if isinstance(repositories, dict) else ():
+        variable = f"fabric_mirror.apt.{name}"
+        keys = ("uri", "suite", "components", "key_url")
+        texts = {key: text_of(repositories, name, key).replace("{minor}", minor) for key in keys}
+        if texts["key_url"]:
+            yield question("file", f"{variable}.key_url", texts["key_url"])
+        package = ("kubelet", version, "fabric_kubernetes_version") if name == "kubernetes" else ("", "", "")
+        components = texts["components"].split() or ["main"]
+        asked = question("repository", f"{variable}.uri", texts["uri"], *package)
+        # apt may log in, with files on the hosts.
+        yield {**asked, "suite": texts["suite"], "component": components[0], "login": True}
+
+
+def _cri_dockerd(wanted: Wanted) -> t.Iterator[SourceQuestion]:
+    if wanted.runtime == DOCKER:
+        url = text_of(wanted.sources, "cri_dockerd", "url")
+        url = url.replace("{version}", text_of(wanted.sources, "cri_dockerd", "version"))
+        yield question("file", "fabric_mirror.cri_dockerd.url", url)
+
+
+def _images(wanted: Wanted, version: str) -> t.Tuple[t.List[SourceQuestion], t.List[SourceQuestion]]:
+    """What each host asks for, and what one of them does besides: a mirror has the same for all."""
+    mirror = text_of(wanted.sources, "registry")
+    mirror = mirror if "://" in mirror or not mirror else f"https://{mirror}"
+    asked: SourceQuestion = {**question("images", "fabric_mirror.registry", mirror), "login": wanted.login}
+    if not wanted.managed:
+        return [asked] if mirror else [], []
+    renamed = wanted.cni == "calico" and any(wanted.installation.get(key) for key in OTHER_NAMES)
+    network = [] if renamed else pod_network(wanted.cni, wanted.calico)[1]
+    server = f"{wanted.repository or KUBERNETES_IMAGES}/kube-apiserver:v{version}"
+    release = "fabric_kubernetes_version"
+    each: SourceQuestion = {**asked, "images": [server], "release": release}
+    return [each], [{**asked, "images": network}] if network else []
+
+
+def _charts(wanted: Wanted) -> t.List[SourceQuestion]:
+    found = [
+        question(
+            "charts",
+            f"fabric_mirror.charts.{name}",
+            text_of(wanted.sources, "charts", name),
+            CHARTS.get(name) or name.replace("_", "-"),
+            release,
+            f"fabric_{name}_version" if name != "whereabouts" else "",
+        )
+        for name, release in wanted.charts.items()
+    ]
+    helm = text_of(wanted.sources, "helm", "url")
+    if found:
+        found.append({**question("file", "fabric_mirror.helm.url", helm), "path": wanted.helm})
+    if "ipu_operator" in wanted.charts and wanted.crd_url:
+        found.append(question("file", "ipu_operator_crd_url", wanted.crd_url))
+    return found
+
+
+def _manifests(wanted: Wanted) -> t.List[SourceQuestion]:
+    release = wanted.calico.lstrip("v")
+    found: t.List[SourceQuestion] = []
+    for part in ("crds", "operator") if wanted.managed and wanted.cni == "calico" else ():
+        url = text_of(wanted.sources, "calico", f"{part}_url").replace("{version}", release)
+        asked = question("file", f"fabric_mirror.calico.{part}_url", url, release="fabric_calico_version")
+        found.append({**asked, "path": wanted.manifests.get(part, "")})
+    mpi_operator = question("file", "fabric_mirror.mpi_operator.url", text_of(wanted.sources, "mpi_operator", "url"))
+    return [*found, {**mpi_operator, "playbook": "workloads"}]
+
+
+def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
+    """One finding for each source and what was seen of it."""
+    installed = (running.facts.get("charts") or []) if running else []
+    for host in hosts.values():
+        if host.facts and "recalled" not in host.observation:
+            for problem in host.facts.get("sources") or []:
+                _report(problem, [host.name], installed, findings)
+    for problem in settings.source_problems:
+        _report(problem, [], installed, findings)
+
+
+def _report(problem: SourceProblem, hosts: t.Sequence[str], installed: t.Sequence[str], findings: Findings) -> None:
+    if problem["chart"] and problem["chart"] in installed:
+        return
+    variable, who = problem["variable"], "these hosts" if hosts else "the machine that runs Ansible"
+    seen = f"{problem['url']} ({variable}): {problem['seen']}"
+    if problem["lacks"]:
+        what = f"A source does not have {shorten_list(problem['lacks'].split(', '), 4)}."
+        other = f"set {problem['release']} to a release that it has" if problem["release"] else ""
+        step = f"Add it there, or set {variable} to a source that has it{f', or {other}' if other else ''}."
+    else:
+        what = f"A source of this site has to answer {who}."
+        step = (
+            f"Set {variable} to a source that answers, or let {who} reach this one, through fabric_proxy or the"
+            f" firewall. `curl -fIL {problem['url']}` shows it."
+        )
+    if problem["playbook"]:
+        findings.warning(CHECK, hosts, what, seen, f"Only the playbook {problem['playbook']} needs it. {step}")
+    else:
+        findings.error(CHECK, hosts, what, seen, step)

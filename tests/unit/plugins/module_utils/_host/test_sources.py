@@ -1,0 +1,174 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sources that are asked before anything is installed: those that are well, and each kind broken in each way."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host import sources
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.source_questions import question
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_source import Handler, closed_port, serve
+
+NOWHERE = sources.Places("debian", "bookworm", "x86_64")
+
+
+def apt(url, suite="/", version="1.36.3", **more):
+    return {
+        **question("repository", "fabric_mirror.apt.kubernetes.uri", url, "kubelet", version),
+        "suite": suite,
+        **more,
+    }
+
+
+def charts(url, name="network-operator", version="26.7.1"):
+    return question("charts", "fabric_mirror.charts.network_operator", url, name, version)
+
+
+def images(url, version="1.36.3"):
+    image = f"registry.invalid/kube-apiserver:v{version}"
+    return {**question("images", "fabric_mirror.registry", url), "images": [image]}
+
+
+def file(url):
+    return question("file", "fabric_mirror.helm.url", url)
+
+
+KINDS = {"packages": apt, "charts": charts, "images": images, "file": file}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(sources, "SECONDS", 1)
+    monkeypatch.setattr(sources, "apt_has_proxy", lambda: False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture
+def web():
+    with serve() as url:
+        yield url
+
+
+def ask(*questions, **more):
+    return sources.ask_sources(questions, {}, NOWHERE, **more)
+
+
+def test_sources_that_are_well(web):
+    suites = apt(f"{web}/suites", "{release}", component="stable")
+    well = [apt(f"{web}/apt"), {**suites, "url": f"{web}/suites/"}, images(web)]
+    well += [charts(f"{web}/charts"), charts(f"{web}/charts/", version="26.4.2")]
+    well += [charts(f"{web}/charts", "gpu-operator", "26.7.0"), file(f"{web}/file"), file(f"{web}/get/file")]
+    assert ask(*well) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("broken", "seen"),
+    [
+        ("http://{closed}", "connection refused"),
+        ("http://mirror.invalid", "DNS: "),
+        ("{web}/hang", "no answer within 1 s"),
+        ("{web}/nonsense", "what answers there does not speak HTTP"),
+        ("{web}/503", "HTTP 503 Service Unavailable"),
+        ("{tls}", "TLS: self"),
+        ("https://{plain}", "TLS: "),
+    ],
+)
+def test_each_kind_of_source_broken_in_each_way(tmp_path, web, kind, broken, seen):
+    with serve(tmp_path) as tls:
+        url = broken.format(web=web, tls=tls, closed=closed_port(), plain=web.partition("//")[2])
+        begun = time.monotonic()
+        (problem,) = ask(KINDS[kind](url))
+    assert time.monotonic() - begun < 10
+    assert problem["seen"].startswith(seen), problem
+    assert (problem["url"], problem["lacks"]) == (url, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        (apt("{web}/other"), 404), (apt("{web}/403"), 403), (charts("{web}/other"), 404), (charts("{web}/403"), 403),
+        (file("{web}/other"), 404), (file("{web}/403"), 403), (images("{web}/410"), 410),
+    ],
+)  # fmt: skip
+def test_a_refusal(web, asked, status):
+    (problem,) = ask({**asked, "url": asked["url"].format(web=web)})
+    assert problem["seen"].startswith(f"HTTP {status}"), problem
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacks", "seen"),
+    [
+        (apt("{web}/apt", version="1.36.9"), "kubelet 1.36.9", "on offer: 1.36.3-1.1, 1.36.2-1.1"),
+        (charts("{web}/charts", version="26.7.9"), "chart network-operator 26.7.9", "on offer: 26.7.1, 26.4.2"),
+        (charts("{web}/charts", "spiderpool"), "chart spiderpool 26.7.1", "on offer: no chart of that name"),
+        (images("{web}", "1.36.9"), "registry.invalid/kube-apiserver:v1.36.9", "HTTP 404, and registry.invalid: "),
+    ],
+)
+def test_a_release_that_is_not_there(web, asked, lacks, seen):
+    (problem,) = ask({**asked, "url": asked["url"].format(web=web)})
+    assert problem["lacks"] == lacks
+    assert problem["seen"].startswith(seen)
+
+
+def test_what_proves_nothing(web):
+    """A login that apt has, one that a registry wants, an index that can't be read, a host whose apt has a proxy."""
+    assert ask({**apt(f"{web}/401"), "login": True}, images(f"{web}/401")) == []
+    assert ask(apt(f"{web}/suites", "bookworm", component="other")) == []
+    assert ask({**images(web, "1.36.9"), "login": True}) == []
+    assert sources.chart_versions("{'entries': {}}", "a") is None
+
+
+def test_an_apt_that_goes_another_way_is_not_judged(monkeypatch):
+    monkeypatch.setattr(sources, "apt_has_proxy", lambda: True)
+    assert ask(apt(f"http://{closed_port()}")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ('Acquire::http::Proxy "http://cache:3142";', True),
+        ('Acquire::http::Proxy "";', False),
+        ('Acquire::https::proxy::pkgs.k8s.io "DIRECT";', False),
+        ('Acquire::http::Proxy-Auto-Detect "/bin/a";', True),
+    ],
+)
+def test_the_proxy_of_apt(monkeypatch, text, has):
+    monkeypatch.undo()
+    monkeypatch.setattr(sources, "output_of", lambda *_argv, **_options: f'APT "";\n{text}')
+    assert sources.apt_has_proxy() is has
+
+
+def test_nothing_is_asked_where_nothing_is_fetched(tmp_path):
+    dead = f"http://{closed_port()}"
+    (tmp_path / "helm").touch()
+    there = [
+        {**apt(dead), "kubelet": "1.36.3"},
+        {**file(dead), "path": str(tmp_path / "helm")},
+        file("file:///media/a"),
+    ]
+    assert ask(*there, kubelet="1.36.3") == []
+    assert len(ask(*there, kubelet="1.36.2")) == 1
+    assert ask(charts("/media/bundle/charts"), file("")) == []
+
+
+def test_all_are_asked_at_once_and_with_an_end(web, monkeypatch):
+    monkeypatch.setattr(sources, "LIMIT", 2)
+    monkeypatch.setattr(sources, "SECONDS", 30)
+    begun = time.monotonic()
+    found = ask(*(file(f"{web}/hang/{number}") for number in range(6)), file(f"{web}/file"))
+    assert time.monotonic() - begun < 4
+    assert [each["seen"] for each in found] == ["no answer within 2 s"] * 6
+
+
+def test_the_proxy_is_asked_and_its_password_is_not_shown(web, monkeypatch):
+    monkeypatch.delenv("no_proxy")
+    proxy = {"http": web.replace("//", "//me:word@"), "https": "", "no_proxy": ["direct.invalid"]}
+    asked = [file("http://away.invalid/404"), file("http://me:word@direct.invalid/")]
+    found = sources.ask_sources(asked, proxy)
+    assert "HEAD http://away.invalid/404" in Handler.asked
+    assert [each["seen"][:8] for each in found] == ["HTTP 404", "DNS: Nam"]
+    assert "word" not in str(found)

@@ -1,0 +1,143 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who asks which source for what, and what the plan says of those that do not answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import source_questions
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.source_questions import Wanted
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+
+CHARTS = {"network_operator": "26.7.1", "ipu_operator": "1.2.0"}
+SOURCES = {
+    "apt": {
+        "kubernetes": {
+            "uri": "https://k8s/v{minor}/deb/",
+            "suite": "/",
+            "components": "",
+            "key_url": "https://k8s/key",
+        },
+        "containerd": {"uri": "https://d/{distribution}", "suite": "{release}", "components": "stable", "key_url": ""},
+    },
+    "registry": "mirror.site:5000",
+    "charts": dict.fromkeys(CHARTS, "https://charts"),
+    "helm": {"url": "https://get/helm-v3.22.0-linux-amd64.tar.gz"},
+    "cri_dockerd": {"url": "https://m/{version}.{arch}.tgz", "version": "0.3.26"},
+    "calico": {"crds_url": "https://c/v{version}/crds.yaml", "operator_url": "https://c/operator.yaml"},
+    "mpi_operator": {"url": "https://m/mpi.yaml"},
+}
+WANTED = Wanted(
+    sources=SOURCES,
+    managed=True,
+    runtime="containerd",
+    kubernetes="v1.36.3",
+    cni="calico",
+    calico="v3.32.1",
+    charts=CHARTS,
+    login=False,
+    repository="",
+    installation={},
+    helm="/site/bin/helm-v3.22.0-linux-amd64",
+    manifests={"crds": "/site/calico-crds.yaml"},
+    crd_url="",
+)
+DEAD = {
+    "variable": "fabric_mirror.apt.kubernetes.uri", "url": "http://mirror.site/apt", "seen": "connection refused",
+    "lacks": "", "release": "fabric_kubernetes_version", "chart": "", "playbook": "",
+}  # fmt: skip
+
+
+def asked(who: str, **changes: t.Any) -> t.Dict[str, t.Any]:
+    """The questions of some, by their variables."""
+    found = source_questions.source_questions(dataclasses.replace(WANTED, **changes))
+    return {each["variable"]: each for each in found[who]}  # type: ignore[literal-required]
+
+
+def test_each_host_asks_for_what_it_takes() -> None:
+    found = asked("hosts")
+    assert {variable.partition(".")[2]: each["url"] for variable, each in found.items()} == {
+        "apt.kubernetes.key_url": "https://k8s/key",
+        "apt.kubernetes.uri": "https://k8s/v1.36/deb/",
+        "apt.containerd.uri": "https://d/{distribution}",
+        "registry": "https://mirror.site:5000",
+    }
+    assert found["fabric_mirror.registry"]["images"] == ["registry.k8s.io/kube-apiserver:v1.36.3"]
+    package = found["fabric_mirror.apt.kubernetes.uri"]
+    assert (package["name"], package["version"]) == ("kubelet", "1.36.3")
+    assert {each["kubelet"] for each in found.values()} == {"1.36.3"}
+    assert asked("hosts", runtime="docker")["fabric_mirror.cri_dockerd.url"]["url"] == "https://m/0.3.26.{arch}.tgz"
+
+
+def test_one_control_plane_asks_for_the_images_of_the_pod_network() -> None:
+    (images,) = asked("planes").values()
+    assert "quay.io/calico/node:v3.32.1" in images["images"]
+    assert asked("planes", installation={"registry": "other.site"}) == {}
+    assert asked("planes", cni="none") == {}
+
+
+def test_who_speaks_to_the_api_asks_for_charts_and_helm() -> None:
+    found = asked("api")
+    assert {
+        variable: (each["name"], each["version"]) for variable, each in found.items() if each["kind"] == "charts"
+    } == {
+        "fabric_mirror.charts.network_operator": ("network-operator", "26.7.1"),
+        "fabric_mirror.charts.ipu_operator": ("ipu-operator", "1.2.0"),
+    }
+    assert found["fabric_mirror.helm.url"]["path"] == "/site/bin/helm-v3.22.0-linux-amd64"
+    assert asked("api", charts={}) == {}
+    assert asked("api", crd_url="https://crd")["ipu_operator_crd_url"]["url"] == "https://crd"
+
+
+def test_the_controller_asks_for_manifests() -> None:
+    found = asked("controller")
+    assert found["fabric_mirror.calico.crds_url"]["url"] == "https://c/v3.32.1/crds.yaml"
+    assert found["fabric_mirror.calico.crds_url"]["path"] == "/site/calico-crds.yaml"
+    assert found["fabric_mirror.mpi_operator.url"]["playbook"] == "workloads"
+    assert list(asked("controller", cni="flannel")) == ["fabric_mirror.mpi_operator.url"]
+
+
+def test_hosts_of_others_take_only_images() -> None:
+    assert list(asked("hosts", managed=False)) == ["fabric_mirror.registry"]
+    assert asked("hosts", managed=False, sources={**SOURCES, "registry": ""}) == {}
+    assert asked("planes", managed=False) == {}
+    assert list(asked("controller", managed=False)) == ["fabric_mirror.mpi_operator.url"]
+
+
+def test_one_finding_for_a_source_with_the_hosts_that_see_it_so() -> None:
+    hosts = sites.site()
+    for name in ("w1", "w2"):
+        hosts[name]["host"]["sources"] = [DEAD]
+    finding = sites.errors(sites.plan(hosts))["sources"]
+    assert finding["hosts"] == ["w1", "w2"]
+    assert finding["seen"] == "http://mirror.site/apt (fabric_mirror.apt.kubernetes.uri): connection refused"
+    assert finding["next"].startswith(
+        "Set fabric_mirror.apt.kubernetes.uri to a source that answers, or let these hosts"
+    )
+    hosts["w1"]["recalled"] = "2026-11-20T00:00:00+00:00"
+    assert sites.errors(sites.plan(hosts))["sources"]["hosts"] == ["w2"]
+
+
+def test_what_only_another_playbook_needs_is_a_warning() -> None:
+    problem = {**DEAD, "variable": "fabric_mirror.mpi_operator.url", "playbook": "workloads"}
+    found = sites.plan(sites.site(), source_problems=[problem])
+    assert "sources" not in sites.errors(found)
+    assert sites.errors(found, "warning")["sources"]["next"].startswith("Only the playbook workloads needs it.")
+
+
+def test_a_release_that_does_not_exist_names_its_variable() -> None:
+    problem = {**DEAD, "lacks": "kubelet 1.36.9", "seen": "on offer: 1.36.3-1.1"}
+    finding = sites.errors(sites.plan(sites.site(), source_problems=[problem]))["sources"]
+    assert finding["what"] == "A source does not have kubelet 1.36.9."
+    assert "or set fabric_kubernetes_version to a release that it has." in finding["next"]
+
+
+def test_a_chart_that_is_installed_is_not_fetched() -> None:
+    problem = {**DEAD, "variable": "fabric_mirror.charts.gpu_operator", "chart": "gpu-operator-26.7.0"}
+    hosts = sites.finished()
+    assert "sources" in sites.errors(sites.plan(hosts, source_problems=[problem]))
+    hosts["cp1"]["host"]["cluster"]["charts"] = ["gpu-operator-26.7.0"]
+    assert "sources" not in sites.errors(sites.plan(hosts, source_problems=[problem]))
