@@ -111,7 +111,7 @@ docs: setup ## Pages that are written from the code: README of each role, variab
 	@hack/role_docs.py && hack/troubleshooting.py && hack/plan_schema.py && hack/recorded_sites.py
 
 .PHONY: docs-site
-docs-site: setup ## The documentation as a site in .cache/docs-site/html, its links checked
+docs-site: setup ## The documentation as a site in .cache/docs-site/html, its links checked; each page as Markdown too, listed in llms.txt
 	@hack/docs_site.sh
 
 .PHONY: pictures

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The documentation as a site in .cache/docs-site/html: pages of docs/ and of the checkout, and the reference of modules, filters and
-# roles. Nothing is fetched while it is built, and a warning is an error, as is a link that leads nowhere.
+# roles, each as HTML and as Markdown, which llms.txt lists. Nothing is fetched while it is built, and a warning is an error, as is a
+# link that leads nowhere.
 . "$(dirname "$0")/lib.sh"
 
 site=$ROOT/.cache/docs-site
@@ -19,4 +20,5 @@ hack/rack.sh "$site/rack" >/dev/null
 mkdir -p "$site/source/extra/rack"
 cp "$site/rack/recorded/"{plan,report}.html "$site/source/extra/rack"
 sphinx-build --quiet --fail-on-warning --jobs 2 --doctree-dir "$site/doctrees" "$site/source" "$site/html"
+python hack/site/markdown.py "$site/source" "$site/html"
 say "site: .cache/docs-site/html/index.html"

@@ -184,3 +184,28 @@ def test_a_suite_in_spare_time_joins_its_group(run_tests, tmp_path, monkeypatch)
 def test_testbeds_that_run_together_are_not_the_same(run_tests):
     numbers = [suite.cluster for suite in run_tests.SUITES if suite.patient]
     assert sorted(set(numbers)) == sorted(numbers)
+
+
+def test_the_site_has_each_page_as_markdown_and_a_list_of_them(tmp_path):
+    source, site = tmp_path / "source", tmp_path / "html"
+    (source / "docs/examples").mkdir(parents=True)
+    shutil.copy(ROOT / "hack/site/conf.py", source)
+    (source / "index.md").write_text(
+        "# ipu.fabric\n\nFrom bare hosts\nto a proof.\n\n```{toctree}\n:caption: Guides\n:maxdepth: 1\n\ndocs/a\n```\n"
+    )
+    (source / "docs/a.md").write_text(
+        "# A page\n\nWhat it is about. More.\n\n[role](../roles/memlock/README.md#x), [b](b.md), [code](../site.yml)\n"
+    )
+    (source / "docs/b.md").write_text("# Another\n")
+    (source / "docs/examples/README.md").write_text("# No page\n")
+    subprocess.run([sys.executable, ROOT / "hack/site/markdown.py", source, site], check=True)
+    listed = (site / "llms.txt").read_text()
+    assert "> From bare hosts to a proof.\n\n## Guides\n\n- [A page](docs/a.md): What it is about.\n" in listed
+    assert "- [ipu.fabric.memlock](reference/memlock_role.md): Let containers lock memory.\n" in listed
+    pages = set(re.findall(r"\]\(([\w/.-]+)\)", listed))
+    assert pages >= {f"reference/{name}.md" for name in ("node_labels_module", "mpi_job_filter")}
+    assert {page for page in pages if not (site / page).is_file()} == set()
+    assert not (site / "docs/examples").exists()
+    page = (site / "docs/a.md").read_text()
+    checkout = "https://github.com/ipu-fabric/ipu.fabric/blob/main"
+    assert f"[role](../reference/memlock_role.md#x), [b](b.md), [code]({checkout}/site.yml)" in page
