@@ -75,7 +75,7 @@ def _check_releases(bundle: Bundle, releases: Releases, managed: bool, findings:
         findings.error(
             CHECK,
             [],
-            "The bundle is of other releases than the plan.",
+            "The bundle has other releases than the plan.",
             f"it has {', '.join(differing)}",
             f"{NEW} Or set the site's variables to the bundle's releases.",
         )

@@ -76,7 +76,7 @@ def _check_services(host: PlacedHost, facts: HostFacts, findings: Findings) -> N
         findings.error(
             "ntp-setup",
             [host.name],
-            f"{VARIABLE} sets up chrony, and another service sets the clock of this host. It is not taken away.",
+            f"{VARIABLE} sets up chrony, and another service sets the clock of this host. It is not removed.",
             f"{', '.join(others)} {'runs' if len(others) == 1 else 'run'}",
             f"Remove it, such as by `apt-get remove {others[0]}`; or give it the servers, and leave {VARIABLE} empty.",
         )

@@ -231,10 +231,10 @@ def check_planned(
     ]
     if seen:
         raise FabricError(
-            "Which node a host is, and which addresses its certificates have, is said by the inventory or a plan.",
+            "The inventory or a plan has to name each host's node and the addresses in its certificates.",
             plan_file,
             f"{shorten_list(seen, SHOWN, '; ')}; these hosts are in no plan there",
-            "Run ipu.fabric.plan, and keep its file for this run (fabric_artifacts_dir). It needs no API that answers.",
+            "Run ipu.fabric.plan, and keep its file for this run (fabric_artifacts_dir). It does not need the API.",
             code="not-found",
         )
 

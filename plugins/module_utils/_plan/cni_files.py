@@ -41,7 +41,7 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
         findings.error(
             CHECK,
             [name],
-            "The configuration of multus has to be the first by its name: else pods get no second network.",
+            "The configuration of multus has to sort first: otherwise pods get no second network.",
             f"{folder} has {_describe(files[: multus + 1])}",
             "Remove those before it, or give them a name that sorts behind it.",
         )
@@ -67,7 +67,7 @@ def _check_foreign(name: str, files: t.Sequence[CniFile], ours: CniFile, folder:
         findings.error(
             CHECK,
             [name],
-            "Pods get the network of the first configuration, and that would be another one than fabric_cni.",
+            "Pods get the network of the first configuration, which would not be that of fabric_cni.",
             f"{folder} has {_describe(before)}, which sorts before {ours['name']}",
             f"{remove} so that it sorts behind {ours['name']}.",
         )
@@ -75,7 +75,7 @@ def _check_foreign(name: str, files: t.Sequence[CniFile], ours: CniFile, folder:
         findings.warning(
             CHECK,
             [name],
-            "Pods that start before the pod network is there get another one, and keep it.",
+            "Pods that start before the pod network is up get another one, and keep it.",
             f"{folder} has {_describe(foreign)}, and no {ours['name']} yet",
             f"{remove} to an ending other than .conf, .conflist and .json until the cluster is up.",
         )

@@ -67,9 +67,9 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
         findings.error(
             "node-distribution",
             made,
-            "The nodes of a cluster are made by one distribution of Kubernetes.",
+            "All nodes of a cluster are of one distribution of Kubernetes.",
             _by_value(made),
-            "Take the hosts of another cluster out of the inventory. Uninstall what was there before.",
+            "Take the hosts of another cluster out of the inventory. Uninstall what others left on a host.",
         )
     for key, _usual in DIRECTORIES if len(set(made.values())) == 1 else ():
         places: t.Dict[str, str] = {name: facts[key] for name, facts in nodes.items()}

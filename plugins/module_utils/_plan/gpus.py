@@ -22,7 +22,7 @@ def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
         findings.warning(
             "gpu-hosts",
             observed,
-            "The GPU operator is asked for, and no host has a GPU.",
+            "fabric_gpu is true, and no host has a GPU.",
             "fabric_gpu is true; no PCI device of any host is an NVIDIA GPU",
             "Set fabric_gpu: false, or see lspci -d 10de: on the hosts that should have GPUs.",
         )

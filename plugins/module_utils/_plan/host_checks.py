@@ -86,7 +86,7 @@ def check_identity(
         findings.error(
             "host-identity",
             [name],
-            "A host calls itself as another one is called.",
+            "A host has the name of another one.",
             why,
             "Give each host its own name with hostnamectl; correct its address in the inventory (ip) if that is wrong.",
         )
@@ -114,7 +114,7 @@ def check_identity(
             findings.error(
                 "host-identity",
                 workers,
-                "The address of the API is no worker's.",
+                "The address of the API must not be a worker's.",
                 f"{address} is that of {', '.join(workers)}, and the endpoint is {endpoint}",
                 "Set ip of the host in the inventory to its own address, or correct the endpoint.",
             )
@@ -285,7 +285,7 @@ def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> Non
             findings.warning(
                 "noexec",
                 [host.name],
-                "Ansible's temporary directory does not let programs run. Modules in Python do all the same.",
+                "Ansible's temporary directory is mounted with noexec. Modules in Python run anyway.",
                 f"{folder} is on a mount with noexec",
                 "Nothing for this collection. For modules of others set ansible_remote_tmp to another directory.",
             )

@@ -161,9 +161,9 @@ def check_host_ports(hosts: Hosts, components: t.Mapping[Port, str], findings: F
         findings.warning(
             "host-ports",
             ended,
-            "It is not known whether other hosts reach these: their temporary listener ended before it was told to.",
+            "Whether other hosts reach these is unknown: their temporary listener ended too early.",
             "another run had started its own, or the time was up before all hosts had connected",
-            "Run it again, with many hosts with more forks (ansible.cfg).",
+            "Run it again; with many hosts raise forks (ansible.cfg).",
         )
     failed: t.Dict[Port, t.List[t.Tuple[str, PortProbe]]] = {}
     asked: t.Dict[Port, int] = {}

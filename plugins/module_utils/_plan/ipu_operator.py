@@ -65,8 +65,7 @@ def _check_values(values: t.Mapping[str, str], vipu: Vipu, findings: Findings) -
             [],
             "The IPU operator's objects need the names that its charts give them since 1.1.0.",
             f"{' and '.join(renamed)} in ipu_operator_values",
-            "Take it out: site then renames them. To leave an operator with names of its own as it is, set fabric_ipu:"
-            " false.",
+            "Remove it: site then renames them. To keep an operator with other names, set fabric_ipu: false.",
         )
     if controllers and _labels(controllers) != _labels(vipu["value"]):
         findings.error(

@@ -73,7 +73,7 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
             hosts,
             f"The collection has no variable {name}, so nothing reads it.",
             name,
-            f"Did you mean {meant}?" if meant else f"Name what is the site's own without {PREFIX}.",
+            f"Did you mean {meant}?" if meant else f"Give variables of your own another prefix than {PREFIX}.",
         )
 
 

@@ -163,17 +163,17 @@ def check_control_planes(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str,
     planes = [node["name"] for node in nodes.values() if node["control_plane"]]
     if planes and not set(planes) - gone:
         raise FabricError(
-            "A cluster keeps one control plane at least.",
+            "A cluster needs at least one control plane.",
             "fabric_remove_nodes",
             f"its control planes are {', '.join(sorted(planes))}",
-            "Add another control plane first, or take the whole cluster away: ipu.fabric.reset with"
+            "Add another control plane first, or remove the whole cluster: ipu.fabric.reset with"
             " -e fabric_reset=cluster.",
         )
     for name in sorted(gone & set(nodes)):
         host = split_endpoint(endpoint, API_PORT)[0] if endpoint else ""
         if host and host in (name, *nodes[name].get("addresses", [])):
             raise FabricError(
-                f"Node {name} is what all nodes know as the address of the API.",
+                f"Node {name} has the address of the API that all nodes use.",
                 "the cluster's endpoint",
                 endpoint,
                 "Move the endpoint to another address first: it is in the kubeconfig of every node.",

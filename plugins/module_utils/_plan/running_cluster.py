@@ -57,7 +57,7 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
         (findings.error if managed else findings.warning)(
             "cluster-unread",
             silent,
-            "There is a cluster, and it can't be compared with the plan.",
+            "The existing cluster can't be compared with the plan.",
             f"{error} (kubectl with {kubeconfig})",
             RENEW if EXPIRED in error else step,
         )
@@ -146,10 +146,10 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
     findings.error(
         "cluster-cni",
         [running.host],
-        "The cluster has another pod network than the plan: with a second one pods lose each other.",
+        "The cluster has another pod network than the plan: pods of two pod networks don't reach each other.",
         f"fabric_cni is {settings.cni}; {running.host} has {listed}",
         (f"Set fabric_cni to {kept}, the installed one." if kept else "Set fabric_cni to none to leave it as it is.")
-        + " No role replaces a pod network. A cluster that has nothing to keep can be taken away, and site begins a new"
+        + " No role replaces a pod network. If the cluster can be lost, remove it, and site builds a new"
         " one: ipu.fabric.reset with -e fabric_reset=cluster.",
     )
 
@@ -170,7 +170,7 @@ def _check_cidr(variable: str, planned: str, there: str, running: Running, findi
         findings.error(
             "cluster-cidr",
             [running.host],
-            f"{variable} is not what the cluster was made with, and no role changes that.",
+            f"{variable} is not that of the cluster, and no role changes it.",
             f"{variable} is {planned}; {running.host} has {there} ({CONFIGURATION})",
             f"Set {variable} to {there}.",
         )

@@ -95,7 +95,7 @@ def _check_step(wanted: str, servers: t.Set[str], findings: Findings) -> None:
             [],
             "There is no cluster to upgrade.",
             "no API server says its version",
-            "Run ipu.fabric.site to make one; if there is one, start its API server.",
+            "Run ipu.fabric.site to build one; if there is one, start its API server.",
         )
         return
     oldest, newest, target = (parse(version) for version in (min(servers, key=parse), max(servers, key=parse), wanted))
@@ -135,8 +135,8 @@ def _check_nodes(hosts: Hosts, nodes: t.Mapping[str, SeenNode], findings: Findin
         findings.warning(
             "upgrade-nodes",
             missing,
-            "A host of the inventory is no node of the cluster.",
-            "the cluster has no node of its name",
+            "A host of the inventory is not a node of the cluster.",
+            "the cluster has no node of that name",
             "It is left as it is. Run ipu.fabric.site to have it join, after the upgrade.",
         )
 

@@ -163,7 +163,7 @@ def test_a_node_that_is_ready_and_out_of_reach_is_refused():
 
 def test_the_address_of_the_api_is_kept():
     hosts = {name: observation(name, endpoint="10.88.0.11:6443") for name in PLANES}
-    with pytest.raises(FabricError, match=r"Node cp1 is what all nodes know as the address of the API"):
+    with pytest.raises(FabricError, match=r"Node cp1 has the address of the API that all nodes use"):
         plan("cp1", **hosts)
     assert plan("cp2", **hosts)["nodes"]
 
