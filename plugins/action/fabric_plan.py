@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import getpass
 import json
 import os
 import socket
@@ -16,25 +17,33 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._common.helm_record import shown
 from ..module_utils._common.proxy import PROXY
-from ..module_utils._common.result import outcome
 from ..module_utils._component import ipu_operator
 from ..module_utils._host.sources import ask_sources
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import Observations
-from ..module_utils._model.plan import Drift, Plan
+from ..module_utils._model.plan import Drift, Made, Plan
 from ..module_utils._model.settings import IpuRelease, Settings, SiteProxy
 from ..module_utils._model.upgrade import SeenCluster
 from ..module_utils._network.releases import IPU_OPERATORS
 from ..module_utils._plan import build, observation_cache, upgrade
-from ..module_utils._plan.approved import decisions
 from ..module_utils._plan.cluster_identity import check_cluster, check_names, is_bare
 from ..module_utils._plan.endpoints import parse_address
 from ..module_utils._plan.proxy import sources
+from ..module_utils._plan.record import (
+    Earlier,
+    known_findings,
+    name_site,
+    parse_plan,
+    record,
+    with_drift,
+    without_drift,
+)
 from ..module_utils._plan.recording import Recording, recorded
-from ..module_utils._plan.report import as_text, drift_text
+from ..module_utils._plan.report import as_text, drift_text, next_steps
 from ..modules import fabric_plan
 from ..plugin_utils._artifacts import read_file, write_files
 from ..plugin_utils._bundle import see_bundle
+from ..plugin_utils._collection import COLLECTION, collection_version
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
 from ..plugin_utils._kubeconfig import read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
@@ -55,7 +64,7 @@ NOT_TAKEN = {
     "questions",
     "download_proxy",
 }
-PLAN = "plan.json"
+PLAN, APPLIED = "plan.json", "applied.json"
 
 
 def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
@@ -72,30 +81,34 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
     return addresses
 
 
-def read_decisions(text: str) -> t.Optional[t.Dict[str, t.Any]]:
-    """What the text of a plan decides; None if it is no plan."""
-    try:
-        return decisions(json.loads(text))
-    except (AttributeError, ValueError):
-        return None
-
-
 def keep_plan(
     folder: str, plan: Plan, cache: t.Optional[observation_cache.Cache], check_mode: bool, approved: str = ""
-) -> t.Dict[str, t.Any]:
-    """Write the plan, and what hosts reported for it; the outcome compares it with the plan of the last run, if any.
+) -> None:
+    """Write the plan, and what hosts reported for it.
 
     cache: what they reported; None: nothing new.
     approved: the path of a plan that stays as it is, there or not.
     """
-    before, after = read_decisions(read_file(os.path.join(folder, PLAN))), read_decisions(json.dumps(plan))
     if not check_mode:
         texts = plan_files(folder, plan, approved)
         if cache is not None:
             texts[OBSERVATIONS] = json.dumps(cache) + "\n"
         write_files(folder, texts, "fabric_artifacts_dir")
-    # Without an earlier plan no decision can differ from before.
-    return outcome(before, after) if before is not None else {"changed": False}
+
+
+def earlier_plans(folder: str) -> Earlier:
+    """Of the last run, and that site applied."""
+    last, applied = (parse_plan(read_file(os.path.join(folder, name))) if folder else None for name in (PLAN, APPLIED))
+    return Earlier(last, applied)
+
+
+def made_now(now: str, settings: Settings) -> Made:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # an execution environment's user may have no name
+        user = str(os.getuid())
+    site = name_site(settings.inventory_sources, settings.cluster_config)
+    return {"time": now, "site": site, "collection": collection_version(), "by": f"{user}@{socket.gethostname()}"}
 
 
 def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:
@@ -125,26 +138,35 @@ def read_cache(folder: str) -> observation_cache.Cache:
     return observation_cache.parse_cache(read_file(os.path.join(folder, OBSERVATIONS)) if folder else "")
 
 
+def utc_now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def make_plan(
-    settings: Settings, observations: Observations, check_mode: bool, recording: t.Optional[Recording]
+    settings: Settings,
+    observations: Observations,
+    check_mode: bool,
+    recording: t.Optional[Recording],
+    all_findings: bool,
 ) -> t.Dict[str, t.Any]:
     """The plan, and its files in the artifacts folder. One from a recording is as of its day."""
-    folder = settings.artifacts_dir
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    folder, now = settings.artifacts_dir, utc_now()
+    earlier = earlier_plans(folder)
     if recording:
-        plan = build.build_plan(settings, recorded(observations, recording), recording.time[:10], recording.time)
+        planned = build.build_plan(settings, recorded(observations, recording), recording.time[:10], recording.time)
         cache = None
     else:
         last = read_cache(folder)
-        plan = build.build_plan(settings, observation_cache.recall_hosts(observations, last), now[:10])
+        planned = build.build_plan(settings, observation_cache.recall_hosts(observations, last), now[:10])
         cache = observation_cache.update_cache(observations, last, now)
+    plan = record(planned, made_now(now, settings), earlier)
     reported = {finding["check"] for finding in plan["findings"]}
     approved = settings.plan_file.path if settings.plan_file else ""
-    kept: t.Dict[str, t.Any] = {"changed": False}
     if folder and "artifacts-dir" not in reported:
-        kept = keep_plan(folder, plan, cache, check_mode, approved)
+        keep_plan(folder, plan, cache, check_mode, approved)
     title = f"Plan, the one in {approved}" if approved and not reported & {"plan-file", "plan-moved"} else "Plan"
-    return {**kept, "plan": plan, "text": as_text(plan, title)}
+    known = [] if all_findings else known_findings(earlier.last)
+    return {"changed": False, "plan": plan, "text": as_text(plan, title, known)}
 
 
 def add_drift(
@@ -152,11 +174,23 @@ def add_drift(
 ) -> t.Dict[str, t.Any]:
     """The plan with the drift of its cluster; its files are written again."""
     once = [each for number, each in enumerate(drift) if each not in drift[:number]]
-    planned: Plan = {**plan, "drift": once}
+    planned = with_drift(plan, once, utc_now())
     folder = options["artifacts_dir"]
     if folder and not check_mode:
         write_files(folder, plan_files(folder, planned, options["plan_file"]), "fabric_artifacts_dir")
     return {"changed": False, "plan": planned, "text": drift_text(once)}
+
+
+def keep_applied(
+    plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], check_mode: bool
+) -> t.Dict[str, t.Any]:
+    """Remember the plan as that which site has applied: later ones are compared with it. Says what comes next."""
+    folder, applied = options["artifacts_dir"], without_drift(plan)
+    if folder and not check_mode:
+        texts = {**plan_files(folder, applied, options["plan_file"]), APPLIED: json.dumps(applied) + "\n"}
+        write_files(folder, texts, "fabric_artifacts_dir")
+    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], str(COLLECTION / "docs/examples"))
+    return {"changed": False, "plan": applied, "text": "\n".join(steps)}
 
 
 def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
@@ -183,7 +217,7 @@ class ActionModule(ControllerAction):
 
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
-        plan, drift, _site = (options.pop(name) for name in ("plan", "drift", "site"))
+        plan, drift, _site, in_full = (options.pop(name) for name in ("plan", "drift", "site", "all_findings"))
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
@@ -195,6 +229,8 @@ class ActionModule(ControllerAction):
             return {"changed": False}
         if scope == "drift":
             return add_drift(plan, drift, options, self._task.check_mode)
+        if scope == "applied":
+            return keep_applied(plan, cluster, options, self._task.check_mode)
         if scope == "upgrade":
             return make_upgrade(observations, cluster, options)
         path = options.pop("observations")
@@ -217,7 +253,7 @@ class ActionModule(ControllerAction):
         if scope == "preflight":
             result = make_preflight(settings, observations)
         else:
-            result = make_plan(settings, observations, self._task.check_mode, recording)
+            result = make_plan(settings, observations, self._task.check_mode, recording, in_full)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}
 

@@ -12,9 +12,7 @@ import json
 import os
 import platform
 import typing as t
-from pathlib import Path
 
-import yaml
 from ansible.release import __version__ as ansible_version
 
 from ..module_utils._common.result import FabricError
@@ -24,18 +22,10 @@ from ..module_utils._support.judge import as_text, judge
 from ..module_utils._support.scan import leaks
 from ..modules import support_archive
 from ..plugin_utils._artifacts import read_file, write_file
+from ..plugin_utils._collection import collection_version
 from ..plugin_utils._controller_action import ControllerAction, Result, argument_spec, lacking
 
 LIBRARIES = ("jmespath", "netaddr")  # for the checks of a proof
-COLLECTION = Path(__file__).parents[2]
-
-
-def collection_version() -> str:
-    """As installed, or of a checkout."""
-    manifest = COLLECTION / "MANIFEST.json"
-    if manifest.is_file():
-        return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
-    return str(yaml.safe_load((COLLECTION / "galaxy.yml").read_text(encoding="utf-8"))["version"])
 
 
 def versions() -> t.Dict[str, str]:

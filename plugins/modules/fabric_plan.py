@@ -17,8 +17,8 @@ description:
   - A host that did not answer is planned from observations.json of the last run, so that it keeps its place in the
     pools, and its addresses. It is still an error, unless O(allow) has V(unobserved).
   - Compares itself with the existing cluster. What no role can change is an error.
-  - Reports a change when a decision differs from the plan.json of the last run. Findings alone are no change, nor is in
-    check mode a folder without a plan.
+  - Reports no change, since it changes no host. RV(plan.since) says what is decided differently than in the plan that
+    was applied, or else in that of the last run.
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
   - Does not fail because of findings. They are in RV(plan.findings).
 requirements:
@@ -53,13 +53,18 @@ options:
       - V(upgrade) says which nodes of O(cluster) an upgrade to O(kubernetes_version) takes, in which turns, and what
         forbids it.
       - V(drift) adds O(drift) to O(plan), and writes its files again.
+      - V(applied) keeps O(plan) as the one that was applied, with which later plans are compared.
     type: str
-    choices: [plan, preflight, ports, cluster, upgrade, drift]
+    choices: [plan, preflight, ports, cluster, upgrade, drift, applied]
     default: plan
   plan:
-    description: The plan, for O(scope=drift).
+    description: The plan, for O(scope=drift) and O(scope=applied).
     type: dict
     default: {}
+  all_findings:
+    description: Whether RV(text) tells a warning of the last run's plan.json in full again, in place of one line.
+    type: bool
+    default: false
   drift:
     description:
       - What the modules of the API would change, for O(scope=drift). They keep it as a fact in the playbook
@@ -71,6 +76,7 @@ options:
     description:
       - The cluster that a kubeconfig leads to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is where that
         is, V(ca), V(version) and V(nodes) are those of M(ipu.fabric.cluster_info).
+      - For O(scope=applied), V(kubeconfig) is a path on V(host), which connects to the API. RV(text) has it.
       - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
     type: dict
     default: {}
@@ -82,6 +88,7 @@ options:
   artifacts_dir:
     description:
       - Folder for plan.json, plan.html, and observations.json, which keeps what the hosts reported. Created if needed.
+      - applied.json is the plan that was applied.
       - Empty writes nothing.
     type: path
     default: ""
@@ -337,6 +344,29 @@ plan:
       description: Version of this structure.
       type: int
       sample: 1
+    made:
+      description: V(time) in UTC, V(site), the version of the V(collection), and V(by), a user and the controller.
+      type: dict
+    summary:
+      description:
+        - What comes of the plan. V(hosts) has for each host a V(word) (V(install), V(join), V(rejoin), V(finish),
+          V(upgrade), V(change), V(untouched) or V(unknown)) and V(why), V(counts) the number of hosts by word, V(line)
+          a sentence.
+        - V(state) is V(nothing), V(changes) or V(errors), and V(exit_code) 0, 2 or 1.
+      type: dict
+    since:
+      description:
+        - What is decided differently than in an earlier plan, V(moved), each with a V(mark), V(host), V(thing) and
+          V(fields). V(time) is when that plan was made, V(applied) whether it is the one that was applied.
+        - Null without an earlier plan.
+      type: dict
+    drift:
+      description: O(drift) as seen at V(drift_time), unless O(scope=applied) came after it, else null.
+      type: list
+      elements: dict
+    drift_time:
+      description: When the drift was seen, in UTC. Empty where nobody has looked.
+      type: str
     releases:
       description:
         - Releases that go together, what the network operator's can do, and the images of its components.
@@ -435,8 +465,8 @@ upgrade:
   returned: with O(scope=upgrade)
   type: dict
 text:
-  description: The plan for a terminal.
-  returned: with O(scope=plan), O(scope=preflight), O(scope=upgrade) or O(scope=drift)
+  description: The plan for a terminal. With O(scope=applied) what to do next.
+  returned: with O(scope=plan), O(scope=preflight), O(scope=upgrade), O(scope=drift) or O(scope=applied)
   type: str
 errors:
   description: Number of findings that are errors.

@@ -277,6 +277,7 @@ class Run:
     failures: t.Dict[t.Tuple[str, Rows], t.List[str]] = dataclasses.field(default_factory=dict)
     ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
     would: t.Dict[str, int] = dataclasses.field(default_factory=dict)  # by host: counted as changed, but only tried
+    digest: t.Dict[str, t.Dict[str, int]] = dataclasses.field(default_factory=dict)  # in check mode, by host and step
 
     def start(self) -> t.List[Line]:
         return [Line("Check mode: nothing is changed.", "changed")] if self.check else []
@@ -320,6 +321,9 @@ class Run:
             step.worth_a_line = True
             if self.play.check and not self.check:
                 self.would[host] = self.would.get(host, 0) + 1
+            if self.check:
+                mine = self.digest.setdefault(host, {})
+                mine[step.name] = mine.get(step.name, 0) + 1
 
     def skipped(self, task: Task, host: str) -> None:
         self._ends_on(task, host, skipped=True)
@@ -479,7 +483,7 @@ class Run:
     def end(self, counts: t.Mapping[str, Counts], now: float) -> t.List[Line]:
         lines = self._close_step(now)
         counts = {host: one._replace(changed=one.changed - self.would.get(host, 0)) for host, one in counts.items()}
-        lines += [Line(""), *recap(counts)]
+        lines += [Line(""), *recap(counts), *would_change(self.digest)]
         slow = sorted(((name, took) for name, took in self.ended.items() if took >= 1), key=lambda one: -one[1])
         if len(self.ended) > 1 and slow[: self.slowest]:
             told = ", ".join(f"{name} {duration(took)}" for name, took in slow[: self.slowest])
@@ -536,6 +540,18 @@ def recap(counts: t.Mapping[str, Counts]) -> t.List[Line]:
         name = _names(hosts, WIDTH - NUMBERS)
         found.append(Line(_recap_row(name, span, one.changed, one.unreachable, one.failed), tone, aligned=True))
     return found
+
+
+def would_change(digest: t.Mapping[str, t.Mapping[str, int]]) -> t.List[Line]:
+    """What a run in check mode would change, by step; hosts with the same share a line."""
+    alike: t.Dict[t.Tuple[t.Tuple[str, int], ...], t.List[str]] = {}
+    for host in sorted(digest, key=natural):
+        alike.setdefault(tuple(digest[host].items()), []).append(host)
+    lines = []
+    for steps, hosts in alike.items():
+        told = ", ".join(f"{name} {number}" for name, number in steps)
+        lines.append(Line(f"  {named(hosts)}: {told}", "changed", 4))
+    return [Line(""), Line("Would change, by step:"), *lines] if lines else []
 
 
 def _recap_row(name: str, ok: str, changed: object, unreachable: object, failed: object) -> str:

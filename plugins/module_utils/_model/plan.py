@@ -11,6 +11,8 @@ from .observation import Address
 
 Level = t.Literal["error", "warning"]
 Role = t.Literal["control_plane", "worker", "ipu"]
+HostWord = t.Literal["install", "join", "rejoin", "finish", "upgrade", "change", "untouched", "unknown"]
+Mark = t.Literal["+", "~", "-"]
 # The driver of VMware's paravirtual RDMA, a PCI function beside that of the NIC; a virtual machine has one at most.
 PVRDMA = "vmw_pvrdma"
 HOST = "host"  # key of a host's own RDMA NIC in its links, where the plan has no fabric network
@@ -409,10 +411,58 @@ class Drift(t.TypedDict):
     fields: t.List[str]  # what would change in it, with both values
 
 
+class Made(t.TypedDict):
+    """When, where and by whom a plan was made. Plans are not compared by it."""
+
+    time: str  # UTC, ISO 8601
+    site: (
+        str  # clusterName of the site's ClusterConfiguration, else the folder of the inventory; empty: neither is known
+    )
+    collection: str  # version of ipu.fabric
+    by: str  # user@host of the controller; empty: not known
+
+
+class HostChange(t.TypedDict):
+    """What happens to a host."""
+
+    word: HostWord
+    why: t.List[str]  # what differs, where the word alone does not say it
+
+
+class Moved(t.TypedDict):
+    """One thing that is planned differently than before."""
+
+    mark: Mark
+    host: str  # inventory name; empty: it is no host's
+    thing: str  # such as NIC on rdma-net
+    fields: t.List[str]  # what differs in it, with both values; empty: all of it came or went
+
+
+class Since(t.TypedDict):
+    """What differs from an earlier plan."""
+
+    time: str  # when that was made; empty: it does not say
+    applied: bool  # site has applied it; else it is only the plan of the last run
+    moved: t.List[Moved]
+
+
+class Summary(t.TypedDict):
+    """What comes of the plan, in a line and for programs."""
+
+    hosts: t.Dict[str, HostChange]  # by inventory name
+    counts: t.Dict[str, int]  # hosts by word, those that there are
+    line: str
+    state: t.Literal["nothing", "changes", "errors"]
+    exit_code: int  # 0: nothing to do, 1: errors, 2: changes, as terraform plan -detailed-exitcode has them
+
+
 class Plan(t.TypedDict):
     """The whole plan."""
 
     schema: int  # version of this structure
+    made: Made
+    summary: Summary
+    since: t.Optional[Since]  # null: no earlier plan was found
     recorded: str  # when the observations were recorded, in ISO 8601; empty: the hosts were asked
     releases: Releases
     support: t.List[Support]  # of each component that is installed
@@ -428,7 +478,8 @@ class Plan(t.TypedDict):
     cni_token_ends: CniTokens
     sources: t.List[Source]
     image_digests: t.Dict[str, str]  # sha256:... by image with its tag: what is rendered names both
-    drift: t.Optional[t.List[Drift]]  # null: the playbook drift has not looked since the plan was made
+    drift: t.Optional[t.List[Drift]]  # null: the playbook drift has not looked since site was run
+    drift_time: str  # when it looked; UTC, ISO 8601; empty: it has not
     findings: t.List[Finding]  # errors first
 
 

@@ -11,13 +11,24 @@ import typing as t
 from .._common.differences import ABSENT, by_key, differences
 from .._common.findings import Findings
 from .._common.text import shorten_list
-from .._model.plan import Plan
+from .._model.plan import Mark, Moved, Plan
 from .._model.settings import PlanFile
 
 Content = t.Mapping[str, object]
 
-# What was seen when the plan was made.
-AT_THE_TIME = ("certificates", "cni_token_ends", "drift", "findings", "recorded", "support")
+# What was seen when the plan was made, and by whom.
+AT_THE_TIME = (
+    "certificates",
+    "cni_token_ends",
+    "drift",
+    "drift_time",
+    "findings",
+    "made",
+    "recorded",
+    "since",
+    "summary",
+    "support",
+)
 TITLES = {
     "hardening": "hardening",
     "image_digests": "digests of images",
@@ -29,6 +40,7 @@ TITLES = {
 }
 NAMES = 8  # of hosts, in one sentence
 WORDS = ("in the file", "now")
+SINCE = ("before", "now")
 FINDINGS = 40  # differences with a finding each
 FIELDS = 8  # of one difference
 NEXT = (
@@ -43,6 +55,7 @@ class Difference(t.NamedTuple):
     host: str  # inventory name; empty: it is no host's
     thing: str  # such as NIC on rdma-net
     fields: t.List[str]  # what differs in it, with both values
+    mark: Mark = "~"  # + where only the second plan has it, - where only the first has
 
 
 def decisions(plan: Content) -> t.Dict[str, object]:
@@ -113,14 +126,31 @@ def _strangers(approved: Content, now: Content) -> str:
     return "; ".join(f"{words}: {shorten_list(sorted(names), NAMES)}" for words, names in sides if names)
 
 
-def moved(approved: Content, now: Content) -> t.List[Difference]:
-    """What two plans of the same hosts decide differently: by NIC, host, network and part of the plan."""
+def moved(approved: Content, now: Content, words: t.Tuple[str, str] = WORDS) -> t.List[Difference]:
+    """What two plans decide differently: by NIC, host, network and part of the plan."""
     was, becomes, found = _things(approved), _things(now), []
     for host, thing in {**was, **becomes}:
-        fields = list(differences(was.get((host, thing), ABSENT), becomes.get((host, thing), ABSENT), WORDS))
+        before, after = was.get((host, thing), ABSENT), becomes.get((host, thing), ABSENT)
+        fields = list(differences(before, after, words))
         if fields:
-            found.append(Difference(host, thing, fields))
+            found.append(Difference(host, thing, fields, "+" if before is ABSENT else "-" if after is ABSENT else "~"))
     return found
+
+
+def since(before: Content, now: Content) -> t.List[Moved]:
+    """What a plan decides differently than an earlier one. What came or went is named, not spelled out."""
+    found = moved(decisions(before), decisions(now), SINCE)
+    hosts = {each.host for each in found if each.mark != "~" and each.thing == "Host"}
+    return [
+        {
+            "mark": each.mark,
+            "host": each.host,
+            "thing": each.thing,
+            "fields": [] if each.mark != "~" else [*each.fields[:FIELDS], *_rest(each.fields, FIELDS, "field")],
+        }
+        for each in found
+        if each.host not in hosts or each.thing == "Host"
+    ]
 
 
 def _things(plan: Content) -> t.Dict[t.Tuple[str, str], object]:
@@ -133,7 +163,9 @@ def _things(plan: Content) -> t.Dict[t.Tuple[str, str], object]:
             things.update({(name, f"NIC on {network}"): link for network, link in links.items()})
     for key, value in plan.items():
         if key == "networks" and by_key(value) is not None:
-            things.update({("", f"Network {name}"): network for name, network in (by_key(value) or {}).items()})
+            for name, network in (by_key(value) or {}).items():
+                # Its subnet and pool are the first of its subnets and pools.
+                things["", f"Network {name}"] = without(without(network, "subnet"), "pool")
         elif key != "hosts":
             title = TITLES.get(key, key)
             things["", title[0].upper() + title[1:]] = value

@@ -26,6 +26,7 @@ from .certificates import (
     describe_cni_tokens,
     keeping_tokens,
 )
+from .changes import host_changes, summarize
 from .clocks import read_servers
 from .cni_files import check_cni_files
 from .distribution import made_by, plan_distribution
@@ -65,7 +66,10 @@ SCHEMA = 1
 
 
 def build_plan(settings: Settings, observations: Observations, today: str, recorded: str = "") -> Plan:
-    """The whole plan with all its findings, as of a day (YYYY-MM-DD); recorded: when hosts were, if it is not now."""
+    """The whole plan with all its findings, as of a day (YYYY-MM-DD); recorded: when hosts were, if it is not now.
+
+    record() adds who made it, and compares it.
+    """
     findings = Findings(settings.allow)
     cluster.check_artifacts_dir(settings, findings)
 
@@ -150,16 +154,22 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_stack(running, networks, releases, findings)
     resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
+    planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
+    unlimited = settings.memlock == "unlimited" and settings.runtime != "docker"
+    changes = host_changes(hosts, planned, running, settings.manage_kubernetes, kubernetes, unlimited, hardening)
     plan: Plan = {
         "schema": SCHEMA,
         "recorded": recorded,
+        "made": {"time": today, "site": "", "collection": "", "by": ""},
+        "summary": summarize(changes, [], None, 0),
+        "since": None,
         "releases": releases,
         "support": support,
         "cluster": cluster.describe_cluster(
             settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu)
         ),
         "hardening": hardening,
-        "hosts": _planned_hosts(hosts, [*chosen, *devices], settings.ipu),
+        "hosts": planned,
         "vipu": vipu,
         "ipu_operator": describe_release(settings),
         "networks": networks,
@@ -170,10 +180,12 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "sources": sources,
         "image_digests": images,
         "drift": None,
+        "drift_time": "",
         "findings": [],
     }
     check_approved(settings.plan_file, plan, findings)
-    return {**plan, "findings": findings.as_list()}
+    found = findings.as_list()
+    return {**plan, "findings": found, "summary": summarize(changes, found, None, 0)}
 
 
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:

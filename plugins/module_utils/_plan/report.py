@@ -6,18 +6,34 @@
 from __future__ import annotations
 
 import itertools
+import posixpath
 import re
+import shlex
 import textwrap
 import typing as t
 
 from .._common.text import printable, shorten_list
-from .._model.plan import HOST, Drift, Finding, Hardening, Plan, PlannedHost, PlannedLink, PlannedNetwork, Preflight
+from .._model.plan import (
+    HOST,
+    Drift,
+    Finding,
+    Hardening,
+    Made,
+    Plan,
+    PlannedHost,
+    PlannedLink,
+    PlannedNetwork,
+    Preflight,
+    Since,
+)
 from .._model.stacks import STACKS, describe_stack, has_stack, stack_name
 from .._network.support import describe_support
+from .changes import change_lines, mark_of, show_change
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
+MOVED = 20  # differences from the plan before that a terminal shows
 NO_BREAK = "\u00a0"  # a space at which no line of a table ends
 
 
@@ -69,6 +85,7 @@ def facts(plan: Preflight) -> t.List[t.Tuple[str, str]]:
 def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     releases, cluster = plan["releases"], plan["cluster"]
     lines = [
+        *([("Made", made_text(plan["made"]))] if plan["made"]["by"] else []),
         *([("Recorded", f"{plan['recorded']}: no host was asked for this plan")] if plan.get("recorded") else []),
         (
             "Releases",
@@ -120,6 +137,12 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     return lines if plan["networks"] else [*lines, *_host_facts(plan["hosts"])]
 
 
+def made_text(made: Made) -> str:
+    """When, for which site, by whom and with what."""
+    site = f"for {made['site']}" if made["site"] else ""
+    return ", ".join(filter(None, [made["time"], site, f"by {made['by']}", f"ipu.fabric {made['collection']}"]))
+
+
 def _host_facts(hosts: t.Mapping[str, PlannedHost]) -> t.List[t.Tuple[str, str]]:
     """What pods have where there is no fabric network."""
     links = [host["links"][HOST] for host in hosts.values() if HOST in host["links"]]
@@ -165,7 +188,8 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
 
 
 def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
-    """Heading and rows of the table of hosts; the last columns count each host's findings."""
+    """Heading and rows of the table of hosts: what happens to each, its NICs, and how many findings it has."""
+    changes = t.cast("Plan", plan)["summary"]["hosts"] if "summary" in plan else {}
     networks = list(dict.fromkeys(name for host in plan["hosts"].values() for name in host["links"]))
     shown = networks if len(networks) <= 2 else ["FABRIC"]
     rows = []
@@ -177,8 +201,9 @@ def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
         mine = [finding["level"] for finding in plan["findings"] if name in finding["hosts"]]
         state = ", ".join(count(mine.count(level), level) for level in ("error", "warning") if level in mine) or "ok"
         roles = ", ".join(role.replace("control_plane", "control-plane") for role in host["roles"])
-        rows.append([name, host["address"] or "-", roles, *links, state])
-    return ["HOST", "ADDRESS", "ROLES", *shown, "FINDINGS"], rows
+        change = [show_change(changes[name])] if changes else []
+        rows.append([name, *change, host["address"] or "-", roles, *links, state])
+    return ["HOST", *(["CHANGE"] if changes else []), "ADDRESS", "ROLES", *shown, "FINDINGS"], rows
 
 
 def _link(link: PlannedLink) -> str:
@@ -191,6 +216,48 @@ def finding_lines(finding: Finding) -> t.List[str]:
     for label, text in (("", finding["what"]), ("seen: ", finding["seen"]), ("next: ", finding["next"])):
         lines.append(f"  {label}{text}")
     return lines
+
+
+def known_line(finding: Finding) -> str:
+    """A finding that was told in full before."""
+    return f"{finding['level'].upper()} {finding['check']}: {shorten_list(finding['hosts'], NAMES) or 'all'}, as before"
+
+
+def since_headline(since: Since) -> str:
+    what = "the plan that was applied" if since["applied"] else "the plan of the last run"
+    of = f", of {since['time']}" if since["time"] else ""
+    if not since["moved"]:
+        return f"all decisions are as in {what}{of}"
+    verb = "differs" if len(since["moved"]) == 1 else "differ"
+    return f"{count(len(since['moved']), 'decision')} {verb} from {what}{of}"
+
+
+def since_lines(since: Since) -> t.List[str]:
+    """What differs from the plan before; nothing where nothing does."""
+    if not since["moved"]:
+        return []
+    lines = ["", *wrap_words(f"Before: {since_headline(since)}", "  ")]
+    for each in since["moved"][:MOVED]:
+        lines += wrap_words(" ".join(filter(None, [f"  {each['mark']}", each["host"], each["thing"]])), "    ")
+        for field in each["fields"]:
+            lines += wrap_words(f"      {field}", "        ")
+    rest = len(since["moved"]) - MOVED
+    return [*lines, *([f"  ... and {rest} more, in plan.html"] if rest > 0 else [])]
+
+
+def next_steps(plan: Plan, kubeconfig: str, api_host: str, examples: str) -> t.List[str]:
+    """What to type after site. examples: the folder with playbooks of jobs; kubeconfig is a path on api_host."""
+    local = api_host in ("localhost", "127.0.0.1")
+    kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} get nodes"
+    job = f"ansible-playbook {shlex.quote(posixpath.join(examples, 'training.yml'))}"
+    if local and kubeconfig != "artifacts/admin.conf":
+        job += f" -e fabric_kubeconfig={shlex.quote(kubeconfig)}"
+    return [
+        "Next: look at the nodes" + (", then run a first IPUJob." if plan["ipu_operator"] and local else "."),
+        "",
+        f"  {kubectl if local else f'ssh {api_host} sudo {kubectl}'}",
+        *([f"  {job}"] if plan["ipu_operator"] and local else []),
+    ]
 
 
 def split_drift(drift: t.Sequence[Drift]) -> t.Tuple[t.List[Drift], t.List[Drift]]:
@@ -219,8 +286,11 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
     return printable("\n".join(lines)) + "\n"
 
 
-def as_text(plan: Preflight, title: str = "Plan") -> str:
-    """All of it for a terminal: decisions, hosts, findings."""
+def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = ()) -> str:
+    """All of it for a terminal: decisions, hosts, findings, what differs from the plan before, and a closing line.
+
+    known: findings that the last run has told. A warning among them gets one line; errors, which stop a run, get all.
+    """
     lines = [
         *wrap_words(f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", "  "),
         *([""] if facts(plan) else []),
@@ -229,11 +299,29 @@ def as_text(plan: Preflight, title: str = "Plan") -> str:
         lines += wrap_words(f"{word:<10}{text}", " " * 12)
     heading, rows = host_rows(plan)
     rows = [[*cells, re.sub(r"(?<=\d) ", NO_BREAK, state)] for *cells, state in rows]
+    summary = t.cast("Plan", plan)["summary"] if "summary" in plan else None
+    if summary:  # words follow below the table, which has no room for them
+        marks = [mark_of(change) for change in summary["hosts"].values()]
+        rows = [[f"{mark}{NO_BREAK}{name}", *cells] for mark, (name, _change, *cells) in zip(marks, rows)]
+        heading = [f"{NO_BREAK * 2}{heading[0]}", *heading[2:]]
     lines += ["", *table(heading, rows[:ROWS])]
     if len(rows) > ROWS:
         lines.append(f"... and {len(rows) - ROWS} more hosts, in plan.json")
+    if summary:
+        told = [row for line in change_lines(summary["hosts"], NAMES) for row in wrap_words(line, "    ")]
+        lines += ["", *told] if told else []
+    again = [finding for finding in plan["findings"] if finding["level"] != "error" and finding in known]
     for finding in plan["findings"]:
+        if finding not in again:
+            lines.append("")
+            for line in finding_lines(finding):
+                lines += wrap_words(line, "    ")
+    if again:
         lines.append("")
-        for line in finding_lines(finding):
-            lines += wrap_words(line, "    ")
+        lines += [row for finding in again for row in wrap_words(known_line(finding), "    ")]
+        lines += wrap_words("  fabric_all_findings=true shows these in full, as plan.html does.", "  ")
+    since = t.cast("Plan", plan)["since"] if summary else None
+    lines += since_lines(since) if since else []
+    if summary:
+        lines += ["", *wrap_words(summary["line"], "  ")]
     return printable("\n".join(lines)) + "\n"  # names of NICs and addresses are what hosts say

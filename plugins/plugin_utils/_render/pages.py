@@ -9,8 +9,18 @@ import typing as t
 
 from ...module_utils._common.text import shorten_list
 from ...module_utils._model.checks import Check, Head
-from ...module_utils._model.plan import Plan
-from ...module_utils._plan.report import count, drift_headline, facts, headline, host_rows, split_drift, why_left
+from ...module_utils._model.plan import HostWord, Plan
+from ...module_utils._plan.changes import WORDS, change_lines
+from ...module_utils._plan.report import (
+    count,
+    drift_headline,
+    facts,
+    host_rows,
+    made_text,
+    since_headline,
+    split_drift,
+    why_left,
+)
 from ...module_utils._verify.catalog import (
     ACCEPTED,
     AREAS,
@@ -44,7 +54,7 @@ LEVELS = {PROVED: PASSED, FAILED: FAILED, UNPROVEN: UNPROVEN}  # outcomes, by th
 AREA_TITLES = {area: area.upper() if area in ("ipu", "rdma", "gpu") else area.capitalize() for area in AREAS}
 
 
-def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
+def plan_page(plan: Plan, title: str = "") -> str:
     """plan.html: verdict, findings, decisions, topology, addresses, versions, hosts."""
     heading, rows = host_rows(plan)
     hosts = [
@@ -53,15 +63,25 @@ def plan_page(plan: Plan, title: str = "Plan of the fabric") -> str:
     ]
     findings = [(finding, shorten_list(finding["hosts"], 20) or "all") for finding in plan["findings"]]
     pinned = images(plan)
-    decisions = by_word(facts(plan))
+    decisions = [each for each in by_word(facts(plan)) if each[0] != "Made"]  # the page's head has it
     networks = [each for each in decisions if each[0] == "Network"]
     folded = len(networks) > FEW_NETWORKS
     digests = sum(bool(image.digest) for image in pinned)
     drift, left = split_drift(plan["drift"] or [])
+    summary, since = plan["summary"], plan["since"]
+    levels = [finding["level"] for finding in plan["findings"]]
     return render(
         "plan.html.j2",
-        title=title,
-        headline=headline(plan),
+        title=title or f"Plan of {plan['made']['site'] or 'the fabric'}",
+        made=made_text(plan["made"]) if plan["made"]["by"] else "",
+        line=summary["line"],
+        counts=[(WORDS[t.cast("HostWord", word)], number) for word, number in summary["counts"].items()],
+        reasons=change_lines({name: one for name, one in summary["hosts"].items() if one["why"]}, 20),
+        since=since,
+        since_headline=since_headline(since) if since else "",
+        most=LISTED,
+        drift_time=plan["drift_time"],
+        told=", ".join(count(levels.count(level), level) for level in ("error", "warning") if level in levels),
         level=next((finding["level"] for finding, _hosts in findings), "ok"),
         findings=findings,
         decisions=[each for each in decisions if not (folded and each in networks)],

@@ -274,5 +274,5 @@ def test_the_plan_of_three_hosts(tmp_path, columns):
     ]
     table = done.read("artifacts/plan.json")
     assert {name for name in table["hosts"] if any(row.startswith(f"{name} ") for row in rows)} == {"cp1", "w1", "w2"}
-    assert [row.split()[:2] for row in rows if row.startswith("HOST")] == [["HOST", "ADDRESS"]]
+    assert [row.split()[:2] for row in rows if row.startswith("  HOST")] == [["HOST", "ADDRESS"]]
     assert any(row.startswith("Done in ") for row in rows)

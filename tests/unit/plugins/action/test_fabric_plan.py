@@ -43,8 +43,11 @@ def test_a_plan_and_its_files(tmp_path):
     assert json.loads((tmp_path / "artifacts/plan.json").read_text()) == result["plan"]
     again = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "rdma-net"}])
     assert not again["changed"]
+    assert again["plan"]["since"]["moved"] == []
     other = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"), networks=[{"name": "other"}])
-    assert other["changed"]
+    assert not other["changed"]  # no host was
+    things = {(each["mark"], each["thing"]) for each in other["plan"]["since"]["moved"]}
+    assert {("-", "Network rdma-net"), ("+", "Network other")} <= things
 
 
 def test_check_mode_returns_the_plan_and_writes_nothing(tmp_path):
@@ -59,7 +62,7 @@ def test_a_host_that_is_down_is_planned_from_the_last_run(tmp_path):
     hosts = copy.deepcopy(site())
     hosts["w1"] = {"groups": hosts["w1"]["groups"], "address": "", "errors": []}
     result = run(hosts=hosts, artifacts_dir=str(tmp_path), networks=[{"name": "a"}])
-    assert (result["changed"], result["errors"]) == (False, 1)
+    assert (result["plan"]["since"]["moved"], result["errors"]) == ([], 1)
     assert result["plan"]["hosts"] == first["plan"]["hosts"]
 
 
@@ -140,7 +143,9 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
-    taken = {"hosts", "observations", "scope", "cluster", "plan", "drift", "site", "questions", "download_proxy"}
+    taken = {"hosts", "observations", "scope", "cluster", "plan", "drift", "site", "questions", "download_proxy"} | {
+        "all_findings"
+    }
     assert set(options) - taken == set(SETTINGS) - {
         "resolved",
         "site_variables",
@@ -178,31 +183,26 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
 def test_written_once(tmp_path):
     folder = tmp_path / "site" / "artifacts"
     folder.parent.mkdir()
-    first = keep_plan(str(folder), PLAN, {}, check_mode=False)
-    assert first == {"changed": False}  # there was none that would be another
+    keep_plan(str(folder), PLAN, {}, check_mode=False)
     assert json.loads((folder / "plan.json").read_text()) == PLAN
     assert json.loads((folder / "observations.json").read_text()) == {}
     assert "<html" in (folder / "plan.html").read_text()
     assert os.stat(folder / "plan.json").st_mode & 0o777 == 0o644
-    assert not keep_plan(str(folder), PLAN, {}, check_mode=False)["changed"]
-    moved = keep_plan(str(folder), {**PLAN, "hosts": {}}, {}, check_mode=False)
-    assert moved["changed"]
-    assert set(PLAN) - set(moved["diff"]["after"]) == {
-        "certificates",
-        "cni_token_ends",
-        "drift",
-        "findings",
-        "recorded",
-        "support",
-    }
 
 
-def test_findings_alone_are_no_change(tmp_path):
-    folder = tmp_path / "artifacts"
-    keep_plan(str(folder), PLAN, {}, check_mode=False)
-    finding = {"level": "warning", "check": "swap", "hosts": [], "what": "Swap is on.", "seen": "", "next": ""}
-    assert not keep_plan(str(folder), {**PLAN, "findings": [finding]}, {}, check_mode=False)["changed"]
-    assert "Swap is on." in (folder / "plan.html").read_text()
+@pytest.mark.parametrize(("all_findings", "in_full"), [(False, False), (True, True)])
+def test_a_warning_is_told_in_full_once(tmp_path, all_findings, in_full):
+    """An error, which stops each run, is told in each."""
+    hosts, options = site(), {"artifacts_dir": str(tmp_path), "networks": [{"name": "rdma-net"}]}
+    hosts["w1"]["host"].update(swap=["/dev/sdb"], memory_mb=900)
+    first, again = (run(hosts=hosts, all_findings=all_findings, **options)["text"] for _time in range(2))
+    findings = json.loads((tmp_path / "plan.json").read_text())["findings"]
+    assert [(each["level"], each["check"]) for each in findings] == [("error", "memory"), ("warning", "swap")]
+    assert (first.count("  next: "), again.count("  next: ")) == (2, 2 if in_full else 1)
+    assert ("WARNING swap: w1, as before" in again) != in_full
+    assert "ERROR memory: w1\n" in again
+    hosts["w1"]["host"]["swap"] = ["/dev/sdc"]  # what is seen is another thing
+    assert run(hosts=hosts, **options)["text"].count("  next: ") == 2
 
 
 def test_what_is_no_plan_is_replaced(tmp_path):
@@ -213,11 +213,11 @@ def test_what_is_no_plan_is_replaced(tmp_path):
 
 def test_check_mode_writes_nothing(tmp_path):
     folder = tmp_path / "artifacts"
-    assert not keep_plan(str(folder), PLAN, {}, check_mode=True)["changed"]
+    keep_plan(str(folder), PLAN, {}, check_mode=True)
     assert not folder.exists()
     folder.mkdir()
     (folder / "plan.json").write_text('{"schema": 0}')
-    assert keep_plan(str(folder), PLAN, {}, check_mode=True)["changed"]
+    keep_plan(str(folder), PLAN, {}, check_mode=True)
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("plan.json", '{"schema": 0}')]
 
 
@@ -227,7 +227,7 @@ def test_a_cluster_that_was_built_meanwhile_is_no_other_plan(tmp_path):
     assert run(hosts=site(), **options)["plan"]["cluster"]["running"] is None
     again = run(hosts=finished(), **options)
     assert again["plan"]["cluster"]["running"]["host"] == "cp1"
-    assert (again["changed"], again["errors"]) == (False, 0)
+    assert (again["plan"]["since"]["moved"], again["errors"]) == ([], 0)
     assert json.loads((tmp_path / "plan.json").read_text()) == again["plan"]
 
 
@@ -319,12 +319,21 @@ def test_drift_is_added_to_the_plan(approved, check_mode, kept):
     plan = json.loads(approved.read_text())
     drift = [CHANGED, LEFT, CHANGED]
     result = run(check_mode, scope="drift", hosts={}, plan=plan, drift=drift, artifacts_dir=str(approved.parent))
-    assert result["plan"] == {**plan, "drift": [CHANGED, LEFT]}
+    assert result["plan"]["drift"] == [CHANGED, LEFT]
+    assert result["plan"]["drift_time"]
+    assert "1 object of the cluster drifted." in result["plan"]["summary"]["line"]
     assert "change IPPool n/a" in result["text"]
     assert json.loads(approved.read_text())["drift"] == kept
     assert ("perNodeBlockSize" in (approved.parent / "plan.html").read_text()) == bool(kept)
-    again = run(check_mode, hosts=site(), artifacts_dir=str(approved.parent), networks=[{"name": "rdma-net"}])
-    assert (again["changed"], again["plan"]["drift"]) == (False, None)
+    # The next plan keeps it with its time, until site has run.
+    options = {"artifacts_dir": str(approved.parent), "networks": [{"name": "rdma-net"}]}
+    again = run(check_mode, hosts=site(), **options)["plan"]
+    assert (again["drift"], again["drift_time"]) == (kept, result["plan"]["drift_time"] if kept else "")
+    cluster = {"kubeconfig": "/site/a b/admin.conf", "host": "localhost"}
+    done = run(scope="applied", hosts={}, plan=again, cluster=cluster, artifacts_dir=str(approved.parent))
+    assert "kubectl --kubeconfig '/site/a b/admin.conf' get nodes" in done["text"]
+    again = run(hosts=site(), **options)["plan"]
+    assert (again["drift"], again["drift_time"], again["since"]["applied"]) == (None, "", True)
 
 
 def test_drift_does_not_change_an_approved_plan(approved):

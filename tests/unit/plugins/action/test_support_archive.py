@@ -14,6 +14,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.ipu.fabric.plugins.action import support_archive
 from ansible_collections.ipu.fabric.plugins.module_utils._support import contents
+from ansible_collections.ipu.fabric.plugins.plugin_utils import _collection
 
 TOKEN = "abcdef.0123456789abcdef"
 CLUSTER = {"cluster": {"objects": {"Pod": []}, "logs": {"a/b/c": f"join --token {TOKEN}"}, "gaps": []}}
@@ -55,7 +56,7 @@ def test_check_mode_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_version_of_an_installed_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert support_archive.collection_version()
+    assert _collection.collection_version()
     (tmp_path / "MANIFEST.json").write_text('{"collection_info": {"version": "9.8.7"}}')
-    monkeypatch.setattr(support_archive, "COLLECTION", tmp_path)
+    monkeypatch.setattr(_collection, "COLLECTION", tmp_path)
     assert support_archive.versions()["ipu.fabric"] == "9.8.7"

@@ -20,6 +20,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._steps import (
     recap,
     rows,
     shown,
+    would_change,
     wrap,
 )
 
@@ -96,8 +97,36 @@ def test_check_mode_says_so():
         "",
         "hosts                                    ok    changed   unreachable     failed",
         "w1                                        1          1             0          0",
+        "",
+        "Would change, by step:",
+        "  w1: Kubernetes 1",
         "Checked in 12 s: 1 change would be made.",
     ]
+
+
+def test_check_mode_ends_with_what_would_change_on_each_host():
+    run = Run(0, check=True)
+    run.play_starts(PLAY, 0)
+    for step, hosts in (("Kubernetes", ("w1", "w2", "w3")), ("Locked memory", ("w1", "w3"))):
+        for number in range(2):
+            run.task_starts(task(f"{step} {number}", step=step), 0)
+            for host in hosts:
+                run.ok(task(f"{step} {number}", step=step), host, changed=number == 0 or host != "w2")
+    run.ok(task("Look"), "w4")
+    assert text(would_change(run.digest)) == [
+        "",
+        "Would change, by step:",
+        "  w1, w3: Kubernetes 2, Locked memory 2",
+        "  w2: Kubernetes 1",
+    ]
+
+
+def test_a_real_run_has_no_digest():
+    run = Run(0)
+    run.play_starts(PLAY, 0)
+    run.task_starts(task(), 0)
+    run.ok(task(), "w1", changed=True)
+    assert run.digest == {}
 
 
 @pytest.mark.parametrize("skipped", [True, False])

@@ -64,8 +64,8 @@ def test_a_plan_is_as_itself_in_any_order_of_its_keys():
         ({"releases/network_operator": "26.4.0"}, "all, Releases: network_operator: 26.7.1 in the file, 26.4.0 now"),
         ({"cluster/single_node": True}, "all, Cluster: single_node: false in the file, true now"),
         (
-            {"networks/0/subnet/range_start": "10.5.0.130"},
-            "all, Network rdma-net: subnet range_start: 10.5.0.129 in the file, 10.5.0.130 now",
+            {"networks/0/subnets/0/range_start": "10.5.0.130"},
+            "all, Network rdma-net: subnets 10.5.0.0/24 range_start: 10.5.0.129 in the file, 10.5.0.130 now",
         ),
         ({"networks/0/hosts": ["w2", "w1"]}, "all, Network rdma-net: hosts: w1, w2 in the file, w2, w1 now"),
         ({"vipu/controllers/0/port": 8091}, "all, V-IPU: controllers 10.5.0.20 port: 8090 in the file, 8091 now"),

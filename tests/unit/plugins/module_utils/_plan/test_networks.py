@@ -385,7 +385,7 @@ def gpu_host(root, number):
     rdma = {"links": host_links.read_links(str(tree), addresses, {}), "gpus": host_links.read_gpus(str(tree.sys))}
     return {
         **host(number, ["kube_node"]),
-        "rdma": {**rdma, "routes": {}, "netns_mode": "shared", "modules": list(RDMA_MODULES)},
+        "rdma": {**rdma, "memlock": {}, "routes": {}, "netns_mode": "shared", "modules": list(RDMA_MODULES)},
     }
 
 
@@ -491,8 +491,8 @@ def test_the_table_of_hosts_keeps_the_order_of_the_networks(hosts):
         {"name": "alpha", "select": {"subnet": "10.6.0.0/24"}},
     ]
     heading, rows = plan_report.host_rows(plan(hosts, networks=networks))
-    assert heading == ["HOST", "ADDRESS", "ROLES", "zeta", "alpha", "FINDINGS"]
-    assert rows[1][3:5] == ["ens1f0 10.5.0.12/24", "ens2f0 10.6.0.12/24"]
+    assert heading == ["HOST", "CHANGE", "ADDRESS", "ROLES", "zeta", "alpha", "FINDINGS"]
+    assert rows[1][4:6] == ["ens1f0 10.5.0.12/24", "ens2f0 10.6.0.12/24"]
 
 
 def test_blocks_of_nv_ipam_are_explained(hosts):

@@ -241,8 +241,9 @@ def test_the_plan_is_whole_and_needs_nothing_else() -> None:
     assert (page.open, page.links) == ([], [])
     assert not any(word in text for word in ("http", "@import", "url(", "<script"))
     assert page.titles == ["Plan of the fabric", "Decisions", "Topology", "Addresses", "Versions", "Hosts"]
-    assert page.tables[-1][0] == ["Host", "Address", "Roles", "rdma-net", "Findings"]
-    assert page.tables[-1][2] == ["w1", "10.88.0.12", "worker, ipu", "ens1f0 10.5.0.12/24", "ok"]
+    assert page.tables[-1][0] == ["Host", "Change", "Address", "Roles", "rdma-net", "Findings"]
+    assert page.tables[-1][1][:2] == ["cp1", "+ install"]
+    assert page.tables[-1][2] == ["w1", "+ install", "10.88.0.12", "worker, ipu", "ens1f0 10.5.0.12/24", "ok"]
     assert "<dt>V-IPU</dt><dd><ul><li>10.5.0.20:8090" in text
 
 
@@ -276,7 +277,9 @@ def test_a_plan_of_many_hosts_names_each_of_them() -> None:
 def test_drift_is_shown_where_somebody_has_looked():
     plan = sites.plan(sites.site())
     assert "<h2>Drift" not in plan_page(plan)
-    assert "On the cluster that is there: site would change nothing." in plan_page({**plan, "drift": []})
+    assert "Of the running cluster, seen NOW: site would change nothing." in plan_page(
+        {**plan, "drift": [], "drift_time": "NOW"}
+    )
     changed = {"object": "IPPool n/<a>", "change": "change", "ours": True, "fields": ["mtu: 1 now, 2 planned"]}
     left = {"object": "IPPool lab/x", "change": "leave", "ours": False, "fields": []}
     shown = plan_page({**plan, "drift": [changed, left]})

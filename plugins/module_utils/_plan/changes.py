@@ -1,0 +1,160 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens to each host, in a word, and what comes of the whole plan. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.text import shorten_list
+from .._model.plan import Finding, Hardening, HostChange, HostWord, Mark, PlannedHost, Since, Summary
+from .._network.releases import parse
+from .cluster_identity import trusted_ca
+from .hosts import Hosts, PlacedHost
+from .running_cluster import Running
+
+# In the order in which the closing line has them: its words, and the mark before a host.
+WORDS: t.Dict[HostWord, t.Tuple[str, str]] = {
+    "install": ("to install", "+"),
+    "join": ("to join", "+"),
+    "rejoin": ("to rejoin", "~"),
+    "finish": ("to finish", "~"),
+    "upgrade": ("to upgrade", "~"),
+    "change": ("to change", "~"),
+    "unknown": ("not seen", "?"),
+    "untouched": ("untouched", " "),
+}
+EXIT_CODES = {"nothing": 0, "errors": 1, "changes": 2}
+MARKS: t.Dict[Mark, str] = {"+": "added", "~": "changed", "-": "gone"}
+
+
+def host_changes(
+    hosts: Hosts,
+    planned: t.Mapping[str, PlannedHost],
+    running: t.Optional[Running],
+    managed: bool,
+    kubernetes: str,
+    unlimited: bool,
+    hardening: t.Optional[Hardening],
+) -> t.Dict[str, HostChange]:
+    """By inventory name. `kubernetes` is the planned release.
+
+    unlimited: containerd is to have no limit of locked memory.
+    """
+    nodes = {node["name"] for node in running.facts.get("nodes", [])} if running else set()
+    due = {each["host"]: each["changes"] for each in hardening["due"]} if hardening else {}
+    found: t.Dict[str, HostChange] = {}
+    for name, host in hosts.items():
+        why = [*due.get(name, []), *_host_differences(host, planned[name], unlimited)]
+        word = _word(host, running is not None, host.node in nodes, managed, kubernetes)
+        if word == "untouched" and why:
+            word = "change"
+        found[name] = {"word": word, "why": why if word == "change" else _why(host, word, kubernetes)}
+    return found
+
+
+def _word(host: PlacedHost, cluster: bool, known: bool, managed: bool, kubernetes: str) -> HostWord:
+    facts = host.facts
+    if not facts or host.observation.get("recalled"):
+        return "unknown"
+    if not managed:  # what manages the cluster installs its nodes
+        return "untouched"
+    if facts["cluster"]["unfinished"]:
+        return "finish"
+    if not trusted_ca(facts) and not facts["kubelet"]["server"]:
+        return "install" if not cluster else "rejoin" if known else "join"
+    version = facts["kubelet"]["version"].lstrip("v")
+    return "upgrade" if version and parse(version) < parse(kubernetes) else "untouched"
+
+
+def _why(host: PlacedHost, word: HostWord, kubernetes: str) -> t.List[str]:
+    if word == "upgrade" and host.facts:
+        return [f"Kubernetes {host.facts['kubelet']['version'].lstrip('v')} to {kubernetes}"]
+    if word == "finish":
+        return ["kubeadm was interrupted"]
+    return []
+
+
+def _host_differences(host: PlacedHost, planned: PlannedHost, unlimited: bool) -> t.List[str]:
+    """What the roles memlock and rdma_host would set, as far as the host was asked."""
+    found = []
+    rdma = host.rdma
+    if rdma:
+        limited = sorted(name for name, limit in rdma["memlock"].items() if limit != "infinity")
+        found += [f"locked memory of {', '.join(limited)}"] if limited and unlimited else []
+        names = {link["netdev"]: link["altnames"] for link in rdma["links"]}
+        found += [
+            f"{link['altname']} as an alternative name of {link['netdev']}"
+            for link in planned["links"].values()
+            if link["altname"] and link["altname"] not in names.get(link["netdev"], [])
+        ]
+    return found
+
+
+def summarize(
+    hosts: t.Mapping[str, HostChange], findings: t.Sequence[Finding], since: t.Optional[Since], drifted: int
+) -> Summary:
+    """drifted: objects of the cluster that site would create, change or remove, as the playbook drift has seen them.
+
+    There is nothing to do only where site has applied a plan that decides the same: that a cluster is complete can't be
+    seen from its hosts.
+    """
+    words = [change["word"] for change in hosts.values()]
+    counts = {word: words.count(word) for word in WORDS if word in words}
+    errors = sum(finding["level"] == "error" for finding in findings)
+    left = _beside_hosts(since, drifted, set(counts) <= {"untouched"})
+    state: t.Literal["nothing", "changes", "errors"] = "changes" if left or set(counts) - {"untouched"} else "nothing"
+    if errors:
+        what = "the error is" if errors == 1 else f"{errors} errors are"
+        state, left = "errors", f"Nothing is changed until {what} fixed."
+    elif state == "nothing":
+        left = "Nothing to do."
+    told = [f"{number} {WORDS[word][0]}" for word, number in counts.items()]
+    if told:
+        first = next(iter(counts.values()))
+        told[0] = told[0].replace(" ", " host " if first == 1 else " hosts ", 1)
+    return {
+        "hosts": dict(hosts),
+        "counts": {str(word): number for word, number in counts.items()},
+        "line": f"Plan: {', '.join(told) or 'no hosts'}. {left}".strip(),
+        "state": state,
+        "exit_code": EXIT_CODES[state],
+    }
+
+
+def _beside_hosts(since: t.Optional[Since], drifted: int, quiet: bool) -> str:
+    """What there is to do beside the hosts; quiet: nothing is done to these."""
+    found = []
+    if since and since["moved"]:
+        number = len(since["moved"])
+        said = "1 decision differs" if number == 1 else f"{number} decisions differ"
+        found.append(f"{said} from the plan {'that was applied' if since['applied'] else 'of the last run'}.")
+    if drifted:
+        found.append(f"{drifted} {'object' if drifted == 1 else 'objects'} of the cluster drifted.")
+    if quiet and not found and not (since and since["applied"]):
+        found.append("Whether the fabric is applied isn't known before ipu.fabric.site has run from this folder.")
+    return " ".join(found)
+
+
+def show_change(change: HostChange) -> str:
+    """The cell of a host in a table: its mark and word."""
+    return f"{mark_of(change)} {change['word']}".strip()
+
+
+def mark_of(change: HostChange) -> str:
+    return WORDS[change["word"]][1]
+
+
+def change_lines(hosts: t.Mapping[str, HostChange], most: int) -> t.List[str]:
+    """A line for all hosts to which the same happens, and why; none for those that stay."""
+    alike: t.Dict[t.Tuple[HostWord, str], t.List[str]] = {}
+    for name, change in hosts.items():
+        if change["word"] != "untouched":
+            alike.setdefault((change["word"], "; ".join(change["why"])), []).append(name)
+    lines = []
+    for word, (_words, mark) in WORDS.items():
+        for (mine, why), names in alike.items():
+            if mine == word:
+                lines.append(f"{mark} {word}: {shorten_list(names, most)}{f' ({why})' if why else ''}")
+    return lines

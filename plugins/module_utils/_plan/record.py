@@ -1,0 +1,80 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan as a record: who made it, what differs from the plan before, and the drift that was seen. Pure."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import typing as t
+
+from .._model.plan import Drift, Finding, Made, Plan, Since
+from .approved import Content, hosts_of, since
+from .changes import summarize
+from .report import split_drift
+
+
+class Earlier(t.NamedTuple):
+    """Plans of earlier runs. None: there is none."""
+
+    last: t.Optional[Content]  # plan.json of the last run
+    applied: t.Optional[Content]  # that site applied
+
+
+def parse_plan(text: str) -> t.Optional[Content]:
+    """The plan in a file's text; None if it is no plan."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return None
+    return content if hosts_of(content if isinstance(content, dict) else {}) else None
+
+
+def name_site(sources: t.Sequence[str], cluster_config: t.Mapping[str, object]) -> str:
+    """The cluster's name where the site gives one, else the folder of its inventory."""
+    given = cluster_config.get("clusterName")
+    if given:
+        return str(given)
+    path = next((source for source in sources if "/" in source), "")
+    return posixpath.basename(path.rstrip("/") if "." not in posixpath.basename(path) else posixpath.dirname(path))
+
+
+def record(plan: Plan, made: Made, earlier: Earlier) -> Plan:
+    """The plan with what is said of this run, and the drift that was seen since site was run."""
+    before = earlier.last if earlier.applied is None else earlier.applied
+    compared: t.Optional[Since] = None
+    if before is not None:
+        applied = earlier.applied is not None
+        compared = {"time": time_of(before), "applied": applied, "moved": since(before, json.loads(json.dumps(plan)))}
+    found: Plan = {**plan, "made": made, "since": compared}
+    last = earlier.last or {}
+    drift, seen = last.get("drift"), last.get("drift_time")
+    if isinstance(drift, list) and isinstance(seen, str) and seen:
+        found = {**found, "drift": drift, "drift_time": seen}
+    return _summed(found)
+
+
+def with_drift(plan: Plan, drift: t.Sequence[Drift], now: str) -> Plan:
+    """The plan with what the playbook drift has seen at that time."""
+    return _summed({**plan, "drift": [*drift], "drift_time": now})
+
+
+def without_drift(plan: Plan) -> Plan:
+    """What site leaves: what it has seen before it ran is no longer so."""
+    return _summed({**plan, "drift": None, "drift_time": ""})
+
+
+def known_findings(last: t.Optional[Content]) -> t.List[Finding]:
+    found = (last or {}).get("findings")
+    return t.cast("t.List[Finding]", found) if isinstance(found, list) else []
+
+
+def time_of(plan: Content) -> str:
+    made = plan.get("made")
+    return str(made.get("time", "")) if isinstance(made, dict) else ""
+
+
+def _summed(plan: Plan) -> Plan:
+    objects = {one["object"] for one in split_drift(plan["drift"] or [])[0]}
+    return {**plan, "summary": summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], len(objects))}

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who made a plan, and what differs from the one before."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.record import Earlier, name_site, parse_plan, record
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, plan, site
+
+MADE = {"time": "2026-11-27T12:00:00Z", "site": "rack", "collection": "0.9.0", "by": "ops@deploy"}
+LATER = {**MADE, "time": "2026-11-28T12:00:00Z", "by": "ci@runner"}
+NONE = Earlier(None, None)
+
+
+def kept(planned, **more):
+    return json.loads(json.dumps({**planned, **more}))
+
+
+def test_who_made_a_plan_and_when_is_not_compared():
+    first, second = (record(plan(site()), made, NONE) for made in (MADE, LATER))
+    assert first != second
+    assert decisions(kept(first)) == decisions(kept(second))
+    assert json.dumps({**first, "made": None}) == json.dumps({**second, "made": None})
+
+
+def test_the_head_says_who_made_it():
+    text = " ".join(plan_report.as_text(record(plan(site()), MADE, NONE)).split())
+    assert "Made 2026-11-27T12:00:00Z, for rack, by ops@deploy, ipu.fabric 0.9.0" in text
+    assert text.endswith("Plan: 3 hosts to install.")
+
+
+def test_what_differs_from_the_plan_before():
+    before = kept(record(plan(site()), MADE, NONE))
+    hosts = site()
+    change(("rdma", "links", 1, "mtu"), 4200)(hosts, ["w1"])
+    hosts["w3"] = copy.deepcopy(hosts.pop("w2"))
+    now = record(plan(hosts), LATER, Earlier(before, None))
+    assert now["since"]["time"] == MADE["time"]
+    assert not now["since"]["applied"]
+    found = {(each["mark"], each["host"], each["thing"]): each["fields"] for each in now["since"]["moved"]}
+    assert found["-", "w2", "Host"] == found["+", "w3", "Host"] == []
+    assert ("+", "w3", "NIC on rdma-net") not in found  # it comes with its host
+    assert found["~", "w1", "NIC on rdma-net"] == ["mtu: 9000 before, 4200 now"]
+    text = plan_report.as_text(now)
+    assert "  - w2 Host\n" in text
+    assert "      mtu: 9000 before, 4200 now\n" in text
+    assert max(map(len, text.splitlines())) <= plan_report.WIDTH
+
+
+def test_the_plan_that_was_applied_comes_before_that_of_the_last_run():
+    last, applied = (kept(record(plan(site(), **more), MADE, NONE)) for more in ({"pods_per_node": 4}, {}))
+    assert record(plan(site()), LATER, Earlier(last, None))["since"]["moved"]
+    now = record(plan(site()), LATER, Earlier(last, applied))
+    assert now["since"] == {"time": MADE["time"], "applied": True, "moved": []}
+
+
+def test_a_plan_of_an_earlier_release_says_no_time():
+    before = kept(plan(site()), made=None)
+    assert record(plan(site()), LATER, Earlier(before, None))["since"]["time"] == ""
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"hosts": []}', '{"hosts": {}}'])
+def test_what_is_no_plan_is_not_compared(text):
+    assert parse_plan(text) is None
+
+
+@pytest.mark.parametrize(
+    ("sources", "config", "expected"),
+    [
+        (["/site/inventories/rack/hosts.yml"], {}, "rack"),
+        (["/site/inventories/rack"], {}, "rack"),
+        (["/site/inventories/rack/"], {}, "rack"),
+        (["/site/rack/hosts.yml"], {"clusterName": "oslo"}, "oslo"),
+        (["h1,"], {}, ""),
+        ([], {}, ""),
+    ],
+)
+def test_the_name_of_a_site(sources, config, expected):
+    assert name_site(sources, config) == expected
