@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.tests.browser.test_pages import FLAGS
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from playwright.sync_api import sync_playwright
 
-PICTURES = {"plan": "svg", "report": ".pair"}  # by page, the part that is shown
+PICTURES = {"plan": ("svg", 1400), "report": (".pair", 1140)}  # by page, the part that is shown, and columns for it
 
 
 def main() -> int:
@@ -24,16 +24,22 @@ def main() -> int:
     if not program:
         print("error: there is no Chromium here\n  next: hack/packages.sh chromium", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        subprocess.run([ROOT / "hack/rack.sh", folder], check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([ROOT / "hack/rack.sh", folder], check=True)  # before Playwright, whose pipes Ansible refuses
+        take(program, Path(folder) / "recorded")
+    return 0
+
+
+def take(program: str, pages: Path) -> None:
+    """Pictures of the pages in a folder."""
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-        for name, part in PICTURES.items():
-            page.goto((Path(folder) / f"recorded/{name}.html").as_uri())
+        for name, (part, width) in PICTURES.items():
+            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+            page.goto((pages / f"{name}.html").as_uri())
             page.add_style_tag(content="body { max-width: none; }")  # a browser scrolls a wide drawing, a picture can't
             page.locator(part).first.screenshot(path=ROOT / f"docs/images/{name}.png")
         browser.close()
-    return 0
 
 
 if __name__ == "__main__":
