@@ -11,9 +11,11 @@ import os
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
 from ansible_collections.ipu.fabric.tests.unit.fixtures import recorded
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+from ansible_collections.ipu.fabric.tests.unit.playbooks import test_api
 
 MISTAKES = [check for *_rest, check in recorded.ON_HOSTS] + [
     "unknown-group",
@@ -70,6 +72,20 @@ def test_what_a_setting_would_change(tmp_path):
     assert "WARNING plan-moved" in done.said
     assert "Network rail-0 as in the approved plan" in done.said
     assert (tmp_path / "artifacts/recorded/plan.json").read_text(encoding="utf-8") == before
+
+
+def test_a_site_is_planned_again_from_what_its_hosts_reported(tmp_path):
+    given = {"fabric_manage_kubernetes": False, "fabric_probe_ports": False}
+    assert play(tmp_path, "ipu.fabric.plan", test_api.GROUPS, test_api.answers(), **given).code == 0
+    asked = tmp_path / "artifacts"
+    kept = {path.name: path.read_bytes() for path in asked.iterdir()}
+    done = play(
+        tmp_path, "ipu.fabric.plan", test_api.GROUPS, {}, fabric_observations="artifacts/observations.json", **given
+    )
+    assert done.code == 0, done.text
+    assert decisions(done.read("artifacts/recorded/plan.json")) == decisions(done.read("artifacts/plan.json"))
+    assert {path.name: path.read_bytes() for path in asked.iterdir() if path.is_file()} == kept
+    assert done.calls == []
 
 
 def test_make_try_shows_a_plan_and_a_proof(tmp_path):
