@@ -14,11 +14,11 @@ import os
 import re
 import typing as t
 
-from .._common.command import run_program
 from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
 from .._model.stacks import STACKS
 from .distributions import find_distribution, on_host
 from .ipu_operator import DEPLOYMENTS, read_ipu
+from .kubectl import run_kubectl
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
@@ -142,7 +142,7 @@ Ask = t.Callable[[str], ApiObject]
 
 def ask(kubectl: t.Sequence[str], admin: str, path: str) -> ApiObject:
     """An object of the API, or an empty one where it has none."""
-    done = run_program([*kubectl, "--kubeconfig", admin, "--request-timeout", "30s", "get", "--raw", path], SECONDS)
+    done = run_kubectl(admin, "get", "--raw", path, program=kubectl, timeout=SECONDS)
     if done.rc == 0:
         answer: ApiObject = json.loads(done.out)
         return answer

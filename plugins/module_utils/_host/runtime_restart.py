@@ -18,6 +18,7 @@ import typing as t
 from .._common.command import run_program
 from .._common.result import FabricError
 from .distributions import DISTRIBUTIONS, EMBEDDING_UNITS, find_distribution
+from .kubectl import DIRECT, run_kubectl
 from .kubelets import kubelet_kubectl, node_name
 from .systemd import Unit, run_runtime, systemctl
 
@@ -86,7 +87,7 @@ def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
     node = node_name(module.params["node_name"])
     argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
     argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
-    code, out, _err = module.run_command(argv)
+    code, out, _err = module.run_command(argv, environ_update=DIRECT)
     if code != 0:
         return None
     answer: PodList = json.loads(out)
@@ -143,9 +144,9 @@ def wait_for_api(module: AnsibleModule) -> None:
     if not found or not found.admin:
         return
     give_up = time.monotonic() + module.params["timeout"]
-    argv = [*found.kubectl, "--kubeconfig", found.admin, "--request-timeout", "10s", "get", "--raw", "/readyz"]
+    argv = ["get", "--raw", "/readyz"]
     while True:
-        done = run_program(argv, READYZ_SECONDS)
+        done = run_kubectl(found.admin, *argv, program=found.kubectl, request_timeout="10s", timeout=READYZ_SECONDS)
         if done.rc == 0:
             return
         if time.monotonic() > give_up:

@@ -15,6 +15,7 @@ import typing as t
 
 from .._common.result import FabricError, outcome
 from .._host.files import read_text, write_file
+from .._host.kubectl import DIRECT
 from . import paths
 from .lock import hold_lock
 from .membership import Membership, host_name, inspect_host
@@ -47,7 +48,7 @@ def kubectl(module: AnsibleModule, *arguments: str) -> bool:
     if not os.path.exists(paths.ADMIN):
         return False
     argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "10s", *arguments]
-    return module.run_command(argv)[0] == 0
+    return module.run_command(argv, environ_update=DIRECT)[0] == 0
 
 
 def is_api_ready(module: AnsibleModule) -> bool:

@@ -14,10 +14,10 @@ import shutil
 import stat
 import typing as t
 
-from .._common.command import run_program
 from .._common.result import FabricError, outcome
 from .._host.control_plane import read_arguments, too_open
 from .._host.files import Files, read_file, read_text, write_file
+from .._host.kubectl import run_kubectl
 from . import paths
 from .bootstrap import kubectl
 from .encryption import Encryption
@@ -89,8 +89,7 @@ def own_marks(component: Component) -> t.List[str]:
 
 def read_config_map(module: AnsibleModule) -> ConfigMap:
     """kubeadm's configuration of the cluster, as this control plane's administrator reads it."""
-    argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "30s", "get", "--raw", CONFIG_MAP]
-    done = run_program(argv, SECONDS)
+    done = run_kubectl(paths.ADMIN, "get", "--raw", CONFIG_MAP, timeout=SECONDS)
     if done.rc != 0:
         raise FabricError(
             "kubeadm's configuration of the cluster can't be read.",
@@ -138,8 +137,8 @@ class ControlPlane:
         if before != text and not self.module.check_mode:
             version = found.get("metadata", {}).get("resourceVersion", "")
             patch = json.dumps({"metadata": {"resourceVersion": version}, "data": {"ClusterConfiguration": text}})
-            argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "30s", "--namespace", "kube-system"]
-            done = run_program([*argv, "patch", "configmap", "kubeadm-config", "--type", "merge", "-p", patch], SECONDS)
+            argv = ["patch", "configmap", "kubeadm-config", "--type", "merge", "-p", patch]
+            done = run_kubectl(paths.ADMIN, "--namespace", "kube-system", *argv, timeout=SECONDS)
             if done.rc != 0:
                 raise FabricError(
                     "kubeadm's configuration of the cluster can't be written.",

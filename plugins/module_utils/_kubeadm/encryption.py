@@ -17,10 +17,10 @@ import re
 import secrets
 import typing as t
 
-from .._common.command import run_program
 from .._common.result import FabricError, outcome
 from .._host.control_plane import read_arguments
 from .._host.files import Files, read_file, read_text
+from .._host.kubectl import run_kubectl
 from . import etcd_api, paths
 from .live_change import API_SERVER, LiveChange, newer_files, put
 from .lock import hold_lock
@@ -334,8 +334,8 @@ class Encryption:
             go_on = f"&continue={token}"
 
     def kubectl(self, *arguments: str, data: str = "") -> str:
-        argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "60s", *arguments]
-        done = run_program(argv, self.module.params["timeout"], data=data)
+        timeout = self.module.params["timeout"]
+        done = run_kubectl(paths.ADMIN, *arguments, request_timeout="60s", timeout=timeout, data=data)
         # A Secret may have changed or gone since it was read: the count in etcd says what is left.
         if done.rc != 0 and not data:
             raise FabricError(

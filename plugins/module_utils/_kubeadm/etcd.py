@@ -10,8 +10,8 @@ import socket
 import typing as t
 from urllib.parse import urlsplit
 
-from .._common.command import run_program
 from .._common.result import FabricError, outcome
+from .._host.kubectl import run_kubectl
 from . import paths
 from .membership import host_name
 
@@ -83,8 +83,8 @@ def is_listening(address: str, port: int = PORT) -> bool:
 def etcdctl(node: str, *arguments: str) -> str:
     """What etcdctl prints in the etcd pod of this control plane."""
     keys = ["--cacert", f"{PKI}/ca.crt", "--cert", f"{PKI}/server.crt", "--key", f"{PKI}/server.key"]
-    pod = ["kubectl", "--kubeconfig", paths.ADMIN, "--namespace", "kube-system", "exec", f"etcd-{node}", "--"]
-    done = run_program([*pod, "etcdctl", *keys, *arguments], SECONDS)
+    pod = ["--namespace", "kube-system", "exec", f"etcd-{node}", "--"]
+    done = run_kubectl(paths.ADMIN, *pod, "etcdctl", *keys, *arguments, request_timeout="0", timeout=SECONDS)
     if done.rc == 0:
         return done.out
     raise FabricError(

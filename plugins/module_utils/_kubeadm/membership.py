@@ -14,6 +14,7 @@ import typing as t
 from .._common.text import EXPIRED
 from .._host.certificates import expired_certificates
 from .._host.distributions import find_distribution
+from .._host.kubectl import DIRECT
 from . import paths
 
 if t.TYPE_CHECKING:
@@ -154,7 +155,7 @@ def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) 
 
 def ask_for_node(module: AnsibleModule, kubectl: str, kubeconfig: str, name: str) -> Lookup:
     argv = [kubectl, "--kubeconfig", kubeconfig, "--request-timeout", "10s", "get", "node", name, "-o", "json"]
-    code, out, err = module.run_command(argv)
+    code, out, err = module.run_command(argv, environ_update=DIRECT)
     if code == 0:
         node: Node = json.loads(out)
         return Lookup(node)

@@ -10,8 +10,8 @@ import json
 import time
 import typing as t
 
-from .._common.command import run_program
 from .._common.result import FabricError, outcome
+from .._host.kubectl import run_kubectl
 from . import paths
 from .membership import CONTROL_PLANE_LABEL, Node, host_name, node_labels
 
@@ -24,7 +24,7 @@ SECONDS = 30
 
 def kubectl(*arguments: str) -> str:
     """What kubectl prints, as this host's administrator."""
-    done = run_program(["kubectl", "--kubeconfig", paths.ADMIN, *arguments], SECONDS)
+    done = run_kubectl(paths.ADMIN, *arguments, timeout=SECONDS)
     if done.rc == 0:
         return done.out
     raise FabricError(

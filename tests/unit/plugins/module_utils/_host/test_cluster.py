@@ -9,7 +9,7 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cluster
+from ansible_collections.ipu.fabric.plugins.module_utils._host import cluster, kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import KUBEADM, Found
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths
 
@@ -171,7 +171,7 @@ def test_an_api_server_that_is_down(host, unfinished):
 
 def test_a_host_without_kubectl_is_no_silent_one(host, monkeypatch):
     root, _answer = host
-    monkeypatch.setattr(cluster, "run_program", lambda *_: Done(127, "", "not found"))
+    monkeypatch.setattr(kubectl, "run_program", lambda *_, **__: Done(127, "", "not found"))
     assert cluster.read_cluster(str(root))["error"] == "not found"
 
 

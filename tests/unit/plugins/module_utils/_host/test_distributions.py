@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cluster, distributions
 from ansible_collections.ipu.fabric.plugins.module_utils._host import facts as host_facts
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl as host_kubectl
 from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher
 
 K3S, RKE2 = "/var/lib/rancher/k3s", "/var/lib/rancher/rke2"
@@ -203,12 +204,12 @@ def test_what_a_server_says_of_its_cluster(tmp_path, monkeypatch, name):
     }
     asked = []
 
-    def run_program(argv, seconds):
+    def run_program(argv, seconds, **_options):
         asked.append(argv[:-1])
         answer = answers.get(argv[-1])
         return Done(0, cluster.json.dumps(answer)) if answer else Done(1, "", "Error from server (NotFound): no")
 
-    monkeypatch.setattr(cluster, "run_program", run_program)
+    monkeypatch.setattr(host_kubectl, "run_program", run_program)
     seen = cluster.read_cluster(str(tmp_path))
     assert (seen["present"], seen["answered"], seen["version"]) == (True, True, f"1.35.4+{name}1")
     assert (seen["endpoint"], seen["pod_cidr"], seen["service_cidr"]) == ("", "10.42.0.0/16", "10.43.0.0/16")

@@ -12,7 +12,13 @@ import json
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import cri, distributions, runtime_restart, systemd
+from ansible_collections.ipu.fabric.plugins.module_utils._host import (
+    cri,
+    distributions,
+    kubectl,
+    runtime_restart,
+    systemd,
+)
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 from ansible_collections.ipu.fabric.tests.unit.fixtures.rancher import make_node
 
@@ -62,12 +68,13 @@ def programs(monkeypatch):
     """Every program that is run by its name, and how the next ones end; without more of them, well."""
     run, ends = [], []
 
-    def answer(argv, seconds):
+    def answer(argv, seconds, **_options):
         assert seconds > 0
         run.append(list(argv))
         return ends.pop(0) if ends else Done(0)
 
     monkeypatch.setattr(runtime_restart, "run_program", answer)
+    monkeypatch.setattr(kubectl, "run_program", answer)
     monkeypatch.setattr(systemd, "run_program", lambda argv, seconds: Done(0))
     monkeypatch.setattr(cri, "silence", lambda unit: cri.Silence("nobody is there", False))
     monkeypatch.setattr(runtime_restart, "node_pods", lambda module: None)

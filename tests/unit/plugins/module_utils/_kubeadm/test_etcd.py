@@ -10,6 +10,7 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import etcd
 
 CP1 = {"ID": 0x8E9E05C52164694D, "name": "cp1", "peerURLs": ["https://10.88.0.11:2380"]}
@@ -34,11 +35,11 @@ def test_describe():
 def ran(monkeypatch):
     calls = []
 
-    def run_program(argv, _timeout):
+    def run_program(argv, _timeout, **_options):
         calls.append(argv[argv.index("etcdctl") + 7 :])
         return Done(0, json.dumps({"members": [CP1, CP2]}))
 
-    monkeypatch.setattr(etcd, "run_program", run_program)
+    monkeypatch.setattr(kubectl, "run_program", run_program)
     monkeypatch.setattr(etcd, "is_listening", lambda address: address == "10.88.0.13")
     return calls
 
@@ -78,6 +79,6 @@ def test_nothing_to_remove(ran):
 
 
 def test_no_quorum(monkeypatch):
-    monkeypatch.setattr(etcd, "run_program", lambda *_: Done(1, "", "etcdserver: no leader"))
+    monkeypatch.setattr(kubectl, "run_program", lambda *_, **__: Done(1, "", "etcdserver: no leader"))
     with pytest.raises(FabricError, match="no leader"):
         etcd.remove_members(module("10.88.0.11"))

@@ -11,6 +11,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import rejoin
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import CONTROL_PLANE_LABEL
 
@@ -35,8 +36,8 @@ class Api:
         self.readings = readings
         self.changes: list[list[str]] = []
 
-    def run_program(self, argv: list[str], _timeout: float) -> Done:
-        verb, *words = argv[3:]
+    def run_program(self, argv: list[str], _timeout: float, **_options: object) -> Done:
+        verb, *words = argv[5:]
         if verb == "label":
             self.changes.append(words)
             return Done(0)
@@ -57,7 +58,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> t.Callable[..., dict[str, t.Any]]:
     def prepare(
         api: Api, *names: str, check: bool = False, timeout: int = 60, **addresses: list[str]
     ) -> dict[str, t.Any]:
-        monkeypatch.setattr(rejoin, "run_program", api.run_program)
+        monkeypatch.setattr(kubectl, "run_program", api.run_program)
         params = {"names": list(names), "addresses": addresses, "timeout": timeout}
         module = types.SimpleNamespace(params=params, check_mode=check)
         return rejoin.prepare_nodes(module)
@@ -111,7 +112,7 @@ def test_check_mode_neither_waits_nor_changes(run):
 
 
 def test_no_api(monkeypatch):
-    monkeypatch.setattr(rejoin, "run_program", lambda *_: Done(1, "", "connection refused"))
+    monkeypatch.setattr(kubectl, "run_program", lambda *_, **__: Done(1, "", "connection refused"))
     params = {"names": ["cp1"], "addresses": {}, "timeout": 0}
     module = types.SimpleNamespace(params=params, check_mode=False)
     with pytest.raises(FabricError, match="connection refused"):

@@ -1,0 +1,26 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kubectl on a host: it goes straight to the API server, whatever proxy the host's environment names."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.command import Done, run_program
+
+# An empty value is none for Go.
+DIRECT = {name: "" for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())}
+
+
+def run_kubectl(
+    kubeconfig: str,
+    *arguments: str,
+    program: t.Sequence[str] = ("kubectl",),
+    request_timeout: str = "30s",  # 0 for none
+    timeout: float = 30,
+    data: str = "",
+) -> Done:
+    """Run it with a kubeconfig. `timeout` is in seconds; `data` is its input."""
+    argv = [*program, "--kubeconfig", kubeconfig, "--request-timeout", request_timeout, *arguments]
+    return run_program(argv, timeout, data=data, env=DIRECT)

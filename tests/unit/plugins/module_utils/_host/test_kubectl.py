@@ -1,0 +1,23 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A proxy in a host's environment is not asked for the API server."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host.kubectl import run_kubectl
+
+PROXY = "http://proxy.example.com:3128"
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY"])
+def test_kubectl_goes_straight_to_the_api(name, tmp_path, monkeypatch):
+    program = tmp_path / "kubectl"
+    program.write_text(f'#!/bin/sh\necho "${name}:$NO_PROXY:$*"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv(name, PROXY)
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    done = run_kubectl("/etc/kubernetes/admin.conf", "get", "--raw", "/version", program=[str(program)])
+    asked = "--kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s get --raw /version"
+    assert done.out == f":localhost:{asked}\n"
