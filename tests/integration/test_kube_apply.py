@@ -82,7 +82,7 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
     missing = {"kubeconfig": str(tmp_path / "none"), "objects": [settings("one")]}
     result = run("kube_apply", check=True, **missing)
     assert result["changed"]
-    assert "it counts as one that has nothing" in str(result["warnings"])
+    assert "it is treated as empty" in str(result["warnings"])
     with pytest.raises(ModuleFailedError, match="Next: Check that the kubeconfig exists"):
         run("kube_apply", **missing)
 

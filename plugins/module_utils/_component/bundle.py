@@ -84,7 +84,7 @@ def check_plan(plan: Plan, file: str) -> None:
         raise FabricError(
             "A bundle has no packages of Docker, and its images are imported into containerd.",
             file,
-            "it is of a site with fabric_runtime docker",
+            "the plan has fabric_runtime docker",
             "Leave fabric_runtime out, and plan again; or let the hosts reach the internet, through fabric_proxy too.",
             code="invalid-input",
         )

@@ -206,7 +206,7 @@ def own_registry(site: Config, mirror: bool) -> Config:
             f"containerd has to read {CERTS}, where the registry mirror's hosts.toml is.",
             f"{MAIN}, and the files that it imports",
             f"config_path = {json.dumps(path)}",
-            f"Set it to {json.dumps(f'{path}:{CERTS}')}, or remove it and move what is there to {CERTS}. Then run"
+            f"Set it to {json.dumps(f'{path}:{CERTS}')}, or remove it and move its files to {CERTS}. Then run"
             " again. Nothing of containerd was changed.",
             code="wrong-state",
         )

@@ -137,7 +137,7 @@ def check_settings(settings: Settings) -> None:
         )
     if settings.license_name and not (settings.driver and settings.driver_repository):
         raise FabricError(
-            "A vGPU licence goes with a vGPU guest driver, whose image is in no public registry.",
+            "A vGPU licence needs a vGPU guest driver, whose image is in no public registry.",
             "gpu_operator_license_secret",
             "no gpu_operator_driver_repository" if settings.driver else "gpu_operator_driver is false",
             "Set repository, image and version of the guest driver. A driver on the host reads its licence from "
@@ -168,7 +168,7 @@ def check_removal(settings: Settings, seen: Seen) -> None:
         )
     if operators and seen.gpu["pods"] and not settings.force:
         raise FabricError(
-            "The driver goes with the operator, and with it the GPUs of running pods.",
+            "Without the operator there is no driver, and running pods lose their GPUs.",
             "pods of the cluster",
             f"{len(seen.gpu['pods'])} pods with GPUs, {', '.join(seen.gpu['pods'][:20])}",
             "Stop what created them (a Deployment, a job), or set gpu_operator_force to true.",
@@ -183,7 +183,7 @@ def license_objects(settings: Settings, seen: Seen, secret: Object) -> t.List[Ob
         return []
     if settings.license_nls and token == "":
         raise FabricError(
-            "A licence of the NVIDIA License System is a client configuration token, and there is none.",
+            "A licence of the NVIDIA License System is a client configuration token, and none is set.",
             "gpu_operator_license_token and gpu_operator_license_token_file",
             "both are empty",
             "Set one of them; for a server of gridd.conf set gpu_operator_license_nls to false.",

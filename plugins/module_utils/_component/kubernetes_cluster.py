@@ -106,7 +106,7 @@ def check_host(version: str, host: str, node: NodeSeen) -> None:
         )
     if node.membership == "member" and node.kubelet != version:
         raise FabricError(
-            f"{host} is a node of another release than {version}, which is asked for.",
+            f"{host} is a node of another release than {version}, which is planned.",
             host,
             f"Kubernetes {node.kubelet}",
             f"Run ipu.fabric.upgrade, or set fabric_kubernetes_version to {node.kubelet} (for the role alone,"

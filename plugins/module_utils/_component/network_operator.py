@@ -174,7 +174,7 @@ def check_kubernetes(settings: Settings, version: str) -> None:
     minor, (low, high) = parse(version)[:2], NETWORK_OPERATORS[parse(settings.version)[:2]].kubernetes
     if minor and not settings.allow_kubernetes and not low <= minor <= high:
         raise FabricError(
-            f"Network operator {settings.version} is made for Kubernetes {show(low)} to {show(high)}.",
+            f"Network operator {settings.version} supports Kubernetes {show(low)} to {show(high)}.",
             "the cluster",
             f"it runs {version}",
             "Take another release, or set fabric_allow: [kubernetes-range] (for the role alone,"

@@ -52,7 +52,7 @@ def decide(settings: Settings, seen: Seen) -> Node:
     if seen.error:
         otherwise = "start its API; if certificates have expired, run ipu.fabric.renew_certificates"
     raise FabricError(
-        "A host with a kubelet is rebooted without its pods.",
+        "A node is drained before it is rebooted.",
         f"node {seen.node}, by {settings.api_host} with {settings.kubeconfig or 'its own kubeconfig'}",
         f"{said}. {seen.host} was not rebooted",
         "Have fabric_kubeconfig (for the role alone, rdma_host_kubeconfig) lead to its cluster: ipu.fabric.site fetches"

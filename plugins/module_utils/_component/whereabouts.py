@@ -89,7 +89,7 @@ def check_only_one(others: t.Sequence[str]) -> None:
 def check_unused(networks: t.Sequence[str]) -> None:
     if networks:
         raise FabricError(
-            "Whereabouts, with the addresses that it has given out, is removed when no network of others needs it.",
+            "Networks of others still need whereabouts.",
             "NetworkAttachmentDefinitions of the cluster",
             f"{', '.join(networks)} take addresses from it",
             "Remove these NetworkAttachmentDefinitions first, or leave whereabouts where it is.",

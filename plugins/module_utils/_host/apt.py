@@ -183,7 +183,7 @@ def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict
                 f"No repository has {name} {asked}".rstrip() + ".",
                 "apt-cache madison",
                 "on offer: " + (", ".join(offers.get(name, [])) or "nothing of that name"),
-                "Ask for a version that is on offer, or correct the repository's address and suite.",
+                "Ask for an available version, or correct the repository's address and suite.",
                 code="not-found",
             )
         chosen[name] = matching[0]
@@ -337,7 +337,7 @@ def key_check(repository: Repository) -> KeyCheck:
     check = KeyCheck(repository["key_sha256"].lower(), split_fingerprints(repository["key_fingerprint"]))
     if not any(check):
         raise FabricError(
-            "A repository key needs something to be compared with.",
+            "A repository key needs a fingerprint or a digest.",
             repository["key_url"],
             "neither key_fingerprint nor key_sha256",
             "Set one of them to what the publisher says. With `key_fingerprint: none` any key is taken.",
@@ -379,7 +379,7 @@ def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Ke
         )
     if not looks_like_key(key):
         raise FabricError(
-            "What was served is no OpenPGP key.",
+            "What was served is not an OpenPGP key.",
             url,
             repr(key[:60]),
             f"Correct {settings}.",
@@ -389,7 +389,7 @@ def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Ke
         keyring = read_keys(key)
         strange = why_not(keyring, check)
         if check.fingerprints == ANY and not check.sha256 and lost_tls(url, answer):
-            strange = f"it was sent on to {lost_tls(url, answer)}, without TLS"
+            strange = f"it was redirected to {lost_tls(url, answer)}, without TLS"
     except KeyFormatError as error:
         strange = str(error)
     if strange:

@@ -89,7 +89,7 @@ def faults(said: t.Mapping[str, str], found: t.Mapping[str, str]) -> t.List[str]
 
 def not_whole(path: str, seen: str) -> FabricError:
     return FabricError(
-        "The backup is not whole.",
+        "The backup is incomplete.",
         path,
         seen,
         "Take another backup: each is a directory with the time as its name.",

@@ -66,7 +66,7 @@ def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> Non
     fault = fault_of(source, wanted)
     if fault:
         raise FabricError(
-            "A file of the bundle did not arrive as it is.",
+            "A file of the bundle was damaged on its way.",
             f"{name} on this host",
             fault,
             "Run it again.",
@@ -150,7 +150,7 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
         fault = fault_of(archive, module.params["files"][imported])
         if fault:
             raise FabricError(
-                "An image of the bundle did not arrive as it is.",
+                "An image of the bundle was damaged on its way.",
                 imported,
                 fault,
                 "Run it again.",
@@ -166,7 +166,7 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
             imported,
             f"{parse_images(listed).get(imported, HeldImage('no such image', False)).digest},"
             f" instead of {by_name[imported]['digest']}",
-            "Make the bundle again with ipu.fabric.bundle; its archive is not what the list says.",
+            "Recreate the bundle with ipu.fabric.bundle; its archive is not what the list says.",
             code="wrong-content",
         )
     if not module.check_mode:

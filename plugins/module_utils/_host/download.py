@@ -48,9 +48,9 @@ def _read(url: str, timeout: int, compared: bool) -> t.BinaryIO:
     final = "" if compared else lost_tls(url, answer)
     if final:
         raise FabricError(
-            "A file without a known digest has to come by TLS.",
+            "A file without a known digest has to be fetched over TLS.",
             url,
-            f"it was sent on to {final}",
+            f"it was redirected to {final}",
             "Give its digest, or another URL.",
             code="wrong-content",
         )
@@ -58,7 +58,7 @@ def _read(url: str, timeout: int, compared: bool) -> t.BinaryIO:
 
 
 def lost_tls(url: str, answer: object) -> str:
-    """Where a download by TLS was sent on to without it; empty when it was not."""
+    """Where a download by TLS was redirected to without it; empty when it was not."""
     final = str(getattr(answer, "url", "an unknown place"))
     return final if scheme_of(url) == "https" and scheme_of(final) != "https" else ""
 

@@ -117,7 +117,7 @@ def open_private(path: str) -> t.IO[str]:
             "Locks and secrets are kept in a directory that is for root alone.",
             directory,
             f"{kind} of user {seen.st_uid}, mode {stat.S_IMODE(seen.st_mode):04o}",
-            "Find out who made it, and remove it. Then run again.",
+            "Find out who created it, and remove it. Then run again.",
             code="unsafe",
         )
     return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+", encoding="utf-8")

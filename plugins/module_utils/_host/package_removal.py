@@ -59,7 +59,7 @@ def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
 
     def simulate(names: t.Sequence[str]) -> t.Set[str]:
         options = ("remove", "--simulate", "--allow-change-held-packages")
-        return would_remove(apt.get(*options, *names, what="Could not resolve which packages go."))
+        return would_remove(apt.get(*options, *names, what="Could not resolve which packages to remove."))
 
     removed, kept = choose_packages([name for name in record["installed"] if name in installed], pinned, simulate)
     held = [name for name in record["held"] if status.get(name, none)["selection"] == "hold"]

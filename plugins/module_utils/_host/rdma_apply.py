@@ -47,7 +47,7 @@ def execute(*argv: str) -> Done:
             "Could not change a fabric NIC.",
             " ".join(argv),
             (done.err or done.out).strip()[:300] or f"rc {done.rc}",
-            "Fix what it reports, or leave this setting out, then run again: it goes on from here.",
+            "Fix what it reports, or leave this setting out, then run again: it continues from here.",
             code=done.code,
         )
     return done

@@ -239,7 +239,7 @@ def check_present(names: t.Sequence[str], owners: t.Mapping[str, str]) -> None:
             "Fabric NICs of this host are missing.",
             ", ".join(missing),
             f"the host has {', '.join(present) or 'no NIC'}",
-            "Run the plan again, so that it sees the NICs of today.",
+            "Run the plan again, so that it sees the current NICs.",
             code="not-found",
         )
 

@@ -331,7 +331,7 @@ def connect(module: AnsibleModule) -> Cluster:
         return log_in() if module.check_mode else persist(log_in, where, passes=is_starting)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
-            module.warn(f"No cluster answers ({where}): it counts as one that has nothing.")
+            module.warn(f"No cluster answers ({where}): it is treated as empty.")
             return NoCluster()
         raise FabricError(
             "The Kubernetes API does not answer.",

@@ -348,7 +348,7 @@ def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object])
             "The certificate in a Secret has to be renewed before it ends.",
             f"Secret {namespace}/{renew['secret']}",
             f"no certificate under its keys {', '.join(sorted(secret.get('data') or {})) or '(none)'}",
-            "Delete the Secret and run this again, so that the chart makes a new one, or name another Secret.",
+            "Delete the Secret and run this again, so that the chart creates a new one, or name another Secret.",
             code="not-found",
         )
     return end

@@ -97,7 +97,7 @@ class PodWatch:
         for path in self.left():
             self.cluster.delete(path)
         step = "If its node is down for good, run kubectl delete pod --force; otherwise read the log of its kubelet."
-        wait_until(self.left, REMOVAL, "A pod that was started as a test does not go.", step, 0.5)
+        wait_until(self.left, REMOVAL, "A test pod is not deleted.", step, 0.5)
 
     def problems(self) -> t.List[Problem]:
         """Why pods have not started yet. One that is not there is created."""

@@ -91,7 +91,7 @@ class Bootstrap(abc.ABC):
                 f"kubeadm {interrupted} was interrupted on this host, so kubeadm {self.command} can't run.",
                 host_name(),
                 f"{paths.MARKER} says {interrupted}",
-                "Put kube_control_plane back into the order that it had, and run again: that command is then finished."
+                "Restore the former order of kube_control_plane, and run again: that command is then finished."
                 " How to take the host out of a cluster that is not wanted:"
                 " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts",
                 code="wrong-state",

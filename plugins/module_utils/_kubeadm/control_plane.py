@@ -234,7 +234,7 @@ class ControlPlane:
             lost = lost_lines(read_text(manifest(pod)), text, own_marks(names[pod]))
             if lost or not text:
                 raise FabricError(
-                    "The manifest of a static pod has something that kubeadm's configuration does not know of.",
+                    "The manifest of a static pod has something that kubeadm's configuration lacks.",
                     f"{host_name()}: {manifest(pod)}",
                     "; ".join(lost[:10]) or "kubeadm has rendered none",
                     "Put it into the ConfigMap kube-system/kubeadm-config (extraArgs, extraVolumes, extraEnvs), as an"
@@ -253,7 +253,7 @@ class ControlPlane:
             raise FabricError(
                 "super-admin.conf stays, since admin.conf does not work as administrator.",
                 f"{host_name()}: {paths.ADMIN}",
-                "kubectl auth can-i '*' '*' does not say yes",
+                "kubectl auth can-i '*' '*' does not answer yes",
                 "Give the group kubeadm:cluster-admins its ClusterRoleBinding back, with"
                 f" kubectl --kubeconfig {SUPER_ADMIN}. Then run again.",
                 code="wrong-state",

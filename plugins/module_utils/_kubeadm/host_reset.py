@@ -418,7 +418,7 @@ class HostReset:
         others = sorted(name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(f"/{path}"))
         if others:
             raise FabricError(
-                "Only a cluster that kubeadm has made is reset.",
+                "Only a cluster of kubeadm is reset.",
                 host_name(),
                 f"the host has {', '.join(others)}",
                 "Remove that with its own uninstaller, or take the host out of the inventory.",
@@ -440,7 +440,7 @@ class HostReset:
             return
         if not find_program("kubeadm"):
             raise FabricError(
-                "kubeadm has to undo what it has done.",
+                "kubeadm is needed to reset the host.",
                 host_name(),
                 f"no kubeadm, and {', '.join(self.found['kubernetes'])}",
                 "Install the package kubeadm of this cluster's version, then run again.",
@@ -456,7 +456,7 @@ class HostReset:
             "--skip-phases=remove-etcd-member",
             "--cleanup-tmp-dir",
             *socket,
-            next_step="Fix what kubeadm reports, then run again: it goes on from here.",
+            next_step="Fix what kubeadm reports, then run again: it continues from here.",
         )
 
     def remove_packages(self) -> None:

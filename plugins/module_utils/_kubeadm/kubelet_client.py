@@ -58,7 +58,7 @@ def client_pem(kubeconfig: str) -> str:
         raise FabricError(
             "A kubelet needs a client certificate and its key.",
             host_name(),
-            "what kubeadm kubeconfig user has printed has not both",
+            "the output of kubeadm kubeconfig user lacks one of them",
             "Use a release of kubeadm that this collection knows.",
             code="command-failed",
         )

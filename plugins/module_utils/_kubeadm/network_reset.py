@@ -49,7 +49,7 @@ def printed(*argv: str) -> str:
     if done.rc == 0:
         return done.out
     raise FabricError(
-        "Could not read what there is to remove.",
+        "Could not read what has to be removed.",
         " ".join(argv),
         done.err.strip()[-300:] or f"no end within {SECONDS} s",
         "Try the command on the host. Then run again: nothing is lost.",
@@ -81,7 +81,7 @@ def execute(*argv: str, data: str = "") -> Done:
         "Could not remove all that Kubernetes left on this host.",
         f"{' '.join(argv)} on {host_name()}",
         (done.err or done.out).strip()[-300:] or f"no end within {SECONDS} s",
-        "Fix what it reports, then run again: it goes on from here.",
+        "Fix what it reports, then run again: it continues from here.",
         code=done.code,
     )
 

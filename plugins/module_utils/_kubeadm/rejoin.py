@@ -84,7 +84,7 @@ def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, 
                 "A host can't join under the name of a node that is Ready.",
                 "; ".join(f"node {name} ({addresses_of(node)})" for name, node in sorted(ready.items())),
                 f"Ready for {timeout:g} s, and the host of this name in the inventory has nothing of Kubernetes",
-                "Another host has this name: give one of them another. No host has joined.",
+                "Another host has this name: give one of them another name. No host has joined.",
                 code="not-ours",
             )
         time.sleep(PAUSE)

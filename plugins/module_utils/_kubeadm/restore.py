@@ -279,7 +279,7 @@ def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFil
     digest = file_digest(path)
     if digest != params["sha256"]:
         raise FabricError(
-            "The archive did not arrive as it was saved.",
+            "The archive was damaged on its way.",
             f"{path} on {host_name()}",
             f"its SHA-256 is {digest}, the backup says {params['sha256']}",
             "Run again: it is copied again.",

@@ -59,7 +59,7 @@ def describe_member(member: etcd_api.Member) -> Member:
 
 def broken(path: str, seen: str) -> FabricError:
     return FabricError(
-        "The snapshot of etcd is not whole.",
+        "The snapshot of etcd is incomplete.",
         f"{path} on {host_name()}",
         seen,
         "Take another one, from another control plane if it happens again; to restore, take another backup.",

@@ -51,7 +51,7 @@ def test_check_mode_from_another_folder(finished: Bed, tmp_path: Path) -> None:
     """The folder has no kubeconfig, plan or helm. The cluster is still read, and nothing of it is kept."""
     result = finished.play("site", "--check", fabric_artifacts_dir=str(tmp_path))
     assert (result.code, result.changed()) == (0, {})
-    assert "it counts as one that has nothing" not in result.text
+    assert "it is treated as empty" not in result.text
     assert not (tmp_path / "admin.conf").exists()
 
 

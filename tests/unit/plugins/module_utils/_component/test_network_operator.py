@@ -49,8 +49,8 @@ def names(objects: t.Sequence[t.Any]) -> t.Set[str]:
     [
         ({"version": "1.37.0"}, {}, ""),
         ({"version": "1.33.4+rke2r1"}, {}, ""),
-        ({"version": "1.31.9"}, {}, "made for Kubernetes 1.32 to 1.37.*it runs 1.31.9"),
-        ({"version": "1.38.0"}, {}, "made for Kubernetes 1.32 to 1.37"),
+        ({"version": "1.31.9"}, {}, "supports Kubernetes 1.32 to 1.37.*it runs 1.31.9"),
+        ({"version": "1.38.0"}, {}, "supports Kubernetes 1.32 to 1.37"),
         ({"version": "1.31.9"}, {"version": "26.4.1"}, ""),
         ({"version": "1.38.0"}, {"allow_kubernetes": True}, ""),
         ({"multus": [MULTUS]}, {}, ""),

@@ -265,7 +265,7 @@ def test_fetch_key(monkeypatch):
 
 @pytest.mark.parametrize(
     ("body", "sha256", "what"),
-    [(armor(KEY), "0" * 64, "not the expected one"), (b"<html>moved</html>", "", "no OpenPGP key")],
+    [(armor(KEY), "0" * 64, "not the expected one"), (b"<html>moved</html>", "", "not an OpenPGP key")],
 )
 def test_fetch_key_refuses(monkeypatch, body, sha256, what):
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(body))
@@ -275,7 +275,7 @@ def test_fetch_key_refuses(monkeypatch, body, sha256, what):
 
 def test_a_key_that_nothing_is_compared_of_comes_by_tls(monkeypatch):
     monkeypatch.setattr(apt, "open_url", lambda url, timeout: Served(KEY, "http://example.org/key"))
-    with pytest.raises(FabricError, match=r"sent on to http://example\.org/key, without TLS"):
+    with pytest.raises(FabricError, match=r"redirected to http://example\.org/key, without TLS"):
         apt.fetch_key("https://example.org/key", ANY)
 
 

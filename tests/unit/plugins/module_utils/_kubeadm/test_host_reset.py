@@ -610,7 +610,7 @@ def test_a_container_that_stays_is_an_error(host):
 
 def test_without_kubeadm(host, monkeypatch):
     monkeypatch.setattr(host_reset, "find_program", lambda name: "" if name == "kubeadm" else f"/sbin/{name}")
-    with pytest.raises(FabricError, match="kubeadm has to undo what it has done"):
+    with pytest.raises(FabricError, match="kubeadm is needed to reset the host"):
         reset()
 
 

@@ -337,7 +337,7 @@ def test_a_worker_takes_the_one_that_a_control_plane_has_signed(host):
 def test_no_half_of_a_client_certificate(host, text):
     host.kubelet(-5)
     host.params["client"] = text or "kind: Config"
-    with pytest.raises(FabricError, match="has not both"):
+    with pytest.raises(FabricError, match="lacks one of them"):
         host.apply()
     assert host.ends()["kubelet-client"] == -5
 
