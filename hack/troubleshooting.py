@@ -19,17 +19,17 @@ UTILS = "ansible_collections.ipu.fabric.plugins.module_utils"
 PAGE = ROOT / "docs/troubleshooting.md"
 # What to do about a finding of the plan, in general. The plan itself says it for the hosts and values that it has seen.
 STEPS = {
-    "allow": "Remove the name from `fabric_allow`, or correct it: the plan lists those that can be allowed.",
+    "allow": "Correct or remove the name in `fabric_allow`.",
     "architecture": "Use x86-64 hosts.",
     "artifacts-dir": "Set `fabric_artifacts_dir` to a folder beside the inventory, not in it.",
-    "bundle": "Recreate the bundle from this plan with `ipu.fabric.bundle`, or copy the damaged files again.",
+    "bundle": "Recreate the bundle with `ipu.fabric.bundle`, or copy damaged files again.",
     "calico-address": "Let Calico take the kubelet's address: [how](kubernetes.md#calico-beside-a-fabric).",
     "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",
-    "certificates": "Run `ipu.fabric.renew_certificates`; it works after they have expired, too."
+    "certificates": "Run `ipu.fabric.renew_certificates`, after they have expired too."
     " For a CA see [certificates](kubernetes.md#certificates).",
     "cgroup-v2": "Boot the host with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`). To run without it, set"
     " `fabric_allow: [cgroup-v2]`: kubelet and kubeadm then take it as well.",
-    "cidr": "Choose `fabric_pod_cidr` and `fabric_service_cidr` that overlap neither each other nor any host.",
+    "cidr": "Choose other `fabric_pod_cidr` and `fabric_service_cidr`.",
     "cluster-cidr": "Set `fabric_pod_cidr` and `fabric_service_cidr` to those of the cluster.",
     "cluster-cni": "Set `fabric_cni` to the installed pod network, or to `none`.",
     "cluster-endpoint": "Set `fabric_control_plane_endpoint` to that of the cluster.",
@@ -40,7 +40,7 @@ STEPS = {
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
     "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes."
     " For other than the usual ones take network operator 25.7 or later.",
-    "cni-files": "Remove the file that is named, or rename it so that it sorts behind the planned one.",
+    "cni-files": "Remove or rename the named file.",
     "cni-tokens": "Run `ipu.fabric.site`, which starts multus again: [tokens](hardening.md#tokens-of-cni-plugins).",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",
@@ -49,25 +49,24 @@ STEPS = {
     "dns": "Add the names to DNS or `/etc/hosts`, or correct `/etc/resolv.conf`.",
     "endpoint": "Before the first run set `fabric_control_plane_vip` or `fabric_control_plane_endpoint` (`host:port`).",
     "etcd-group": "Name the same hosts in `etcd` and `kube_control_plane`.",
-    "existing-cluster": "Take the host out of its other cluster first, or correct the endpoint if it is this cluster.",
+    "existing-cluster": "Take the host out of that cluster, or correct the endpoint.",
     "fabric-mtu": "Set one MTU on all NICs and switch ports, or a smaller `mtu` in `fabric_networks`.",
     "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address.",
     "gpu-hosts": "Set `fabric_gpu: false`, or see `lspci -d 10de:` on the hosts that should have GPUs.",
     "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
-    "host-ports": "Open the port that is named in the firewalls of the hosts and between them:"
-    " [ports](requirements.md#ports-between-hosts).",
+    "host-ports": "Open the named port in the firewalls: [ports](requirements.md#ports-between-hosts).",
     "host-identity": "Give each host its own name and address; correct `ip` in the inventory.",
     "host-sizes": "Write a role and its figures as in [sizes](requirements.md#sizes).",
-    "http-source": "Set the variable for the digest that the plan names, or take the file by https.",
+    "http-source": "Set the named variable to the publisher's digest, or use https.",
     "image-digests": "Write the image's whole name with its tag, and `sha256:` with 64 digits.",
-    "inventory": "Put at least one host into `kube_control_plane` and one into `kube_node`.",
+    "inventory": "Put hosts into `kube_control_plane` and `kube_node`.",
     "ipam": "Set `fabric_ipam` to `auto`.",
-    "ipu-machines": "Leave `share` at `upper_half`, or put the addresses of IPU-Machines into `reserved`:"
+    "ipu-machines": "Put the addresses of IPU-Machines into `reserved`:"
     " [addresses that pods never get](networks.md#addresses-that-pods-never-get).",
     "ipu-operator": "Name it by `ipu_operator_release_name` and `ipu_operator_namespace`, or set `fabric_ipu: false`:"
     " [an installed operator](ipu-operator.md#an-operator-that-is-already-installed).",
     "ipu-operator-crd": "Set `ipu_operator_crd_url` to the asset of the release, or apply the definition first.",
-    "ipu-operator-upgrade": "Keep its release and values by the variables that are named, or allow it:"
+    "ipu-operator-upgrade": "Set the named variables, or allow it:"
     " [an installed operator](ipu-operator.md#an-operator-that-is-already-installed).",
     "ipu-operator-version": "Set `fabric_ipu_operator_version` to a release in [releases](releases.md).",
     "kernel-modules": "Install the full kernel package (`linux-image-amd64`, or `linux-modules-extra` on Ubuntu).",
@@ -77,7 +76,7 @@ STEPS = {
     "master-name": "Give the network another `master`, or rename the NIC that has its name.",
     "locked-memory": "Raise the limit where the host is started, or lower `verify_memlock`:"
     " [locked memory](requirements.md#locked-memory-and-cgroups).",
-    "memory": "Look for a broken memory module, give the host more memory, or set `fabric_host_sizes`.",
+    "memory": "Look for a broken memory module, add memory, or set `fabric_host_sizes`.",
     "netns-mode": "Set `rdma system set netns shared` for good: `rdma_host_reboot: true` lets the run do it.",
     "network-operator-upgrade": "Upgrade by the steps that the message lists.",
     "network-operator-version": "Set `fabric_network_operator_version` to a release in [releases](releases.md).",
@@ -88,20 +87,20 @@ STEPS = {
     "ntp": "Open UDP 123 to the servers in `fabric_ntp`, or name others.",
     "node-address": "Set `ip` of the host, or `fabric_node_address` to an interface or a subnet of all hosts.",
     "node-name": "Rename the host with `hostnamectl set-hostname`.",
-    "ntp-setup": "Remove the other time service, or leave `fabric_ntp` empty and give that service the servers.",
+    "ntp-setup": "Remove the other time service, or configure it and leave `fabric_ntp` empty.",
     "ofed": "Install the driver on the hosts and empty `fabric_ofed`, or use the network operator.",
     "on-master": "Name an address of V-IPU outside of the fabric networks in `fabric_vipu_hosts`; move the gateway off"
     " the cluster's hosts, or take that host off the network (`hosts`).",
     "other-cluster": "Move the kubeconfig away, or set `fabric_kubeconfig` to this cluster's.",
-    "pcie-link": "Reseat the NIC, or move it to a wider or faster slot; `lspci -vv` shows `LnkSta`.",
-    "plan-file": "Give the plan.json of this inventory, or [approve a plan](guides/day-2.md#approve-a-plan) again.",
+    "pcie-link": "Reseat the NIC, or move it to another slot; `lspci -vv` shows `LnkSta`.",
+    "plan-file": "Name the plan.json of this inventory, or [approve a plan](guides/day-2.md#approve-a-plan) again.",
     "plan-moved": "Look at the new plan, and [approve it](guides/day-2.md#approve-a-plan), or undo the change.",
     "pool-blocks": "Stop the pods of the network before `site`: [ranges](guides/day-2.md#change-a-networks-range).",
     "policy-routes": "Give the rail a `gateway` in `fabric_networks`.",
     "ports": "Stop the service that listens there, or move it.",
     "pvrdma": "Give hosts with PVRDMA a network of their own: [PVRDMA](networks.md#pvrdma).",
     "python-version": "Point `ansible_python_interpreter` at Python 3.8 or later.",
-    "rail-nics": "Replace the NIC that differs, or give it the firmware of the others.",
+    "rail-nics": "Replace the NIC, or update its firmware.",
     "rdma-modules": "Load the modules and name them in `/etc/modules-load.d/rdma.conf`.",
     "rdma-resource": "Give NICs the same names on all hosts, or plan fewer pods for each NIC.",
     "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
@@ -117,12 +116,12 @@ STEPS = {
     "systemd": "Boot the host with systemd.",
     "time": "Set `fabric_ntp`, or repair the time service of the host.",
     "unique-hostname": "Give each host its own name.",
-    "unique-mac": "Give each machine its own MAC: clones of virtual machines keep that of the original.",
+    "unique-mac": "Give each machine its own MAC; clones keep that of the original.",
     "unique-machine-id": "Empty `/etc/machine-id` of the clone and reboot it.",
-    "unknown-group": "Correct the name of the group to the one that the plan suggests.",
+    "unknown-group": "Correct the name of the group.",
     "unknown-variable": "Correct the name of the variable: [variables](variables.md).",
     "unobserved": "Make it reachable by SSH, or go on without it: [a host is down](kubernetes.md#a-host-is-down).",
-    "unpinned-source": "Set the variable that the plan names to the digest that the publisher says.",
+    "unpinned-source": "Set the named variable to the publisher's digest.",
     "upgrade-nodes": "Add these nodes to the inventory, or remove them from the cluster.",
     "upgrade-ready": "Repair the node first: `kubectl describe node`, `journalctl -u kubelet`.",
     "upgrade-skew": "Upgrade the node that is named first.",
@@ -130,7 +129,7 @@ STEPS = {
     "vipu": "Give the host the `vipu` command, or name the controller in `fabric_vipu_hosts`.",
     "vipu-address": "Name an address of V-IPU that pods can reach: `fabric_vipu_hosts`.",
     "virtual-address": "Choose a free address in the network of all control planes.",
-    "virtual-address-in-use": "Choose another address, or find out who has it. Proxy ARP answers for every address.",
+    "virtual-address-in-use": "Choose another address; allow it if a router's proxy ARP answers.",
 }
 
 
