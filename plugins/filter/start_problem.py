@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import typing as t
+from importlib.metadata import version
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.ansible_release import __version__
@@ -59,6 +61,7 @@ COLLECTION = "kubernetes.core"
 PACKAGES = ("jmespath", "netaddr")
 API_PACKAGES = ("cryptography", "kubernetes")  # where the API is, which is another host with fabric_api_host
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
+DEAF_CLIENTS, CLIENT = ("34", "35"), "36.0.2"  # by kubernetes-client/python#2460, and the first release without it
 LONGEST = 60  # of a value that is shown
 
 
@@ -106,12 +109,30 @@ def needed_packages(variables: t.Mapping[str, t.Any]) -> t.List[str]:
     return [COLLECTION, *PACKAGES, *(API_PACKAGES if here else ())]
 
 
+def proxy_problem(packages: t.Sequence[str], environment: t.Mapping[str, str]) -> t.Optional[FabricError]:
+    """Some releases of the Kubernetes client send everything to the proxy, whatever NO_PROXY says."""
+    proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy") if environment.get(name)]
+    spared = [name for name in ("NO_PROXY", "no_proxy") if environment.get(name)]
+    if "kubernetes" not in packages or not proxies or not spared:
+        return None
+    release = version("kubernetes")
+    if release.split(".")[0] not in DEAF_CLIENTS:
+        return None
+    return FabricError(
+        f"The Python package kubernetes {release} ignores {spared[0]}: its requests to the API would go to the proxy.",
+        sys.executable,
+        f"kubernetes {release}, with {proxies[0]} and {spared[0]} in the environment",
+        f"{sys.executable} -m pip install 'kubernetes>={CLIENT}', or unset {proxies[0]}.",
+        code="missing-requirement",
+    )
+
+
 def controller_problem(packages: t.Sequence[str]) -> t.Optional[FabricError]:
     from ..plugin_utils._controller_action import missing_packages
 
     missing = missing_packages(packages, CORE)
     if not missing:
-        return None
+        return proxy_problem(packages, os.environ)
     absent = [name for name in missing if not name.startswith("ansible-core")]
     pip = [name for name in missing if name != COLLECTION]
     commands = [f"{sys.executable} -m pip install {' '.join(map(shlex.quote, pip))}"] if pip else []
@@ -125,19 +146,28 @@ def controller_problem(packages: t.Sequence[str]) -> t.Optional[FabricError]:
     )
 
 
+def no_hosts(groups: t.Mapping[str, t.Sequence[str]], sources: t.Sequence[str]) -> FabricError:
+    from ..module_utils._plan.names import meant_group
+
+    meant = [(group, meant_group(group)) for group, hosts in groups.items() if hosts]
+    renamed = ", ".join(f"{group} to {ours}" for group, ours in meant if ours)
+    check = "Check the file with ansible-inventory --graph."
+    return FabricError(
+        "The inventory must name the hosts of the cluster.",
+        ", ".join(sources) or "no inventory",
+        f"no host in the groups {', '.join(GROUPS[:-1])} and {GROUPS[-1]} (the groups are {', '.join(groups)})",
+        f"Rename {renamed}. {check}" if renamed else f"Put at least one host into kube_control_plane. {check}",
+        code="invalid-input",
+    )
+
+
 def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Sequence[str]) -> str:
     groups = hosts["localhost"]["groups"]
     members = [host for group in GROUPS for host in groups.get(group, [])]
     some = members[0] if members else "localhost"
     found = controller_problem(needed_packages(hosts[some]))
     if not found and not members:
-        found = FabricError(
-            "The inventory must name the hosts of the cluster.",
-            ", ".join(sources) or "no inventory",
-            f"no host in the groups {', '.join(GROUPS[:-1])} and {GROUPS[-1]} (the groups are {', '.join(groups)})",
-            "Put at least one host into kube_control_plane, and check the file with ansible-inventory --graph.",
-            code="invalid-input",
-        )
+        found = no_hosts(groups, sources)
     problems = [] if found else settings_problems(hosts[some])
     if problems:
         found = FabricError(

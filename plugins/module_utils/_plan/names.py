@@ -13,6 +13,14 @@ from .._model.observation import Observations
 from .._model.stacks import STACKS
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
+# What others call them: kubespray's old inventories, k3s-ansible, and people.
+GROUPS_ELSEWHERE = {
+    **dict.fromkeys(
+        ("kube_master", "master", "masters", "control_plane", "controllers", "server"), "kube_control_plane"
+    ),
+    **dict.fromkeys(("agent", "node", "nodes", "kube_worker", "kube_workers", "worker", "workers"), "kube_node"),
+    **dict.fromkeys(("ipu", "ipus", "ipu_host", "ipu_hosts", "poplar", "poplar_hosts"), "ipu_node"),
+}
 PREFIX = "fabric_"
 # Roles whose variables a site may set too. Left out are those with a name that others may use as well, such as chrony.
 ROLE_PREFIXES = (
@@ -36,6 +44,12 @@ ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92
 def nearest(name: str, known: t.Iterable[str], alike: float) -> str:
     """The known name that is meant, perhaps; empty when none is like it."""
     return next(iter(difflib.get_close_matches(name, list(known), 1, alike)), "")
+
+
+def meant_group(group: str) -> str:
+    """The group of ours that one is meant for, perhaps: misspelt, or as other tools call it; empty for none."""
+    name = group.replace("-", "_").lower()
+    return GROUPS_ELSEWHERE.get(name) or nearest(name, GROUPS, ALIKE_GROUPS)
 
 
 def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) -> None:

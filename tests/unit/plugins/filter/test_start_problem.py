@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 import yaml
 from ansible.errors import AnsibleUndefinedVariable
+from ansible_collections.ipu.fabric.plugins.filter import start_problem
 from ansible_collections.ipu.fabric.plugins.filter.start_problem import LONGEST, settings_problems
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
@@ -65,3 +66,40 @@ class Lazy(Mapping[str, t.Any]):
 
 def test_a_value_that_is_not_known_yet_is_left_to_the_role() -> None:
     assert [problem.split()[0] for problem in settings_problems(Lazy())] == ["fabric_pods_per_node"]
+
+
+@pytest.mark.parametrize(
+    ("release", "environment", "packages", "refused"),
+    [
+        ("34.1.0", {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, ["kubernetes"], True),
+        ("35.0.0", {"https_proxy": "http://proxy:3128", "no_proxy": "10.0.0.0/8"}, ["kubernetes"], True),
+        ("36.0.2", {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, ["kubernetes"], False),
+        ("33.1.0", {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, ["kubernetes"], False),
+        ("34.1.0", {"HTTPS_PROXY": "http://proxy:3128"}, ["kubernetes"], False),  # with any release the same
+        ("34.1.0", {"NO_PROXY": "10.0.0.0/8"}, ["kubernetes"], False),
+        ("34.1.0", {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, [], False),  # the API is elsewhere
+    ],
+)
+def test_a_client_that_ignores_no_proxy(
+    release: str, environment: dict[str, str], packages: list[str], refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_problem, "version", lambda name: release)
+    problem = start_problem.proxy_problem(packages, environment)
+    assert bool(problem) is refused
+    assert problem is None or f"kubernetes {release} ignores" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("groups", "step"),
+    [
+        (
+            {"kube-controlplane": ["n1"], "kube-node": ["n2"]},
+            "Rename kube-controlplane to kube_control_plane, kube-node",
+        ),
+        ({"masters": ["n1"], "workers": ["n2"], "ipu_hosts": ["n2"]}, "Rename masters to kube_control_plane, workers"),
+        ({"server": ["n1"], "agent": ["n2"]}, "Rename server to kube_control_plane, agent to kube_node."),
+        ({"all": ["n1"], "web": ["n1"], "workers": []}, "Put at least one host into kube_control_plane."),
+    ],
+)
+def test_groups_that_others_call_differently(groups: dict[str, list[str]], step: str) -> None:
+    assert step in str(start_problem.no_hosts(groups, ["hosts.yml"]))
