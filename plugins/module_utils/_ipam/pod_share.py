@@ -37,7 +37,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
             "The pods' share of the subnet was expected.",
             "share",
             f"{share!r}",
-            "Write upper_half, all, a CIDR or a range a-b.",
+            "Set share to upper_half, all, a CIDR or a range a-b.",
             code="invalid-input",
         )
     chosen = parse_range(share, "share")
@@ -78,10 +78,10 @@ class Demand(t.NamedTuple):
         everything = self.allowed("all").size
         if self.share != "all" and everything >= max(self.pods, 1):
             return (
-                f"Set share to all ({everything} addresses) or to a larger part of {self.network}, "
-                "or ask for fewer pods."
+                f"Set share to all ({everything} addresses: put IPU-Machines into `reserved`), or to a larger part"
+                f" of {self.network}, or ask for fewer pods (fabric_pods_per_node)."
             )
         wanted = max(self.pods, 1) + window(self.network).size - everything
         bits = ((wanted if self.share == "all" else 2 * wanted) - 1).bit_length()
         prefix = max(self.network.max_prefixlen - bits, 1)
-        return f"Renumber the fabric: a /{prefix} has room for them. Or ask for fewer pods."
+        return f"Renumber the fabric: a /{prefix} has room for them. Or ask for fewer pods (fabric_pods_per_node)."

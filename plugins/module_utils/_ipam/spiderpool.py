@@ -76,7 +76,10 @@ def ipam(network: PlannedNetwork, name: str = "") -> Ipam:
 def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
     """Pairs of what Spiderpool can't do for a network, and what it could."""
     if network.get("mode", "bridge") != "bridge":
-        yield f"mode is {network['mode']}", "Spiderpool's macvlan networks are bridges: set mode to bridge."
+        yield (
+            f"mode is {network['mode']}",
+            "Spiderpool's macvlan networks are bridges: set mode to bridge in fabric_networks.",
+        )
     if not network["master"]:
         yield "no master", "Name the NIC that the pods of this network join."
 
@@ -96,7 +99,7 @@ def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None
                 [],
                 f"{name}: on Spiderpool a network has one family.",
                 ", ".join(entry["cidr"] for entry in network["subnets"]),
-                "Name one family (key families), or take the network operator (fabric_stack).",
+                "Name one family (key families), or set fabric_stack to network_operator.",
             )
         if not subnet["gateway"]:
             found.warning(
@@ -104,7 +107,7 @@ def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None
                 [],
                 f"{name}: without a gateway, pods have no route of their own out of this rail.",
                 "gateway is empty",
-                "Name the gateway, unless all hosts of the rail are in its subnet.",
+                "Set `gateway` in fabric_networks, unless all hosts of the rail are in its subnet.",
             )
         if pool.capacity < max(subnet["needed"], 1):
             found.error(
@@ -112,7 +115,7 @@ def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None
                 [],
                 f"{name}: Spiderpool uses the first {POOL_MAX} addresses of a range only.",
                 f"{pool.capacity} of them are left for {subnet['needed']} pods",
-                "Set share to another part of the subnet.",
+                "Set `share` in fabric_networks to another part of the subnet.",
             )
 
 

@@ -133,7 +133,7 @@ def _refuse_overlap(network: Network, avoid: t.Iterable[str]) -> None:
                 "The fabric subnet must not overlap another network of the cluster.",
                 f"avoid {text}",
                 f"the fabric subnet is {network}",
-                "Choose another pod or service CIDR: the fabric's addresses are given by the hosts.",
+                "Choose another fabric_pod_cidr or fabric_service_cidr: the fabric's addresses are given by the hosts.",
                 code="invalid-input",
             )
 
@@ -147,7 +147,7 @@ def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[
             "The gateway must be a host address of the fabric subnet.",
             "gateway",
             f"{gateway} is not one of {network}",
-            "Correct it, or leave it empty.",
+            "Correct `gateway`, or leave it empty.",
             code="invalid-input",
         )
     for name, interface in interfaces.items():

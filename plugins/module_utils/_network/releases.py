@@ -269,7 +269,7 @@ def _check_kubernetes(settings: Settings, findings: Findings) -> Version:
             [],
             "The Kubernetes version is not valid.",
             f"fabric_kubernetes_version is '{settings.kubernetes_version}'",
-            f"Write all three numbers, for example {show(high)}.0 or 1.35.4.",
+            f"Set fabric_kubernetes_version to all three numbers, such as {show(high)}.0.",
         )
     elif settings.manage_kubernetes and not low <= version[:2] <= high:
         nearest = low if version[:2] < low else high
@@ -278,14 +278,14 @@ def _check_kubernetes(settings: Settings, findings: Findings) -> Version:
             [],
             "The role kubernetes does not know this Kubernetes version.",
             f"fabric_kubernetes_version is {settings.kubernetes_version}; known are {show(low)} to {show(high)}",
-            f"Use a release of {show(nearest)}, the nearest one.",
+            f"Set fabric_kubernetes_version to a release of {show(nearest)}, such as {show(nearest)}.0.",
         )
     return version[:2]
 
 
 def _check_cni(settings: Settings, findings: Findings) -> None:
     if settings.cni not in CNIS:
-        seen, step = f"fabric_cni is '{settings.cni}'", f"Use {', '.join(CNIS)}."
+        seen, step = f"fabric_cni is '{settings.cni}'", f"Set fabric_cni to {', '.join(CNIS[:-1])} or {CNIS[-1]}."
         findings.error("cni", [], "There is no such pod network.", seen, step)
     if settings.cni == "calico":
         _check_known("Calico", "calico-version", settings.calico_version, tuple(CALICOS), findings)
@@ -294,7 +294,7 @@ def _check_cni(settings: Settings, findings: Findings) -> None:
 
 def _check_stack(settings: Settings, findings: Findings) -> None:
     if settings.stack not in STACKS:
-        seen, step = f"fabric_stack is '{settings.stack}'", f"Use {' or '.join(STACKS)}."
+        seen, step = f"fabric_stack is '{settings.stack}'", f"Set fabric_stack to {' or '.join(STACKS)}."
         findings.error("stack", [], "There is no such stack for fabric networks.", seen, step)
 
 
@@ -302,13 +302,15 @@ def _check_calico_range(settings: Settings, findings: Findings) -> None:
     kubernetes, line = parse(settings.kubernetes_version)[:2], parse(settings.calico_version)[:2]
     newest = _CALICO_KUBERNETES.get(line, kubernetes)
     if kubernetes > newest:
-        fit = [show(other) for other, tested in _CALICO_KUBERNETES.items() if kubernetes <= tested]
+        fit = [release for release in CALICOS if kubernetes <= _CALICO_KUBERNETES[parse(release)[:2]]]
         findings.warning(
             "calico-version",
             [],
             f"Calico {show(line)} is not tested with Kubernetes {show(kubernetes)} by its makers.",
             f"the newest that they test it with is {show(newest)}",
-            f"Take a release of Calico {fit[0]} first." if fit else "Look for a newer Calico, or test it yourself.",
+            f"Set fabric_calico_version to {fit[-1]}."
+            if fit
+            else "Nothing, if you have tested it: no release of the table is tested with this Kubernetes.",
         )
 
 
@@ -320,8 +322,8 @@ def _check_ipu_operator(settings: Settings, findings: Findings) -> None:
             "This IPU operator release is not in the table.",
             f"fabric_ipu_operator_version is '{settings.ipu_operator_version}'; known are {', '.join(IPU_OPERATORS)}"
             " of Graphcore's chart repository. Earlier ones, such as 1.0.3, came as a tarball",
-            f"Take {IPU_OPERATORS[-1]}, or {IPU_OPERATORS[0]} for a cluster that has it. To keep an operator from a"
-            " tarball as it is, set fabric_ipu to false.",
+            f"Set fabric_ipu_operator_version to {IPU_OPERATORS[-1]}, or to {IPU_OPERATORS[0]} for a cluster that has"
+            " it. To keep an operator from a tarball as it is, set fabric_ipu to false.",
         )
 
 
@@ -332,7 +334,7 @@ def _check_spiderpool(settings: Settings, findings: Findings) -> None:
     _check_known(
         "Spiderpool", "spiderpool-version", settings.spiderpool_version, tuple(STACKS["spiderpool"].charts), findings
     )
-    _check_ofed(settings, findings, "fabric_stack is spiderpool", "take the network operator (fabric_stack)")
+    _check_ofed(settings, findings, "fabric_stack is spiderpool", "set fabric_stack to network_operator")
 
 
 def _check_ofed(settings: Settings, findings: Findings, why: str, instead: str) -> None:
@@ -354,7 +356,7 @@ def _check_known(what: str, check: str, version: str, known: t.Sequence[str], fi
             [],
             f"There is no such {what} release in the table.",
             f"{variable} is '{version}'; known are {', '.join(known)}",
-            f"Take {known[-1]}.",
+            f"Set {variable} to {known[-1]}.",
         )
 
 
@@ -365,7 +367,7 @@ def _network_operator_line(settings: Settings, kubernetes: Version, findings: Fi
     known = [operator.newest for operator in NETWORK_OPERATORS.values()]
     if line not in NETWORK_OPERATORS:
         fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")
-        best = f"For Kubernetes {show(kubernetes)} take {fit[0]}." if fit else f"Take one of {', '.join(known)}."
+        best = f"Set fabric_network_operator_version to {fit[0] if fit else known[-1]}."
         findings.error(
             "network-operator-version",
             [],
@@ -381,7 +383,7 @@ def _network_operator_line(settings: Settings, kubernetes: Version, findings: Fi
             [],
             f"Network operator {version} is not in the table; it is treated as {operator.newest}.",
             f"the newest of this line in the table is {operator.newest}",
-            f"Check that the chart exists, or take {operator.newest}.",
+            f"Check that the chart exists, or set fabric_network_operator_version to {operator.newest}.",
         )
     return line
 
@@ -392,13 +394,18 @@ def _check_range(settings: Settings, line: Version, kubernetes: Version, finding
         return
     nearest = low if kubernetes < low else high
     fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")
-    instead = f", or network operator {fit[0]}" if fit else ""
+    steps = [f"set fabric_network_operator_version to {release}" for release in fit[:1]]
+    if not settings.manage_kubernetes:
+        steps.append(f"take the cluster to Kubernetes {show(nearest)} with what manages it")
+    elif KUBERNETES[0] <= nearest <= KUBERNETES[1]:
+        steps.append(f"set fabric_kubernetes_version to a release of {show(nearest)}, such as {show(nearest)}.0")
+    step = ", or ".join(steps) or "nothing does it: the vendor has no release for this Kubernetes"
     findings.error(
         "kubernetes-range",
         [],
         f"Network operator {settings.network_operator_version} does not support Kubernetes {show(kubernetes)}.",
         f"its vendor supports {show(low)} to {show(high)}",
-        f"Take Kubernetes {show(nearest)}.x{instead}.",
+        f"{step[0].upper()}{step[1:]}.",
     )
 
 
@@ -408,11 +415,15 @@ def _choose_ipam(settings: Settings, line: Version, kubernetes: Version, finding
         return "whereabouts" if features(line)["whereabouts"] else "nv-ipam"
     if ipam not in ("nv-ipam", "whereabouts"):
         findings.error(
-            "ipam", [], "There is no such IPAM.", f"fabric_ipam is '{ipam}'", "Write auto, nv-ipam or whereabouts."
+            "ipam",
+            [],
+            "There is no such IPAM.",
+            f"fabric_ipam is '{ipam}'",
+            "Set fabric_ipam to auto, nv-ipam or whereabouts.",
         )
     elif not _supports_ipam(line, ipam):
         fit = operators_for(kubernetes, ipam)
-        instead = f", or take network operator {fit[0]}" if fit else ""
+        instead = f", or fabric_network_operator_version to {fit[0]}" if fit else ""
         findings.error(
             "ipam",
             [],

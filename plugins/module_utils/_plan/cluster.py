@@ -20,6 +20,7 @@ from .endpoints import parse_address
 from .hosts import Hosts, with_role
 
 API_PORT = 6443
+EXAMPLES = {"fabric_pod_cidr": "10.244.0.0/16", "fabric_service_cidr": "10.96.0.0/12"}
 CidrList = t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]]
 
 
@@ -65,7 +66,7 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
                 [],
                 "The API has one endpoint.",
                 f"fabric_control_plane_vip makes it {endpoint}, fabric_control_plane_endpoint is {wanted}",
-                "Leave one of them empty.",
+                "Leave fabric_control_plane_endpoint empty, or leave fabric_control_plane_vip empty.",
             )
         return endpoint
     if wanted:
@@ -77,7 +78,7 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
                 [],
                 "fabric_control_plane_endpoint is not an endpoint.",
                 wanted,
-                "Write host:port, for example k8s.example.org:6443.",
+                "Set fabric_control_plane_endpoint to host:port, such as k8s.example.org:6443.",
             )
             return ""
     address = hosts[planes[0]].address if planes else ""
@@ -108,7 +109,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
                 [],
                 "fabric_pod_cidr and fabric_service_cidr overlap.",
                 f"{pods} and {services}",
-                "Change one of them.",
+                "Set one of them to addresses that nothing else has.",
             )
     named = [("fabric_pod_cidr", cidr) for cidr in cidrs.pods]
     named += [("fabric_service_cidr", cidr) for cidr in cidrs.services]
@@ -121,7 +122,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
                     [host.name],
                     f"{variable} covers the address of a host.",
                     f"{address} is in {cidr}",
-                    f"Choose another {variable}.",
+                    f"Set {variable} to addresses that nothing else has.",
                 )
     return cidrs
 
@@ -139,7 +140,7 @@ def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
             [],
             f"{variable} is not a CIDR.",
             str(error),
-            "Write a CIDR such as 10.244.0.0/16, or one IPv4 and one IPv6 CIDR with a comma between.",
+            f"Set {variable} to a CIDR such as {EXAMPLES[variable]}, or to one of IPv4 and one of IPv6 with a comma.",
         )
         return []
 

@@ -117,5 +117,5 @@ def _check_release(planned: Distribution, releases: Releases, findings: Findings
             [],
             "CNI files have to be written where containerd looks for them.",
             f"{describe_stack(releases)} can't be told to use {' and '.join(lacking)}",
-            "Take network operator 25.7 or later (fabric_stack: network_operator).",
+            "Set fabric_stack to network_operator, and fabric_network_operator_version to 25.7 or later.",
         )

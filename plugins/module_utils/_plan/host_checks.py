@@ -356,7 +356,7 @@ def read_memlock(limit: str, findings: Findings) -> float:
             [],
             "The proof compares limits of locked memory with verify_memlock.",
             f"verify_memlock: {error}",
-            'Set unlimited, or bytes, such as "67108864" or 64M.',
+            'Set verify_memlock to "unlimited", or to bytes, such as "67108864" or 64M.',
         )
         return 0
 

@@ -179,7 +179,7 @@ def check_mtu(chosen: NetworkLinks, findings: Findings) -> None:
             by_mtu[least],
             f"{name}: a pod's MTU can't exceed the NIC's.",
             f"mtu is {wanted}, the NICs have {seen}",
-            f"Set mtu to {least} or 0, or raise the NICs' MTU.",
+            f"Set mtu to {least} or 0 in fabric_networks, or raise the NICs' MTU.",
         )
     elif len(by_mtu) > 1:
         findings.warning(

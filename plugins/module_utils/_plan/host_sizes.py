@@ -9,6 +9,7 @@ docs/requirements.md shows it. Memory and disk are in GB as vendors count them, 
 
 from __future__ import annotations
 
+import math
 import typing as t
 
 from .._common.findings import Findings
@@ -179,5 +180,6 @@ def _report(host: PlacedHost, size: Size, where: str, has: float, nodes: int, fi
         [host.name],
         f"The role {ROLES[size.role]}{of_cluster} {needs} {size.least:g} {kind.unit} ({size.source}).",
         f"{where} has {round(has, 2):g}",
-        f"{kind.next_step}, or say in {VARIABLE}.{size.role}.{size.kind} what your hosts need.",
+        f"{kind.next_step}, or set {VARIABLE}.{size.role}.{size.kind} to {math.floor(has * 100) / 100:g} if that is"
+        " enough.",
     )

@@ -89,7 +89,13 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
     names = [network.name for network in networks]
     for name in sorted(set(names)):
         if names.count(name) > 1:
-            findings.error("networks", [], "Networks need different names.", f"two are called {name}", "Rename one.")
+            findings.error(
+                "networks",
+                [],
+                "Networks need different names.",
+                f"two are called {name}",
+                "Give one another `name` in fabric_networks.",
+            )
     resources = sorted({network.rdma_resource for network in networks})
     for one, other in itertools.combinations(resources, 2):
         if one.partition("/")[2] == other.partition("/")[2]:
@@ -98,7 +104,7 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
                 [],
                 "RDMA resources need different names, whatever their prefixes.",
                 f"{one} and {other}",
-                "Rename one: the device plugin compares names without prefixes. Or give both networks the same one.",
+                "Give one another `rdma_resource`: the device plugin ignores prefixes. Or give both the same one.",
             )
     return networks
 
@@ -126,7 +132,13 @@ def read_select(given: t.Mapping[object, object]) -> Select:
 def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkSpec]:
     where = f"fabric_networks[{number}]"
     if not isinstance(entry, dict):
-        findings.error("networks", [], f"{where} is not a network.", repr(entry), "Write at least {name: rdma-net}.")
+        findings.error(
+            "networks",
+            [],
+            f"{where} is not a network.",
+            repr(entry),
+            "Write at least {name: NAME}, such as {name: rdma-net}.",
+        )
         return None
     where += f" ({entry['name']})" if isinstance(entry.get("name"), str) else ""
     _check_keys(where, entry, DEFAULTS, findings)

@@ -138,7 +138,7 @@ def _check_reserved(network: NetworkSpec, subnets: t.Sequence[PlannedSubnet], fi
             [],
             f"{network.name}: what is in `reserved` should be part of its subnet.",
             f"{shorten_list(outside, SHOWN)}, outside {' and '.join(subnet['cidr'] for subnet in subnets)}",
-            "Write the addresses as they are in this subnet, or take them out.",
+            "Write the addresses of `reserved` as they are in this subnet, or take them out.",
         )
     return inside
 
@@ -163,7 +163,7 @@ def _check_ipu_machines(
                 [],
                 f"{network.name}: share is all, and IPU-Machines may have addresses of {cidr}.",
                 f"nothing is in `reserved`; V-IPU is {', '.join(inside) or 'not known'}, and says nothing of them",
-                "Leave share at upper_half, or put their part into `reserved`: at Gcore the first /26, to be safe the"
+                "Set share to upper_half, or put their part into `reserved`: at Gcore the first /26, to be safe the"
                 " first /25.",
             )
 
@@ -176,7 +176,7 @@ def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings
             [],
             f"{network.name}: two families need a whereabouts with ipRanges.",
             f"that of network operator {releases['network_operator']} has none",
-            "Take network operator 23.4 or later, or name one family.",
+            "Set fabric_network_operator_version to 23.4 or later, or name one family (key families).",
         )
 
 
@@ -228,7 +228,7 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             "The gateway must be a host address of the fabric subnet.",
             "gateway",
             f"{', '.join(gateways.values())} is not of {cidrs}",
-            "Correct it, leave it empty, or name both families (key families).",
+            "Correct `gateway`, leave it empty, or name both families (key families).",
         )
     return families
 

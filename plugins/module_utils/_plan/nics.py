@@ -80,7 +80,7 @@ def _raise_no_match(links: t.Sequence[Link], where: str) -> t.NoReturn:
         "No network device fits the selection of the fabric NIC.",
         where,
         _describe_all([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
-        "Correct `select`, or load the NIC's driver: it may rename the device.",
+        "Correct `select` in fabric_networks, or load the NIC's driver: it may rename the device.",
     )
 
 

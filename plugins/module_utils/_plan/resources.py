@@ -82,7 +82,8 @@ def check_resources(
                 [],
                 f"{name} should serve all pods of a host.",
                 f"fabric_pods_per_node is {pods_per_node}, {limit}",
-                "Pods beyond that stay pending if they ask for it. Plan fewer pods, or fewer networks on one NIC.",
+                "Pods beyond that stay pending if they ask for it. Set fabric_pods_per_node to"
+                f" {most}, or plan fewer networks on one NIC.",
             )
 
 

@@ -198,7 +198,7 @@ def plan_images(settings: Settings, releases: Releases, findings: Findings) -> t
                 [],
                 "An entry of fabric_image_digests is not valid.",
                 f"{image}: {wrong}",
-                "Write registry/name:tag and its digest, sha256 and 64 digits, as `skopeo inspect` says it.",
+                "Write it as registry/name:tag: sha256: and 64 digits, as `skopeo inspect` says it.",
             )
         else:
             good[image] = f"sha256:{digits}"

@@ -135,7 +135,7 @@ def _read_controllers(
                 [],
                 "An entry of fabric_vipu_hosts is not valid.",
                 repr(entry),
-                "Write host:port; with more than one, {host: ..., port: ..., serves: [inventory names]}; optional: "
+                "Write host:port, or with more than one {host: ..., port: ..., serves: [inventory names]}; optional: "
                 "label: key=value.",
             )
             continue

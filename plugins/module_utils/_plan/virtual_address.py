@@ -18,7 +18,7 @@ from .hosts import Hosts, PlacedHost, with_role
 
 VARIABLE = "fabric_control_plane_vip"
 CHECK, IN_USE = "virtual-address", "virtual-address-in-use"
-FREE = "Set it to a free address of the control planes' network."
+FREE = f"Set {VARIABLE} to a free address of the control planes' network."
 ROUTER_IDS = 255
 IpAddress = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
@@ -54,7 +54,13 @@ def plan_virtual_address(
         return None
     address = parse_address(text)
     if address is None:
-        _report(findings, [], "is not an address.", text, "Write one address, without a prefix or a port.")
+        _report(
+            findings,
+            [],
+            "is not an address.",
+            text,
+            f"Set {VARIABLE} to one address, without a prefix or a port, such as 10.88.0.50.",
+        )
         return None
     if not settings.manage_kubernetes:
         what = "is kept by the role kubernetes, which does not manage this cluster."
@@ -86,7 +92,7 @@ def _router_id(address: IpAddress, wanted: int, findings: Findings) -> int:
             [],
             f"{VARIABLE}_router_id must be a router ID of VRRP.",
             str(wanted),
-            f"Set it to 1 to {ROUTER_IDS}, or to 0 to have it taken from the address.",
+            f"Set {VARIABLE}_router_id to 0 to have it taken from the address, or to 1 to {ROUTER_IDS}.",
         )
     return wanted or address.packed[-1] or ROUTER_IDS
 

@@ -220,10 +220,10 @@ def test_errors_say_what_where_seen_and_next(options, what, seen):
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ({"pods": 200}, "share to all (253 addresses)"),
+        ({"pods": 200}, "share to all (253 addresses:"),
         ({"pods": 253, "share": "all", "gateway": "10.5.0.1"}, "a /23"),
         ({"pods": 500}, "a /22"),
-        ({"reserved": ["10.5.0.128/25"]}, "share to all (126 addresses)"),
+        ({"reserved": ["10.5.0.128/25"]}, "share to all (126 addresses:"),
         ({"reserved": ["10.5.0.0/24"]}, "Renumber"),
     ],
 )

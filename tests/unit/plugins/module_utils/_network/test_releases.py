@@ -49,18 +49,26 @@ def test_what_goes_together(kubernetes, operator, ipam):
 @pytest.mark.parametrize(
     ("change", "check", "next_step"),
     [
-        ({"kubernetes": "1.35"}, "kubernetes-version", "1.35.4"),
+        ({"kubernetes": "1.35"}, "kubernetes-version", "such as 1.37.0"),
         ({"kubernetes": "one"}, "kubernetes-version", "three numbers"),
         ({"kubernetes": "1.28.3"}, "kubernetes-version", "release of 1.31"),
         ({"kubernetes": "1.40.0"}, "kubernetes-version", "release of 1.37"),
-        ({"kubernetes": "1.36.3"}, "kubernetes-range", "1.35.x, or network operator 26.7.1"),
-        ({"operator": "25.7.0"}, "kubernetes-range", "1.32.x, or network operator 26.7.1"),
-        ({"operator": "1.4.0"}, "kubernetes-range", "1.25.x, or network operator 26.7.1"),
-        ({"operator": "24.2.0"}, "network-operator-version", "For Kubernetes 1.35 take 26.7.1"),
+        (
+            {"kubernetes": "1.36.3"},
+            "kubernetes-range",
+            "to 26.7.1, or set fabric_kubernetes_version to a release of 1.35",
+        ),
+        (
+            {"operator": "25.7.0"},
+            "kubernetes-range",
+            "to 26.7.1, or set fabric_kubernetes_version to a release of 1.32",
+        ),
+        ({"operator": "1.4.0"}, "kubernetes-range", "Set fabric_network_operator_version to 26.7.1. Or allow it"),
+        ({"operator": "24.2.0"}, "network-operator-version", "Set fabric_network_operator_version to 26.7.1."),
         ({"operator": "latest"}, "network-operator-version", "26.7.1"),
-        ({"ipu": "2.0.0"}, "ipu-operator-version", "Take 1.2.0"),
+        ({"ipu": "2.0.0"}, "ipu-operator-version", "Set fabric_ipu_operator_version to 1.2.0"),
         ({"ipu": "1.0.3"}, "ipu-operator-version", "To keep an operator from a tarball"),
-        ({"cni": "weave"}, "cni", "calico, flannel, none"),
+        ({"cni": "weave"}, "cni", "Set fabric_cni to calico, flannel or none."),
         ({"ipam": "dhcp"}, "ipam", "nv-ipam or whereabouts"),
     ],
 )
@@ -134,8 +142,8 @@ def test_each_release_of_calico_has_its_own_operator():
     [
         ("1.35.4", "3.31.0", None),
         ("1.36.3", "3.32.1", None),
-        ("1.36.3", "3.31.7", "Take a release of Calico 3.32 first."),
-        ("1.37.0", "3.32.1", "Look for a newer Calico, or test it yourself."),
+        ("1.36.3", "3.31.7", "Set fabric_calico_version to 3.32.1."),
+        ("1.37.0", "3.32.1", "Nothing, if you have tested it: no release of the table is tested with this Kubernetes."),
     ],
 )
 def test_a_kubernetes_that_calico_is_not_tested_with(kubernetes, calico, step):

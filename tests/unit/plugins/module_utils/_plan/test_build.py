@@ -311,12 +311,20 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
     [
         ("kubernetes-version", {"kubernetes_version": "1.35"}, "three numbers"),
         ("stack", {"stack": "multus"}, "network_operator or spiderpool"),
-        ("spiderpool-version", {"stack": "spiderpool", "spiderpool_version": "0.9.0"}, "Take 1.2.2"),
+        (
+            "spiderpool-version",
+            {"stack": "spiderpool", "spiderpool_version": "0.9.0"},
+            "Set fabric_spiderpool_version to 1.2.2.",
+        ),
         ("ofed", {"stack": "spiderpool", "ofed": {"version": "25.10"}}, "on the hosts, and set fabric_ofed to {}"),
         ("ipam", {"stack": "spiderpool", "ipam": "nv-ipam"}, "Set fabric_ipam to auto"),
         ("networks", {"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa"}]}, "set mode to bridge"),
-        ("calico-version", {"calico_version": "3.29.0"}, "Take 3.32.1"),
-        ("gpu-operator-version", {"gpu": True, "gpu_operator_version": "24.9.0"}, "Take 26.7.0"),
+        ("calico-version", {"calico_version": "3.29.0"}, "Set fabric_calico_version to 3.32.1."),
+        (
+            "gpu-operator-version",
+            {"gpu": True, "gpu_operator_version": "24.9.0"},
+            "Set fabric_gpu_operator_version to 26.7.0.",
+        ),
         ("cidr", {"pod_cidr": "10.244.0.1/16"}, "host bits"),
         ("cidr", {"pod_cidr": "10.244.0.0/33"}, "CIDR"),
         ("cidr", {"pod_cidr": "10.96.0.0/16"}, "overlap"),

@@ -69,7 +69,7 @@ def test_the_finding_says_what_was_seen_and_what_is_needed():
         " (Kubernetes' own masters on GCE: n1 machines, 3.75 GB for each processor)."
     )
     assert finding["seen"] == "it has 7.55"
-    assert finding["next"] == "Add memory, or say in fabric_host_sizes.control_plane.memory_gb what your hosts need."
+    assert finding["next"] == "Add memory, or set fabric_host_sizes.control_plane.memory_gb to 7.54 if that is enough."
 
 
 SMALL = {"cpus": 2, "memory_mb": 8000, "disk_mb": {"/var/lib": 20000}}

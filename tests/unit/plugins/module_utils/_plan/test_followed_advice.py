@@ -1,0 +1,699 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Advice of the plan is followed: settings as they are printed, and what a person does as it shows in the next plan."""
+
+from __future__ import annotations
+
+import copy
+import re
+import typing as t
+
+import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, CHECKS
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import DEFAULTS
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_runtime import SOURCE as DOCKERD
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_source_questions import DEAD
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify.test_checks import put
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify.test_faults import APPROVED, FAULTS, Fault
+
+Data = t.Dict[str, t.Any]
+LINK = "w1/rdma/links/1"
+
+
+class Site(t.NamedTuple):
+    """What hosts say and the inventory sets; `gone` are hosts that were taken out of it."""
+
+    hosts: Data
+    settings: Data
+
+    def changed(self, hosts: t.Mapping[str, t.Any] = {}, gone: t.Sequence[str] = (), **settings: t.Any) -> Site:
+        observed = {name: seen for name, seen in copy.deepcopy(self.hosts).items() if name not in gone}
+        for path, value in hosts.items():
+            put(observed, path, value)
+        return Site(observed, {**copy.deepcopy(self.settings), **settings})
+
+    def findings(self, check: str = "") -> t.List[Data]:
+        found = sites.plan(copy.deepcopy(self.hosts), **self.settings)["findings"]
+        return [each for each in found if check in ("", each["check"])]
+
+
+GOOD = Site(sites.site(), {})
+
+
+def faulty(fault: t.Union[str, Fault]) -> Site:
+    fault = FAULTS[fault] if isinstance(fault, str) else fault
+    return GOOD.changed(fault.hosts, **fault.settings)
+
+
+# ---- settings that a sentence prints --------------------------------------------------------------------------------
+
+KEYS = sorted(set(DEFAULTS) - {"name", "namespace", "hosts", "select"})
+NAME = rf"`?((?:fabric_|verify_memlock|rdma_host_reboot)[a-z_]*(?:\.\w+|\['[^']+'\])*|{'|'.join(KEYS)})`?"
+VALUE = r"(\[[^\]]*\]|\{.*\}|\"[^\"]*\"|[^\s,;]+?)(?=[.,;:]*(?:\s|$))"
+SET = re.compile(rf"(?:[Ss]et|[,;] or|, and) {NAME} to (?:(?:(?!\. )[^;])*?such as )?{VALUE}")
+GIVE = re.compile(rf"{NAME.replace('`?', '')}: {VALUE}")
+LEAVE = re.compile(rf"[Ll]eave {NAME} (?:empty|out)")
+# In place of a value that only a person knows.
+PROSE = re.compile(r"(?:a|an|the|that|what|one|which|addresses|false,|sha256|list)$|.*\.\.\.")
+
+
+def printed(sentence: str) -> t.List[t.Tuple[str, t.Any]]:
+    """The settings that a sentence names together with their values, but for allowing the check."""
+    found = [match.groups() for pattern in (SET, GIVE) for match in pattern.finditer(sentence)]
+    given = [(name, yaml.safe_load(value)) for name, value in found if not PROSE.match(value)]
+    given += [(name, None) for name in LEAVE.findall(sentence)]
+    return [(name, value) for name, value in given if name != "fabric_allow"]
+
+
+def test_settings_are_found_in_sentences() -> None:
+    assert printed("Set fabric_ipam to auto. Or allow it with fabric_allow: [ipam].") == [("fabric_ipam", "auto")]
+    assert printed("Set fabric_control_plane_vip to a free address, or leave fabric_control_plane_endpoint empty.") == [
+        ("fabric_control_plane_endpoint", None)
+    ]
+    assert printed("Set fabric_pod_cidr to a CIDR such as 10.244.0.0/16, or an IPv4 one.") == [
+        ("fabric_pod_cidr", "10.244.0.0/16")
+    ]
+    assert printed('Accept it with verify_memlock: "8388608" (bytes).') == [("verify_memlock", "8388608")]
+    assert printed("Set mtu to 9000 or 0 in fabric_networks.") == [("mtu", 9000)]
+
+
+def with_setting(site: Site, network: str, name: str, value: t.Any) -> Site:
+    """The site once a setting is as it was printed. A key of fabric_networks is that of the network spoken of."""
+    if name == "rdma_host_reboot":
+        return site.changed({f"{host}/reboot": value for host in site.hosts})
+    if name in KEYS:
+        networks = copy.deepcopy(site.settings.get("networks", sites.SETTINGS["networks"]))
+        for each in networks:
+            if each["name"] == network or len(networks) == 1:
+                each.update({name: value} if value is not None else {name: DEFAULTS[name]})
+        return site.changed({}, networks=networks)
+    name, _dot, rest = {"verify_memlock": "memlock"}.get(name, name.partition("fabric_")[2]).partition(".")
+    name = "sources" if name == "mirror" else name
+    if rest:
+        parts = [part.strip("'") for part in re.split(r"\.(?=\w+$|\w+\[)|\[|\]", rest) if part]
+        whole = copy.deepcopy(site.settings.get(name, sites.SETTINGS[name]))
+        inner = whole
+        for part in parts[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[parts[-1]] = value
+        return site.changed({}, **{name: whole})
+    return site.changed({}, **{name: sites.SETTINGS[name] if value is None else value})
+
+
+def errors_of(site: Site) -> t.Set[str]:
+    return {each["check"] for each in site.findings() if each["level"] == "error"}
+
+
+def cured(before: Site, after: Site, finding: Data) -> bool:
+    """It is gone, and no other error has come."""
+    what = [(each["level"], each["what"], each["seen"]) for each in after.findings(finding["check"])]
+    left = [each for each in what if each[0] == "error" or each == (finding["level"], finding["what"], finding["seen"])]
+    mine = [each for each in left if each[1] == finding["what"]]
+    return not mine and errors_of(after) <= errors_of(before)
+
+
+OTHER = {"kubernetes_version": "1.35.4"}
+CRI_DOCKERD = {"cri_dockerd": DOCKERD}
+UNKNOWN_DIGEST = {"cri_dockerd": {**DOCKERD, "version": "0.3.1"}}
+VIP = {"address": "10.88.0.51", "held": False, "answered": "", "mac": "", "gateways": [], "foreign_keepalived": False}
+RAILS = [{"name": "one"}, {"name": "two"}]
+# A fault, and the check whose sentence has settings: each of them cures it.
+PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
+    ("calico-version", Fault(settings={"calico_version": "3.29.0"})),
+    ("calico-version", Fault(settings={"calico_version": "3.31.5"})),
+    ("cidr", Fault(settings={"pod_cidr": "10.244.0.0/33"})),
+    ("cidr", Fault(settings={"service_cidr": "10.96.0.1/12"})),
+    ("cluster-cidr", "the site asks for other addresses of pods or services than the cluster has"),
+    ("cluster-cni", "the site asks for another pod network than the cluster has"),
+    ("cluster-endpoint", "the site asks for another endpoint than the cluster has"),
+    ("cluster-runtime", Fault(hosts={"w1/host/runtime": "docker"}, settings={"sources": CRI_DOCKERD})),
+    ("cluster-stack", "the site asks for another stack than the fabric networks of the cluster have"),
+    ("cluster-version", "the site asks for another Kubernetes than the cluster runs"),
+    ("cni", Fault(settings={"cni": "cilium"})),
+    ("cpus", "a host has less memory, processors or disk than its role needs"),
+    ("disk", "a host has less memory, processors or disk than its role needs"),
+    ("endpoint", Fault(settings={"control_plane_endpoint": "k8s:port"})),
+    (
+        "endpoint",
+        Fault(settings={"control_plane_vip": "10.88.0.50", "control_plane_endpoint": "k8s.site:6443"}),
+    ),
+    ("existing-cluster", Fault(hosts={"w1/host/other_kubernetes": ["k3s"]})),
+    ("fabric-mtu", "MTU above the master's"),
+    ("fabric-nic", "the RDMA NIC has no RDMA device"),
+    ("gpu-hosts", "the GPU operator is asked for and no host has a GPU"),
+    ("gpu-operator-version", Fault(settings={"gpu": True, "gpu_operator_version": "24.9.0"})),
+    ("ipam", Fault(settings={"stack": "spiderpool", "ipam": "nv-ipam"})),
+    ("ipam", Fault(settings={"ipam": "calico-ipam"})),
+    ("ipam", Fault(settings={"ipam": "nv-ipam", "network_operator_version": "24.4.1", **OTHER})),
+    ("ipu-machines", "pods get addresses of IPU-Machines"),
+    ("ipu-operator-version", Fault(settings={"ipu_operator_version": "1.0.3"})),
+    ("kubernetes-range", Fault(settings={"network_operator_version": "24.4.1"})),
+    ("kubernetes-version", Fault(settings={"kubernetes_version": "1.35"})),
+    ("kubernetes-version", Fault(settings={"kubernetes_version": "1.41.0"})),
+    ("locked-memory", "the host is a container that may not raise its limit of locked memory"),
+    ("locked-memory", Fault(settings={"memlock": "8 MB"})),
+    ("memory", "a host has less memory, processors or disk than its role needs"),
+    ("netns-mode", "RDMA devices are exclusive to network namespaces"),
+    ("network-operator-version", Fault(settings={"network_operator_version": "19.1.0"})),
+    (
+        "networks",
+        Fault(settings={"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa", "gateway": "10.5.0.1"}]}),
+    ),
+    ("ntp-setup", "another service than chrony sets the clock"),
+    ("ofed", Fault(settings={"stack": "spiderpool", "ofed": {"version": "25.10"}})),
+    ("rdma-resource", Fault(settings={"networks": [{"name": "rdma-net", "rdma_hca_max": 2}]})),
+    ("release-table", Fault(settings={"network_operator_version": "26.7.9"})),
+    ("runtime", Fault(settings={"runtime": "docker", "gpu": True, "sources": CRI_DOCKERD})),
+    ("runtime", Fault(settings={"runtime": "docker", "sources": UNKNOWN_DIGEST})),
+    ("spiderpool-version", Fault(settings={"stack": "spiderpool", "spiderpool_version": "0.9.0"})),
+    ("stack", Fault(settings={"stack": "multus"})),
+    ("subnet", Fault(settings={"pods_per_node": 100})),
+    ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.50/24"})),
+    ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.50", "control_plane_vip_router_id": 256})),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "fault"), PRINTED, ids=[f"{number} {case[0]}" for number, case in enumerate(PRINTED)]
+)
+def test_settings_as_printed(check: str, fault: t.Union[str, Fault]) -> None:
+    site = faulty(fault)
+    found = site.findings(check)
+    assert found
+    sentences = 0
+    for finding in found:
+        network = finding["what"].partition(":")[0]
+        for name, value in printed(finding["next"]):
+            sentences += 1
+            assert cured(site, with_setting(site, network, name, value), finding), f"{name}: {value}\n{finding}"
+    assert sentences, [each["next"] for each in found]
+
+
+# ---- what a person does ---------------------------------------------------------------------------------------------
+
+
+class Done(t.NamedTuple):
+    """Words of the advice, and what they change: in what hosts say, in settings, or the hosts of the inventory."""
+
+    words: str
+    hosts: t.Mapping[str, t.Any] = {}
+    settings: t.Mapping[str, t.Any] = {}
+    gone: t.Sequence[str] = ()
+
+
+GOOD_LINK = GOOD.hosts["w1"]["rdma"]["links"][1]
+NETWORK = {"name": "rdma-net"}
+TWICE = {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}
+
+
+def network(**keys: t.Any) -> t.Dict[str, t.Any]:
+    return {"networks": [{**NETWORK, **keys}]}
+
+
+def host(path: str, value: t.Any) -> Fault:
+    return Fault(hosts={f"w1/{path}": value})
+
+
+def undone(fault: str) -> t.Dict[str, t.Any]:
+    """What hosts say once the fault is no longer there."""
+    found = {}
+    for path in FAULTS[fault].hosts:
+        part: t.Any = GOOD.hosts
+        for key in path.split("/"):
+            part = part[int(key) if key.isdigit() else key] if not isinstance(part, dict) or key in part else None
+        found[path] = part
+    return found
+
+
+DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
+    ("allow", Fault(settings={"allow": ["cgroups"]}), Done("Remove it", settings={"allow": []})),
+    (
+        "architecture",
+        host("host/architecture", "aarch64"),
+        Done("Use an x86_64 host", {"w1/host/architecture": "x86_64"}),
+    ),
+    (
+        "artifacts-dir",
+        Fault(settings={"inventory_sources": ["/site"]}),
+        Done("Set fabric_artifacts_dir to a folder beside it", settings={"artifacts_dir": "/site-artifacts"}),
+    ),
+    (
+        "calico-address",
+        "Calico of a cluster that others manage may take a fabric NIC's address",
+        Done(
+            "kubectl set env -n kube-system daemonset/calico-node IP_AUTODETECTION_METHOD=kubernetes-internal-ip",
+            {"cp1/host/cluster/pod_networks/0/autodetection/IP_AUTODETECTION_METHOD": "kubernetes-internal-ip"},
+        ),
+    ),
+    *(
+        (
+            "certificates",
+            f"certificates of the cluster {when}",
+            Done("ipu.fabric.renew_certificates", {"cp1/host/certificates": []}),
+        )
+        for when in ("are about to end", "have expired")
+    ),
+    (
+        "cgroup-v2",
+        host("host/cgroup", "hybrid"),
+        Done("systemd.unified_cgroup_hierarchy=1", {"w1/host/cgroup": "v2"}),
+    ),
+    (
+        "cidr",
+        Fault(settings={"pod_cidr": "10.96.0.0/16"}),
+        Done("Set one of them to addresses that nothing else has", settings={"pod_cidr": "10.244.0.0/16"}),
+    ),
+    (
+        "cidr",
+        Fault(settings={"service_cidr": "10.88.0.0/16"}),
+        Done("Set fabric_service_cidr to addresses that nothing else has", settings={"service_cidr": "10.96.0.0/12"}),
+    ),
+    (
+        "cluster-unread",
+        "the API server of the existing cluster is down",
+        Done("Start its API server", {"cp1/host/cluster": sites.running()}),
+    ),
+    (
+        "cni-directories",
+        "nodes have their CNI plugins in different directories",
+        Done("set fabric_cni_bin_directory to a directory", settings={"cni_bin_directory": "/opt/cni/bin"}),
+    ),
+    (
+        "cni-files",
+        "a configuration of another pod network comes first on a host",
+        Done("Remove what is left of another pod network", {"w1/host/cni_files": []}),
+    ),
+    (
+        "cni-tokens",
+        "multus keeps a token that is about to end, or has ended",
+        Done("Run site, which starts multus", {"w1/host/cni_token_ends": []}),
+    ),
+    (
+        "cni-tokens",
+        "the site has tokens end after an hour, and multus keeps its own",
+        Done("Take it out of kubernetes_cluster_config", settings={"cluster_config": {}}),
+    ),
+    (
+        "control-plane-count",
+        host("groups", ["kube_control_plane"]),
+        Done("Use 1, 3 or 5", {"w1/groups": ["kube_node"]}),
+    ),
+    ("distribution", host("host/version", "11"), Done("Install Debian 12", {"w1/host/version": "12"})),
+    ("dns", host("host/dns", {"mirror.example": False}), Done("/etc/hosts", {"w1/host/dns": {"mirror.example": True}})),
+    (
+        "endpoint",
+        host("groups", ["kube_control_plane"]),
+        Done(
+            "Set fabric_control_plane_vip to a free address",
+            {"cp1/host/vip": VIP, "w1/host/vip": VIP},
+            {"control_plane_vip": "10.88.0.50"},
+        ),
+    ),
+    (
+        "etcd-group",
+        host("groups", ["kube_node", "etcd"]),
+        Done("Name the same hosts in both groups", {"w1/groups": ["kube_node"]}),
+    ),
+    (
+        "existing-cluster",
+        host("host/kubelet", {"present": True, "version": "v1.36.3", "server": "10.1.1.1:6443", "cluster": "ab"}),
+        Done("take it out of its cluster", {"w1/host/kubelet": GOOD.hosts["w1"]["host"]["kubelet"]}),
+    ),
+    (
+        "fabric-mtu",
+        "MTU above the master's",
+        Done("raise the NICs' MTU", {f"{n}/rdma/links/1/mtu": 9100 for n in ("w1", "w2")}),
+    ),
+    ("fabric-nic", "the RDMA link is down", Done("`ip link set ens1f0 up`", undone("the RDMA link is down"))),
+    (
+        "fabric-nic",
+        "the RDMA NIC has no RDMA device",
+        Done("Load the NIC's RDMA driver", undone("the RDMA NIC has no RDMA device")),
+    ),
+    (
+        "fabric-nic",
+        "loading a driver renames the NIC",
+        Done("Correct `select` in fabric_networks", settings=network(select={"name": "ens1f0*"})),
+    ),
+    (
+        "fabric-nic",
+        Fault(hosts={f"{LINK}/addresses": []}),
+        Done("Give ens1f0 an address on the fabric", {f"{LINK}/addresses": GOOD_LINK["addresses"]}),
+    ),
+    ("fabric-nic", Fault(settings=network(select={"gpu": 0})), Done("Correct select.gpu", settings=network())),
+    (
+        "host-identity",
+        Fault(hosts={"w1/host/default_address": "10.88.0.11"}),
+        Done(
+            "Set ip of each in the inventory to its own address",
+            {"w1/address": "10.88.0.12", "cp1/address": "10.88.0.11"},
+        ),
+    ),
+    (
+        "host-ports",
+        "a firewall blocks a port between two hosts",
+        Done("Open TCP 6443 in the firewalls", {"w1/probes": []}),
+    ),
+    (
+        "host-sizes",
+        Fault(settings={"host_sizes": {"worker": {"ram": 4}}}),
+        Done("memory_gb", settings={"host_sizes": {"worker": {"memory_gb": 4}}}),
+    ),
+    (
+        "http-source",
+        "charts, keys or manifests come by http without a digest",
+        Done(
+            "Set fabric_mirror.chart_sha256['network-operator-26.7.1']",
+            settings={
+                "sources": {
+                    "charts": {"network_operator": "http://mirror.site/charts"},
+                    "chart_sha256": {"network-operator-26.7.1": "0" * 64},
+                }
+            },
+        ),
+    ),
+    (
+        "image-digests",
+        "an image is pinned without a tag, or by something that is no digest",
+        Done("registry/name:tag", settings={"image_digests": {"mirror.site/a:v1": f"sha256:{'0' * 64}"}}),
+    ),
+    (
+        "inventory",
+        host("groups", ["ipu_node"]),
+        Done("Put it into kube_node", {"w1/groups": ["ipu_node", "kube_node"]}),
+    ),
+    (
+        "inventory",
+        Fault(hosts={"cp1/groups": ["kube_node"]}),
+        Done("Put a host into kube_control_plane", {"cp1/groups": ["kube_control_plane"]}),
+    ),
+    (
+        "ipu-machines",
+        "pods get addresses of IPU-Machines",
+        Done("put their part into `reserved`", settings=network(share="all", reserved=["10.5.0.0/26"])),
+    ),
+    (
+        "kernel-modules",
+        host("host/modules", {"macvlan": False}),
+        Done("Install the full kernel package", {"w1/host/modules": {}}),
+    ),
+    ("link-layer", "the master is InfiniBand", Done("Set the port to Ethernet", {f"{LINK}/link_layer": "Ethernet"})),
+    (
+        "locked-memory",
+        "the host is a container that may not raise its limit of locked memory",
+        Done("Raise the limit where the host is started", {"w1/host/locked_memory": "unlimited"}),
+    ),
+    ("memory", host("host/memory_mb", 512), Done("Add memory", {"w1/host/memory_mb": 32000})),
+    (
+        "networks",
+        Fault(settings={"networks": ["rdma-net"]}),
+        Done("{name: rdma-net}", settings={"networks": [{"name": "rdma-net"}]}),
+    ),
+    (
+        "networks",
+        Fault(settings=network(gatway="10.5.0.1")),
+        Done("Did you mean gateway", settings=network(gateway="10.5.0.1")),
+    ),
+    (
+        "networks",
+        Fault(settings=network(select={"nmae": "ens*"})),
+        Done("Did you mean name", settings=network(select={"name": "ens1*"})),
+    ),
+    ("networks", Fault(settings=network(mtu="big")), Done("Write 0 for the NIC's own", settings=network(mtu=0))),
+    ("networks", Fault(settings=network(mode="l2")), Done("Use one of bridge", settings=network(mode="bridge"))),
+    (
+        "networks",
+        Fault(settings=network(families=["ipv5"])),
+        Done("Write a list of ipv4", settings=network(families=["ipv4"])),
+    ),
+    (
+        "networks",
+        Fault(settings=network(hosts=["kube_nodes"])),
+        Done("Did you mean kube_node", settings=network(hosts=["kube_node"])),
+    ),
+    (
+        "networks",
+        Fault(settings=network(hosts=["rack9"])),
+        Done("Correct `hosts` of rdma-net", settings=network(hosts=["w1", "w2"])),
+    ),
+    (
+        "node-address",
+        Fault(hosts={"w1/address": "192.0.2.12"}),
+        Done("Set ip to the address at which the other hosts reach it", {"w1/address": "10.88.0.12"}),
+    ),
+    (
+        "node-distribution",
+        "nodes of one cluster are made by two distributions of Kubernetes",
+        Done("Take the hosts of another cluster out", gone=["w1"]),
+    ),
+    (
+        "node-name",
+        host("host/hostname", "node_12"),
+        Done("hostnamectl set-hostname node-12", {"w1/host/hostname": "node-12"}),
+    ),
+    (
+        "node-version",
+        "a node runs another Kubernetes than its cluster",
+        Done("Run ipu.fabric.upgrade", {"w1/host/kubelet/version": "v1.36.3"}),
+    ),
+    (
+        "noexec",
+        "the directory of CNI plugins is mounted with noexec",
+        Done("Mount /opt/cni/bin without noexec", {"w1/host/noexec": []}),
+    ),
+    (
+        "ntp",
+        "no NTP server of the site answers a host",
+        Done("Open UDP 123", {"w1/host/time/servers": {"ntp1.site": True}}),
+    ),
+    (
+        "ntp-setup",
+        "another service than chrony sets the clock",
+        Done("`apt-get remove ntpsec`", {"w1/host/time/services": []}),
+    ),
+    (
+        "ntp-setup",
+        Fault(settings={"ntp": ["ntp1.site iburst"]}),
+        Done("names or addresses alone", settings={"ntp": ["ntp1.site"]}),
+    ),
+    (
+        "on-master",
+        "V-IPU is on a node's own master",
+        Done("10.88.0.12:8090 in fabric_vipu_hosts", settings={"vipu_hosts": ["10.88.0.12:8090"]}),
+    ),
+    (
+        "on-master",
+        "the gateway is on a node's own master",
+        Done("remove the host from it (key hosts)", settings=network(gateway="10.5.0.12", hosts=["w2"])),
+    ),
+    (
+        "other-cluster",
+        "the kubeconfig on the controller is of another cluster",
+        Done("Move the file away", settings={"kubeconfig": None}),
+    ),
+    (
+        "pcie-link",
+        "a NIC's PCIe link trained at half its width",
+        Done("Reseat the NIC", undone("a NIC's PCIe link trained at half its width")),
+    ),
+    (
+        "plan-file",
+        "the approved plan is another site's",
+        Done("Give the file of this inventory", settings={"plan_file": APPROVED}),
+    ),
+    (
+        "plan-moved",
+        "a NIC has got another name since the plan was approved",
+        Done("without fabric_plan_file", settings={"plan_file": None}),
+    ),
+    (
+        "policy-routes",
+        Fault(settings={"stack": "spiderpool"}),
+        Done("Set `gateway` in fabric_networks", settings=network(gateway="10.5.0.1")),
+    ),
+    (
+        "pool-blocks",
+        "a pool gets another block size while pods have addresses of it",
+        Done("their size follows from fabric_pods_per_node", settings={"pods_per_node": 8}),
+    ),
+    (
+        "ports",
+        host("host/ports_busy", [{"port": 10250, "process": "nginx"}]),
+        Done("Stop that service", {"w1/host/ports_busy": []}),
+    ),
+    (
+        "pvrdma",
+        Fault(hosts={f"{LINK}/driver": "vmw_pvrdma"}),
+        Done("Plan a network of its own", settings=network(hosts=["w2"])),
+    ),
+    ("python-version", host("host/python", "3.6.9"), Done("ansible_python_interpreter", {"w1/host/python": "3.11.2"})),
+    (
+        "rail-nics",
+        "a NIC has another firmware than the others of its rail",
+        Done("one release of the firmware", {f"{LINK}/firmware": "20.35.1012"}),
+    ),
+    (
+        "rdma-modules",
+        "ib_umad or rdma_ucm is not loaded, the resource counts 0",
+        Done("modprobe -a ib_umad rdma_ucm", {"w1/rdma/modules": ["ib_uverbs", "ib_core", "ib_umad", "rdma_ucm"]}),
+    ),
+    (
+        "sources",
+        host("host/sources", [DEAD]),
+        Done("let these hosts reach this one", {"w1/host/sources": []}),
+    ),
+    (
+        "source-credentials",
+        "a URL of the mirror has a password in it",
+        Done("take the password out of the URL", settings={"sources": {"registry": "https://mirror.site"}}),
+    ),
+    (
+        "subnet",
+        host("rdma/links/1/addresses", [{"address": "10.6.0.12", "prefix": 24}]),
+        Done(
+            "plan one network for each subnet",
+            settings={
+                "networks": [
+                    {"name": "a", "select": {"subnet": "10.5.0.0/24"}, "hosts": ["w2"]},
+                    {"name": "b", "select": {"subnet": "10.6.0.0/24"}, "hosts": ["w1"]},
+                ]
+            },
+        ),
+    ),
+    (
+        "subnet",
+        "the subnet has too few addresses",
+        Done("ask for fewer pods (fabric_pods_per_node)", settings={"pods_per_node": 50}),
+    ),
+    ("subnet", Fault(settings=network(gateway="10.9.0.1")), Done("leave it empty", settings=network())),
+    (
+        "subnet",
+        Fault(settings={"pod_cidr": "10.5.0.0/16"}),
+        Done("Choose another fabric_pod_cidr", settings={"pod_cidr": "10.244.0.0/16"}),
+    ),
+    (
+        "subnet",
+        Fault(settings={"networks": RAILS}),
+        Done(
+            "a share of its own of this one (key share)",
+            settings={
+                "networks": [{"name": "one", "share": "10.5.0.128/26"}, {"name": "two", "share": "10.5.0.192/26"}]
+            },
+        ),
+    ),
+    ("systemd", host("host/systemd", False), Done("Boot the host with systemd", {"w1/host/systemd": True})),
+    (
+        "time",
+        "the clock of a host is wrong",
+        Done("Name the site's NTP servers in fabric_ntp", settings={"ntp": ["ntp1.site"]}),
+    ),
+    ("time", "the clock of a host is wrong", Done("set the clock yourself", {"w1/host/time/offset": 0})),
+    ("unique-hostname", host("host/hostname", "node13"), Done("hostnamectl", {"w1/host/hostname": "node12"})),
+    (
+        "unique-mac",
+        host("host/macs", ["0c:42:a1:00:00:0d"]),
+        Done("a new MAC", {"w1/host/macs": ["0c:42:a1:00:00:0c"]}),
+    ),
+    (
+        "unique-machine-id",
+        host("host/machine_id", f"{13:032x}"),
+        Done("systemd-machine-id-setup", {"w1/host/machine_id": f"{12:032x}"}),
+    ),
+    (
+        "unknown-group",
+        Fault(settings={"inventory_groups": {"kube_nodes": ["w1"], "kube_node": ["w2"]}}),
+        Done("Did you mean kube_node", settings={"inventory_groups": {"kube_node": ["w1", "w2"]}}),
+    ),
+    (
+        "unknown-variable",
+        Fault(
+            hosts={"w1/variables": ["fabric_kubernetes_versoin"]},
+            settings={"site_variables": ("fabric_kubernetes_version",)},
+        ),
+        Done("Did you mean fabric_kubernetes_version", {"w1/variables": ["fabric_kubernetes_version"]}),
+    ),
+    ("unobserved", host("host", {}), Done("remove it from the inventory", gone=["w1"])),
+    (
+        "unpinned-source",
+        "nobody knows the digest of a chart",
+        Done(
+            "Set fabric_mirror.chart_sha256['network-operator-26.7.1']",
+            settings={
+                "sources": {
+                    "charts": {"network_operator": "https://mirror.site/charts"},
+                    "chart_sha256": {"network-operator-26.7.1": "0" * 64},
+                }
+            },
+        ),
+    ),
+    ("vipu", "V-IPU cannot be reached", Done("Start it", {"w1/vipu": GOOD.hosts["w1"]["vipu"], "w1/errors": []})),
+    (
+        "vipu",
+        Fault(settings={"vipu_hosts": ["10.5.0.20", "10.5.0.21"]}),
+        Done(
+            "with more than one {host: ..., port: ..., serves: [inventory names]}",
+            settings={"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": ["w2"]}]},
+        ),
+    ),
+    (
+        "vipu-address",
+        Fault(settings={"vipu_hosts": ["localhost"]}),
+        Done("host:port in fabric_vipu_hosts", settings={"vipu_hosts": ["10.5.0.20:8090"]}),
+    ),
+    (
+        "virtual-address",
+        "the virtual address of the API can't be held by the control planes",
+        Done(
+            "Set fabric_control_plane_vip to a free address", {"cp1/host/vip": VIP}, {"control_plane_vip": "10.88.0.51"}
+        ),
+    ),
+    (
+        "virtual-address-in-use",
+        "the virtual address of the API is another host's",
+        Done(
+            "Set fabric_control_plane_vip to a free address", {"cp1/host/vip": VIP}, {"control_plane_vip": "10.88.0.51"}
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "fault", "done"), DONE, ids=[f"{number} {case[0]}" for number, case in enumerate(DONE)]
+)
+def test_what_a_person_does(check: str, fault: t.Union[str, Fault], done: Done) -> None:
+    site = faulty(fault)
+    found = [each for each in site.findings(check) if done.words in each["next"]]
+    assert found, [each["next"] for each in site.findings(check)]
+    after = site.changed(done.hosts, done.gone, **done.settings)
+    for finding in found:
+        assert cured(site, after, finding), (after.findings(), finding)
+
+
+@pytest.mark.parametrize("case", [*PRINTED, *DONE], ids=lambda case: case[0])
+def test_allowing_as_printed(case: t.Tuple[t.Any, ...]) -> None:
+    """Where it is offered the error is a warning then, and what is not offered has no effect."""
+    check, site = case[0], faulty(case[1])
+    offered = [each for each in site.findings(check) if each["level"] == "error" and "fabric_allow" in each["next"]]
+    if check not in ALLOWABLE or not offered:
+        return
+    assert all(f"fabric_allow: [{check}]" in each["next"] for each in offered)
+    assert check not in errors_of(site.changed({}, allow=[check]))
+
+
+# Findings whose advice no plan can show: of an upgrade, of a bundle, of an operator and of releases with a clock.
+ELSEWHERE = {
+    "bundle",
+    "ipu-operator",
+    "ipu-operator-crd",
+    "ipu-operator-upgrade",
+    "master-name",
+    "network-operator-upgrade",
+}
+ELSEWHERE |= {"release-ended", "swap", "upgrade-nodes", "upgrade-ready", "upgrade-skew", "upgrade-step"}
+
+
+def test_every_finding_is_followed() -> None:
+    assert {case[0] for case in [*PRINTED, *DONE]} == set(CHECKS) - ELSEWHERE
