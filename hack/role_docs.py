@@ -6,7 +6,6 @@ With --check only say which are out of date.
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import sys
@@ -105,26 +104,6 @@ def variable(name: str, option: dict[str, Any]) -> str:
     return line(f"`{name}`", default if len(default) <= WIDEST else "see the role", first_sentence(option))
 
 
-@functools.cache
-def roles_in(text: str) -> set[str]:
-    """The roles that a text of YAML runs, by those that they run and by its own included tasks."""
-    found: set[str] = set()
-    new = set(re.findall(r"(?:name|role): ipu\.fabric\.(\w+)$", text, re.MULTILINE))
-    for name in re.findall(r"\btasks/(\w+\.yml)", text):
-        new |= roles_in((ROOT / "playbooks/tasks" / name).read_text())
-    while new:
-        found |= new
-        texts = (path.read_text() for role in new for path in (ROOT / f"roles/{role}/tasks").glob("*.yml"))
-        new = set(re.findall(r"\bname: ipu\.fabric\.(\w+)$", "\n".join(texts), re.MULTILINE)) - found
-    return found
-
-
-def playbooks_of(role: str) -> str:
-    paths = [path for folder in ("playbooks", "playbooks/plays") for path in (ROOT / folder).glob("*.yml")]
-    found = {path.stem for path in paths if role in roles_in(path.read_text())}
-    return ", ".join(f"`{name}`" for name in sorted(found))
-
-
 def all_variables(roles: dict[str, Specs]) -> str:
     lines = [VARIABLES, "## Site variables", "", "| variable | default | what |", "|---|---|---|"]
     site = roles["fabric"]["main"]["options"]
@@ -132,14 +111,13 @@ def all_variables(roles: dict[str, Specs]) -> str:
     lines += ["", "Of single playbooks:", "", "| variable | playbook | default | what |", "|---|---|---|---|"]
     for name, (default, playbook, what) in OF_PLAYBOOKS.items():
         lines.append(line(f"`{name}`", f"`{playbook}`", f"`{default}`" if default else "", what))
-    lines += ["", "## Roles", "", "| role | does | run by the playbooks |", "|---|---|---|"]
+    lines += ["", "## Roles", "", "| role | does |", "|---|---|"]
     for role, specs in roles.items():
-        does = plain(specs["main"]["short_description"])
-        lines.append(line(f"[{role}](../roles/{role}/README.md)", does, playbooks_of(role)))
-    lines += ["", "## Role variables", "", "| role | its variables |", "|---|---|"]
+        lines.append(line(f"[{role}](../roles/{role}/README.md)", plain(specs["main"]["short_description"])))
+    lines += ["", "## Role variables", ""]
     for role in (role for role in roles if role != "fabric"):
         names = [name for spec in roles[role].values() for name in spec.get("options", {})]
-        lines.append(line(f"[{role}](../roles/{role}/README.md)", ", ".join(f"`{name}`" for name in names)))
+        lines.append(f"- {role}: {', '.join(f'`{name}`' for name in names)}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every reason of docs/proof.md why a check is not made: it is unproven where the plan asks for it, else skipped."""
+"""Every reason why no check is made: unproven if it is planned (docs/proof.md), else skipped (tests/faults.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
 
 Facts = t.Dict[str, t.Any]
-PAGE = (ROOT / "docs/proof.md").read_text(encoding="utf-8")
+PAGE = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("docs/proof.md", "tests/faults.md"))
 
 
 def rows(status: str) -> t.Dict[str, t.Set[str]]:
