@@ -41,6 +41,7 @@ TITLES = {
 NAMES = 8  # of hosts, in one sentence
 WORDS = ("in the file", "now")
 SINCE = ("before", "now")
+NEXT_RECORDED = "Look at both. Nothing is applied from a recording."
 FINDINGS = 40  # differences with a finding each
 FIELDS = 8  # of one difference
 NEXT = (
@@ -99,14 +100,18 @@ def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -
         _refuse(file, findings, strangers, "Give the file of this inventory, or plan again and approve that plan.")
         return
     found = moved(approved, now)
-    report = findings.warning if plan["recorded"] else findings.error
+    report, next_step = (findings.warning, NEXT_RECORDED) if plan["recorded"] else (findings.error, NEXT)
     for each in found[:FINDINGS]:
         seen = "; ".join([*each.fields[:FIELDS], *_rest(each.fields, FIELDS, "field")])
         report(
-            "plan-moved", filter(None, [each.host]), f"{each.thing} as in the approved plan, {file.path}.", seen, NEXT
+            "plan-moved",
+            filter(None, [each.host]),
+            f"{each.thing} as in the approved plan, {file.path}.",
+            seen,
+            next_step,
         )
     for seen in _rest(found, FINDINGS, "difference"):
-        report("plan-moved", [], f"All decisions as in the approved plan, {file.path}.", seen, NEXT)
+        report("plan-moved", [], f"All decisions as in the approved plan, {file.path}.", seen, next_step)
 
 
 def _refuse(file: PlanFile, findings: Findings, seen: str, next_step: str) -> None:
