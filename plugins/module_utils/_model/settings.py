@@ -104,3 +104,9 @@ class Settings:
     plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none
     source_problems: t.Sequence[SourceProblem] = ()  # what the controller has seen of sources
+
+    def __post_init__(self) -> None:
+        """Releases have no v: people write it, as their makers' tags have it."""
+        for field in dataclasses.fields(self):
+            if field.name.endswith("_version"):
+                object.__setattr__(self, field.name, getattr(self, field.name).strip().lstrip("v"))

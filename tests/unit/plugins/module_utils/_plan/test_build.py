@@ -14,7 +14,16 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, plan, preflight, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import (
+    SETTINGS,
+    change,
+    errors,
+    finished,
+    host,
+    plan,
+    preflight,
+    site,
+)
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -686,3 +695,12 @@ def test_an_address_is_the_same_in_any_notation(hosts):
     hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
     hosts["w1"]["address"] = "2001:DB8:0::5"
     assert "host-identity" not in errors(plan(hosts))
+
+
+def test_a_release_may_be_written_with_its_v():
+    """As the tags of its makers have it. Of the cluster that is there too: it is compared without."""
+    names = [name for name in SETTINGS if name.endswith("_version")]
+    written = {name: f" v{SETTINGS[name]}" for name in names}
+    assert len(names) == 6
+    assert plan(finished(), **written) == plan(finished())
+    assert "cluster-version" not in errors(plan(finished(), **written))
