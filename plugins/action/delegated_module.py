@@ -47,7 +47,7 @@ class ActionModule(ActionBase):
         task.action, task.args = self._task.args["module"], dict(self._task.args["hosts"][host])
         for more in self._task.args.get("also", []):
             task.args.update(more["options"] if host in more["hosts"] else {})
-        task.delegate_to, task.loop = host, None
+        task.delegate_to, task.loop, task.timeout = host, None, int(self._task.args.get("timeout", 0))
         known = task_vars["hostvars"]
         executor = {
             "host": known._inventory.get_host(task_vars["inventory_hostname"]),

@@ -28,6 +28,10 @@ options:
     description: Hosts of the inventory, each with the options of the module for it.
     type: dict
     required: true
+  timeout:
+    description: Seconds in which each host has to answer. V(0) is no limit.
+    type: int
+    default: 0
   also:
     description: More options for some of O(hosts).
     type: list

@@ -28,6 +28,10 @@ MODULES = {
 }
 PARTS = {"host": ("host", "rdma", "vipu")}  # of a result, where they are several
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
+HUNG = (
+    "Log in and see what hangs there (uptime, dmesg, df), or restart it. If it is only slow, set fabric_observe_timeout"
+    " to more seconds. Or remove it from the inventory."
+)
 Result = t.Mapping[str, t.Any]
 Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
 
@@ -83,6 +87,15 @@ def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) ->
 
 def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
     """A failure, as a module or a part of it gives it, for the plan."""
+    limit = (result.get("timedout") or {}).get("period")
+    if limit:
+        return {
+            "source": source,
+            "what": "The host accepts a connection, and then does not answer.",
+            "where": where,
+            "seen": f"nothing within {limit} s",
+            "next_step": HUNG,
+        }
     said = result.get("error", {})
     return {
         "source": source,
