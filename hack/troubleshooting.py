@@ -105,6 +105,7 @@ STEPS = {
     "rdma-resource": "Give NICs the same names on all hosts, or plan fewer pods for each NIC.",
     "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
     "release-table": "Check that this release exists, or take one of the table.",
+    "resolver": "Name a file with real DNS servers in `kubernetes_kubelet_config: {resolvConf: FILE}`.",
     "runtime": "Read what [Docker Engine](kubernetes.md#docker-engine) can't do, or leave `fabric_runtime` out.",
     "source-credentials": "Take it out of the URL: `fabric_registry_auth`, or a file in `/etc/apt/auth.conf.d`.",
     "spiderpool-version": "Set `fabric_spiderpool_version` to a release in [releases](releases.md).",

@@ -52,6 +52,10 @@ options:
       - That takes about four seconds where nobody has it.
     type: str
     default: ""
+  resolv_conf:
+    description: The file that the kubelet is told to give to pods. Empty for what kubeadm takes.
+    type: str
+    default: ''
   ntp:
     description:
       - Names or addresses of NTP servers that should answer. Each is asked for the time, for five seconds at most.
@@ -325,6 +329,9 @@ host:
       description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
       type: list
       elements: str
+    resolver:
+      description: The file that the kubelet gives to pods which use their host's DNS, V(path), and its V(servers).
+      type: dict
     sources:
       description:
         - Those of O(sources) that do not answer, refuse, or do not have what this host needs of them.
@@ -562,6 +569,7 @@ def main() -> None:
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
             "ntp": {"type": "list", "elements": "str", "default": []},
+            "resolv_conf": {"type": "str", "default": ""},
             "sources": {"type": "list", "elements": "dict", "default": []},
             "download_proxy": PROXY,
             "links": {"type": "bool", "default": True},

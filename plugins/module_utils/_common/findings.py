@@ -61,6 +61,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "release-table": "the exact release is in the table",
     "source-credentials": "URLs of sources have no password in them",
     "sources": "what is installed can be fetched from where the site says",
+    "resolver": "pods can use the DNS servers of their host",
     "swap": "swap is off",
     "systemd": "systemd runs the host",
     "time": "clocks agree, and are synchronized",

@@ -18,7 +18,7 @@ import time
 import typing as t
 
 from .._common.command import output_of
-from .._model.observation import BusyPort, Clock, HostFacts, Kubelet
+from .._model.observation import BusyPort, Clock, HostFacts, Kubelet, Resolver
 from .certificates import read_certificates, read_cni_tokens
 from .clock import ask_servers, read_services
 from .cluster import read_cluster
@@ -54,6 +54,7 @@ class Questions(t.NamedTuple):
     vip: str = ""  # virtual address of the API to look for; empty: none
     run_from: t.Sequence[str] = ()  # folders that programs are run from
     ntp: t.Sequence[str] = ()  # NTP servers that should answer
+    resolv_conf: str = ""  # that the kubelet is told to give to pods; empty: what kubeadm takes
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
@@ -264,6 +265,14 @@ def read_kubelet(root: str) -> Kubelet:
     }
 
 
+def read_resolver(root: str, given: str) -> Resolver:
+    """What pods get that use their host's DNS, as CoreDNS does: kubeadm takes systemd-resolved's servers if it runs."""
+    resolved = "/run/systemd/resolve/resolv.conf"
+    path = given or (resolved if os.path.exists(os.path.join(root, resolved[1:])) else "/etc/resolv.conf")
+    lines = (line.split() for line in read_text(os.path.join(root, path.lstrip("/"))).splitlines())
+    return {"path": path, "servers": [words[1] for words in lines if words[:1] == ["nameserver"] and len(words) > 1]}
+
+
 def read_clock(controller_time: float) -> Clock:
     """Whether the clock is synchronized, what the controller's said when it asked, and what this one says.
 
@@ -315,6 +324,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "modules": {name: module_available(root, kernel, name) for name in questions.modules},
         "time": {**clock, "servers": ask_servers(questions.ntp)},
         "dns": resolve_names(questions.names),
+        "resolver": read_resolver(root, questions.resolv_conf),
         "kubernetes": kubernetes,
         "runtime": runtime if kubernetes["distribution"] == "kubeadm" else "",
         "cni_files": read_cni_files(kubernetes["cni_network_directory"], root),

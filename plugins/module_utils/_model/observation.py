@@ -240,6 +240,13 @@ class CniFile(t.TypedDict):
     plugin: str  # that it starts first, such as calico; empty where it can't be read
 
 
+class Resolver(t.TypedDict):
+    """A resolv.conf."""
+
+    path: str
+    servers: t.List[str]
+
+
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
@@ -248,6 +255,7 @@ class _HostOptional(t.TypedDict, total=False):
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known
     cni_files: t.List[CniFile]  # in the order in which runtimes look at them
+    resolver: Resolver  # that the kubelet gives to pods which use their host's DNS
     sources: t.List[SourceProblem]  # that do not answer this host, or do not have what it needs
 
 

@@ -17,6 +17,7 @@ from .._model.observation import HostFacts, NodeIdentity
 from .clocks import check_clock
 from .cluster import API_PORT, normal_endpoint
 from .cluster_identity import inventory_addresses, mistaken, normal_addresses
+from .endpoints import is_loopback
 from .host_sizes import Size, check_sizes
 from .hosts import Hosts, PlacedHost
 
@@ -248,6 +249,21 @@ def _node_name(name: str) -> str:
     return ".".join(filter(None, parts)) or "node1"
 
 
+def _check_resolver(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
+    """CoreDNS asks the servers of its host: one on loopback is itself, and it ends with "Loop detected"."""
+    resolver = facts.get("resolver")
+    own = [server for server in resolver["servers"] if is_loopback(server)] if resolver else []
+    if resolver and own:
+        findings.error(
+            "resolver",
+            [host.name],
+            "CoreDNS asks the DNS servers of its host, and one on the loopback interface would be CoreDNS itself.",
+            f"{resolver['path']} has nameserver {', '.join(own)}",
+            "Write the real servers into a file on every host, and name it in kubernetes_kubelet_config: {resolvConf:"
+            " FILE}. Or run systemd-resolved, whose own servers kubeadm takes.",
+        )
+
+
 def _check_kernel_modules(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:
     modules = {name: there for name, there in facts["modules"].items() if name != "macvlan" or expected.macvlan}
     missing = sorted(module for module, there in modules.items() if there is False)
@@ -451,7 +467,7 @@ _ALWAYS = (
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_name, _check_swap, _check_ports, _check_dns)
+_MANAGED = (_check_name, _check_resolver, _check_swap, _check_ports, _check_dns)
 _UNIQUE = (
     _Unique(
         "unique-hostname",

@@ -80,6 +80,24 @@ def test_read_host(root):
     assert not seen["systemd"]
 
 
+@pytest.mark.parametrize(
+    ("files", "given", "path", "servers"),
+    [
+        ({"etc": "# nameserver 10.0.0.9\nnameserver 10.0.0.1\nsearch a\n"}, "", "/etc/resolv.conf", ["10.0.0.1"]),
+        ({"etc": "nameserver 127.0.0.53\n", "run/systemd/resolve": "nameserver 10.0.0.1\nnameserver fd00::1\n"}, "",
+         "/run/systemd/resolve/resolv.conf", ["10.0.0.1", "fd00::1"]),
+        ({"etc": "nameserver 127.0.0.1\n", "srv": "nameserver 10.0.0.1\n"}, "/srv/resolv.conf", "/srv/resolv.conf",
+         ["10.0.0.1"]),
+        ({}, "", "/etc/resolv.conf", []),
+    ],
+)  # fmt: skip
+def test_the_resolver_of_pods(tmp_path, files, given, path, servers):
+    for folder, text in files.items():
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "resolv.conf").write_text(text)
+    assert host_facts.read_resolver(str(tmp_path), given) == {"path": path, "servers": servers}
+
+
 def test_the_usb_nic_of_a_bmc_is_no_sign_of_a_clone(tmp_path):
     """Boards of one maker have the same MAC on it."""
     at = {

@@ -142,6 +142,7 @@ def test_a_mode_that_a_reboot_may_set_does_not_stop_the_site(hosts):
         ("dns", ("host", "dns"), {"mirror.example": False}),
         ("netns-mode", ("rdma", "netns_mode"), "exclusive"),
         ("unique-hostname", ("host", "hostname"), "node13"),
+        ("resolver", ("host", "resolver"), {"path": "/etc/resolv.conf", "servers": ["127.0.0.1"]}),
         ("node-name", ("host", "hostname"), "k8s_worker_1"),
         ("node-address", ("host", "default_address"), ""),
         ("unique-mac", ("host", "macs"), ["0c:42:a1:00:00:0d"]),

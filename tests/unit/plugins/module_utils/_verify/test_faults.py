@@ -233,6 +233,9 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"cp1/host/cluster": sites.running(fabric_networks=[{"stack": "spiderpool", "name": "rdma-net"}])}
     ),
     "the GPU operator is asked for and no host has a GPU": Fault(settings={"gpu": True}),
+    "pods would get a DNS server on the loopback interface of their host": Fault(
+        hosts={"w1/host/resolver": {"path": "/etc/resolv.conf", "servers": ["127.0.0.53"]}}
+    ),
     "a host has no address, or not one of each family of the cluster": Fault(hosts={"w1/host/default_address": ""}),
     "the inventory has an address that no interface of the host has": Fault(hosts={"w1/address": "203.0.113.7"}),
     "the name of a host is none that Kubernetes takes": Fault(hosts={"w1/host/hostname": "server_one"}),
