@@ -81,7 +81,7 @@ class ActionModule(ControllerAction):
             place = os.path.join(self._loader.get_basedir(), folder)
             texts = {name: render(checks, head) for name, render in FILES.items()}
             earlier = history.read_history(read_file(os.path.join(place, HISTORY)))
-            texts["report.html"] = report_page(checks, head, earlier)
+            texts["report.html"] = report_page(checks, head, earlier, probe)
             if probe["probed"] and not nodes:  # proofs of single nodes are no proofs of the site
                 texts[HISTORY] = history.to_json([history.this_run(checks, head), *earlier])
             reports = write_files(place, texts, "artifacts_dir")

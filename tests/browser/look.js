@@ -37,6 +37,14 @@
     }
   }
 
+  // In a narrow window all is in sight, or the page says that something scrolls.
+  const said = [...document.querySelectorAll(".sideways")].some((each) => each.getClientRects().length);
+  for (const box of root.clientWidth <= 640 && !said ? document.querySelectorAll("figure, .scroll") : []) {
+    if (getComputedStyle(box).overflowX === "auto" && box.scrollWidth > box.clientWidth + 1) {
+      problems.push(`hidden: ${shorten(box.textContent)}`);
+    }
+  }
+
   // Contrast, by WCAG 2: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const seen = new Map();

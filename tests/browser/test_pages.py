@@ -38,6 +38,7 @@ MEGABYTE = 1_000_000
 BROKEN = {
     "overflow": '<p style="width: 3000px">wide</p>',
     "clipped": '<svg><g><rect width="20" height="20" fill="#fff"/><text y="12">much too long</text></g></svg>',
+    "hidden": '<div class="scroll" style="overflow-x: auto"><p style="width: 3000px">wide</p></div>',
     "overlap": '<svg><g><rect width="20" height="9"/></g><g><rect width="9" height="20"/></g></svg>',
     "contrast": '<p style="color: #999; background: #fff">pale</p>',
 }

@@ -10,6 +10,7 @@ import typing as t
 from ...module_utils._common.text import shorten_list
 from ...module_utils._model.checks import Check, Head
 from ...module_utils._model.plan import HostWord, Plan
+from ...module_utils._model.probe import Probe
 from ...module_utils._plan.changes import WORDS, change_lines
 from ...module_utils._plan.report import (
     count,
@@ -21,6 +22,7 @@ from ...module_utils._plan.report import (
     split_drift,
     why_left,
 )
+from ...module_utils._verify.again import live_object, look_command, repeat_command
 from ...module_utils._verify.catalog import (
     ACCEPTED,
     AREAS,
@@ -73,7 +75,7 @@ def plan_page(plan: Plan, title: str = "") -> str:
     return render(
         "plan.html.j2",
         title=title or f"Plan of {plan['made']['site'] or 'the fabric'}",
-        made=made_text(plan["made"]) if plan["made"]["by"] else "",
+        made=made_text({**plan["made"], "site": ""}) if plan["made"]["by"] else "",
         line=summary["line"],
         counts=[(WORDS[t.cast("HostWord", word)], number) for word, number in summary["counts"].items()],
         reasons=change_lines({name: one for name, one in summary["hosts"].items() if one["why"]}, 20),
@@ -140,6 +142,40 @@ def rows(checks: t.Sequence[Check]) -> t.Iterator[Row]:
             yield Row(status, title, network, subject(check), check.seen, check.next, check.expected)
         if len(group) > most:
             yield Row(status, title, network, f"and {len(group) - most} more", "report.json has all", "", "")
+
+
+class Failure(t.NamedTuple):
+    """All failures of one check on one network, and what to do about them."""
+
+    title: str
+    network: str
+    steps: t.List[str]
+    look: str  # command that shows the object
+    again: str  # command that repeats the check
+    live: str  # the object as the probe has seen it; empty: it has not
+    rows: t.List[Row]
+
+
+def failures(checks: t.Sequence[Check], probe: t.Optional[Probe]) -> t.List[Failure]:
+    """In the order of the checks, in which causes come before what follows from them."""
+    groups: t.Dict[t.Tuple[str, str], t.List[Check]] = {}
+    for check in checks:
+        if check.status == FAILED:
+            groups.setdefault((CHECK_TYPES[check.check].title, check.network), []).append(check)
+    listed: t.Dict[t.Tuple[str, str], t.List[Row]] = {}
+    for row in rows([check for group in groups.values() for check in group]):
+        listed.setdefault((row.title, row.network), []).append(row)
+    found = []
+    for (title, network), group in groups.items():
+        steps = list(dict.fromkeys(check.next for check in group if check.next))
+        mine = listed[title, network]
+        if len(steps) == 1:  # said once for all
+            mine = [row._replace(next="") for row in mine]
+        first = group[0]
+        live = live_object(first, probe) if probe else ""
+        shown = steps if len(steps) == 1 else []
+        found.append(Failure(title, network, shown, look_command(first), repeat_command(group), live, mine))
+    return found
 
 
 class Pairs(t.NamedTuple):
@@ -240,8 +276,19 @@ def area_rows(checks: t.Sequence[Check]) -> t.Iterator[t.Tuple[str, str, t.List[
             yield AREA_TITLES[area], said, [*rows(rest)]
 
 
-def report_page(checks: t.Sequence[Check], head: Head, earlier: t.Sequence[Run] = ()) -> str:
-    """report.html: verdict, failures, what is unproven, heat maps, all other checks, and earlier runs."""
+def used_key(maps: t.Iterable[heat.Map]) -> t.List[t.Tuple[str, str]]:
+    """The legend of what is drawn."""
+    styles = {cell.style for drawn in maps for _name, cells in drawn.rows for cell in cells}
+    return [(style, text) for style, text in heat.KEY if style in styles]
+
+
+def report_page(
+    checks: t.Sequence[Check], head: Head, earlier: t.Sequence[Run] = (), probe: t.Optional[Probe] = None
+) -> str:
+    """report.html: verdict, failures, what is unproven, heat maps, all other checks, and earlier runs.
+
+    probe: what was seen, for the objects of failed checks.
+    """
     found = matrices(checks)
     networks, nodes = (
         dict.fromkeys(matrix.network for matrix in found),
@@ -249,6 +296,7 @@ def report_page(checks: t.Sequence[Check], head: Head, earlier: t.Sequence[Run] 
     )
     few = len(networks) <= FEW_NETWORKS
     shown = [pairs_of(matrix, square, few) for matrix, square in zip(found, squares(found))]
+    overview = heat.of_nodes(found) if len(networks) > 1 or len(nodes) > WIDEST else []
     return render(
         "report.html.j2",
         title=f"Fabric {summary(checks)}",
@@ -258,16 +306,16 @@ def report_page(checks: t.Sequence[Check], head: Head, earlier: t.Sequence[Run] 
         head=head,
         counts=shown_counts(checks),
         notes=merged(notes(checks)),
-        failed=[*rows([check for check in checks if check.status == FAILED])],
+        failures=failures(checks, probe),
         unproven=[*rows([check for check in checks if check.status == UNPROVEN])],
         suspects=[
             (f"{matrix.network}: {CHECK_TYPES[matrix.check].title}", each.suspects)
             for matrix, each in zip(found, shown)
             if each.suspects
         ],
-        overview=heat.of_nodes(found) if len(networks) > 1 or len(nodes) > WIDEST else [],
+        overview=overview,
         networks=[Rail(name, [each for each in shown if each.network == name], few) for name in networks],
-        key=heat.KEY,
+        key=used_key([*overview, *(each.map for each in shown if each.map)]),
         areas=[*area_rows(checks)],
         widest=WIDEST,
         history=[this_run(checks, head), *earlier] if earlier else [],

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import html
 import typing as t
 from html.parser import HTMLParser
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices
@@ -92,7 +94,30 @@ def test_html_is_whole_and_needs_nothing_else() -> None:
 def test_html_tells_failures_first() -> None:
     page = Page(report_page(CHECKS, HEAD))
     assert page.titles[:2] == ["Fabric failed: 1 of 3 checks failed.", "Failed"]
-    assert page.tables[0][1][:4] == ["failed", "Locked memory, uid 1000", "", "w1"]
+    assert page.tables[0] == [["Where", "Seen", "Expected"], ["w1", "8 MiB", "unlimited"]]
+
+
+def test_a_failure_says_what_to_do_what_was_seen_and_how_to_repeat_it() -> None:
+    """What to do stands before the table, once for all that failed alike; figures that are zero are not red."""
+    checks = [FAILED, FAILED._replace(node="w2"), PASSED]
+    probe = t.cast("Probe", {"pods": {"w1": {"user": {"uid": 1000, "memlock": {"soft": "8388608"}}}}})
+    text = report_page(checks, HEAD, (), probe)
+    section = text.partition('<section class="failure">')[2].partition("</section>")[0]
+    assert section.index("Locked memory, uid 1000") < section.index('class="next"') < section.index("<table")
+    assert section.count('class="next"') == 1
+    assert "&#34;soft&#34;: &#34;8388608&#34;" in section
+    command = """ansible-playbook -i inventory ipu.fabric.verify -e '{"verify_nodes": ["w1", "w2"]}'"""
+    assert f"<code>{command}</code>" in html.unescape(section)
+    assert '<b class="failed">2</b>failed' in text
+    assert '<b class="soft">0</b>failed' in report_page([PASSED], HEAD)
+
+
+def test_a_legend_has_what_is_drawn() -> None:
+    """None without figures."""
+    key = report_page([ping("w1", "w2"), ping("w2", "w1", value=0.0801)], HEAD).partition('class="key"')[2]
+    assert "up to 5 % worse" in key.partition("</ul>")[0]
+    assert "unproven" not in key.partition("</ul>")[0]
+    assert '<ul class="key">' not in report_page([PASSED], HEAD)
 
 
 @pytest.mark.parametrize(
@@ -208,8 +233,8 @@ def test_as_many_results_as_a_person_reads_have_a_row_each() -> None:
 def test_many_failures_are_cut_short_and_say_so() -> None:
     page = Page(report_page([FAILED._replace(node=f"w{i}") for i in range(4000)], HEAD))
     failures = page.tables[0][1:]
-    assert [row[3] for row in failures[-2:]] == [f"w{LISTED - 1}", f"and {4000 - LISTED} more"]
-    assert failures[-1][4] == "report.json has all"
+    assert [row[0] for row in failures[-2:]] == [f"w{LISTED - 1}", f"and {4000 - LISTED} more"]
+    assert failures[-1][1] == "report.json has all"
 
 
 def test_each_direction_of_a_measurement_has_its_cell() -> None:

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A failed check once more: what the proof saw, and the commands to look at it now and to repeat it. Pure."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from .._model.checks import Check
+from .._model.probe import Probe
+from .pods import node_of
+
+VERIFY = "ansible-playbook -i inventory ipu.fabric.verify"
+MOST = 4  # nodes of one command; a proof of more is one of the site
+LONGEST = 3_000  # characters of an object
+NETWORK, NODE = "{network}", "{node}"  # of the check, in a path
+ATTACHMENTS = "kubectl get network-attachment-definitions --all-namespaces --field-selector metadata.name={network}"
+LOOK = {
+    "release": "helm list --all-namespaces --all",
+    "kinds": "kubectl api-resources",
+    "policy": "kubectl get nicclusterpolicies -o yaml",
+    "attachment": f"{ATTACHMENTS} -o yaml",
+    "nfd": "kubectl get daemonsets,deployments --all-namespaces",
+    "multus_once": "kubectl get daemonsets --all-namespaces",
+    "multus_node": "kubectl get daemonsets --all-namespaces",
+    "node": "kubectl describe node {node}",
+    "rdma_resource": "kubectl describe node {node}",
+    "ipu_labels": "kubectl get node {node} --show-labels",
+    "kubelet_requests": "kubectl get csr",
+}
+# Where a probe has what a check is about.
+PLACES = {
+    "release": ("releases",),
+    "kinds": ("kinds",),
+    "policy": ("policy",),
+    "network": ("networks", NETWORK, "state"),
+    "attachment": ("networks", NETWORK, "attachment"),
+    "nfd": ("addons", "nfd"),
+    "multus_once": ("addons", "multus"),
+    "multus_node": ("addons", "multus_nodes"),
+    "node": ("nodes", NODE),
+    "kubelet_requests": ("kubelet_requests",),
+    "workloads": ("pods_without", NETWORK),
+    "multus": ("pods", NODE, "network_status"),
+    "interface": ("pods", NODE, "root", "links"),
+    "address": ("pods", NODE, "root", "links"),
+    "mtu": ("pods", NODE, "root", "links"),
+    "default_route": ("pods", NODE, "root", "default_routes"),
+    "main_routes": ("pods", NODE, "root", "main_routes"),
+    "policy_routes": ("pods", NODE, "root", "policy"),
+    "memlock_root": ("pods", NODE, "root", "memlock"),
+    "memlock_user": ("pods", NODE, "user"),
+    "rdma_resource": ("nodes", NODE, "allocatable"),
+    "ipu_labels": ("nodes", NODE, "labels"),
+    "rdma_link": ("pods", NODE, "rdma", "ports"),
+    "link_layer": ("pods", NODE, "rdma", "ports"),
+    "rdma_files": ("pods", NODE, "rdma", "files"),
+    "gid": ("pods", NODE, "rdma", "gids"),
+    "ipu_operator": ("ipu", "deployments"),
+    "ipu_certificate": ("ipu", "certificate"),
+    "vipu_proxy": ("ipu", "proxy"),
+    "webhook": ("webhook",),
+}
+
+
+def nodes_at_fault(checks: t.Sequence[Check]) -> t.List[str]:
+    """The nodes that a repetition needs: that which all failed pairs have in common, else those that failed."""
+    named = [{node_of(key) for key in (check.node, *check.pair) if key} for check in checks]
+    common = set.intersection(*named) if named else set()
+    return sorted(common or set().union(*named))
+
+
+def repeat_command(checks: t.Sequence[Check]) -> str:
+    """The proof of these nodes and their neighbours alone, or of all where it is about no node or about many."""
+    nodes = nodes_at_fault(checks)
+    if not nodes or len(nodes) > MOST:
+        return VERIFY
+    return f"{VERIFY} -e '{json.dumps({'verify_nodes': nodes})}'"
+
+
+def look_command(check: Check) -> str:
+    """What shows the object of a check; empty where no command does, as for a pod that is gone."""
+    return LOOK.get(check.check, "").format(network=check.network, node=node_of(check.node))
+
+
+def live_object(check: Check, probe: Probe) -> str:
+    """What the probe has seen of the object of a check, as JSON; empty where it has seen nothing."""
+    found: object = probe
+    for key in PLACES.get(check.check, ()) or ("",):
+        name = {NETWORK: check.network, NODE: check.node}.get(key, key)
+        found = found.get(name) if isinstance(found, dict) else None
+    if found is None:
+        return ""
+    text = json.dumps(found, indent=2)  # it escapes what would control a terminal
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n... probe.json has all of it"
