@@ -42,9 +42,10 @@ def inventory_of(name):
     return own if own.exists() else ROOT / f"inventories/{name}"
 
 
-def plan_of(folder, name, playbook="ipu.fabric.plan", **variables):
+def plan_of(folder, name, *arguments, playbook="ipu.fabric.plan", **variables):
     recording = os.path.relpath(ROOT / f"inventories/recorded/{name}.json.gz", folder)
-    return play(folder, playbook, {}, {}, inventory=inventory_of(name), fabric_observations=recording, **variables)
+    given = {"fabric_observations": recording, **variables}
+    return play(folder, playbook, {}, {}, *arguments, inventory=inventory_of(name), **given)
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -62,6 +63,12 @@ def test_a_recorded_site(tmp_path, name):
     # The site's own plan, and what its hosts reported, stay as they are.
     assert sorted(path.name for path in (tmp_path / "artifacts").iterdir()) == ["recorded"]
     assert sorted(path.name for path in (tmp_path / "artifacts/recorded").iterdir()) == ["plan.html", "plan.json"]
+
+
+def test_all_is_planned_with_a_limit(tmp_path):
+    done = plan_of(tmp_path, "k3s", "--limit", "node3")
+    assert done.code == 0, done.text
+    assert len(done.read("artifacts/recorded/plan.json")["hosts"]) == 3
 
 
 def test_what_a_setting_would_change(tmp_path):
@@ -95,7 +102,7 @@ def test_make_try_shows_a_plan_and_a_proof(tmp_path):
     probe = ROOT / "inventories/recorded/rack.probe.json.gz"
     (folder / "probe.json").write_bytes(gzip.decompress(probe.read_bytes()))
     artifacts = {"fabric_artifacts_dir": str(tmp_path / "artifacts")}
-    done = plan_of(tmp_path, "rack", str(ROOT / "hack/rack.yml"), **artifacts)
+    done = plan_of(tmp_path, "rack", playbook=str(ROOT / "hack/rack.yml"), **artifacts)
     assert done.code == 0, done.text
     report = done.read("artifacts/recorded/report.json")
     failed = [check for check in report["checks"] if check["status"] in ("failed", "unproven")]
