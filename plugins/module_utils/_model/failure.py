@@ -51,7 +51,7 @@ KINDS: t.Dict[Code, Kind] = {
     "invalid-input": Kind("the value of an option or a variable can't be used, alone or with the others"),
     "missing-requirement": Kind("a program, a Python package or a kernel module is not installed"),
     "not-found": Kind("something that was named does not exist"),
-    "not-ours": Kind("something that somebody else made is in the way; it was left as it is"),
+    "not-ours": Kind("something that somebody else created conflicts; it was left alone"),
     "not-ready": Kind("a service, a pod or a job did not come up, or failed"),
     "other-cluster": Kind("the kubeconfig or the host belongs to another cluster"),
     "timeout": Kind("something was not done when the time for it was over", True),
