@@ -159,7 +159,10 @@ def make_plan(
         last = read_cache(folder)
         planned = build.build_plan(settings, observation_cache.recall_hosts(observations, last), now[:10])
         cache = observation_cache.update_cache(observations, last, now)
-    plan = record(planned, made_now(now, settings), earlier)
+    made = made_now(now, settings)
+    if recording:  # the same input gives the same plan, whoever makes it
+        made = {**made, "time": recording.time, "by": ""}
+    plan = record(planned, made, earlier)
     reported = {finding["check"] for finding in plan["findings"]}
     approved = settings.plan_file.path if settings.plan_file else ""
     if folder and "artifacts-dir" not in reported:

@@ -272,6 +272,11 @@ def drift_headline(drift: t.Sequence[Drift]) -> str:
     return f"{said}; {count(len(left), 'object')} beside the plan would stay" if left else said
 
 
+def drift_mark(one: Drift) -> str:
+    """As the plan has it before hosts: + comes, ~ changes, - goes; none before what stays."""
+    return {"create": "+", "remove": "-", "leave": " "}.get(one["change"], "~")
+
+
 def why_left(one: Drift) -> str:
     return "made by this collection, and not planned any more" if one["ours"] else "made by others"
 
@@ -280,7 +285,7 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
     """Objects that are not as planned, for a terminal."""
     lines = wrap_words(f"Drift: {drift_headline(drift)}", "  ")
     for one in drift:
-        lines += ["", *wrap_words(f"{one['change']} {one['object']}", "    ")]
+        lines += ["", *wrap_words(f"{drift_mark(one)} {one['change']} {one['object']}", "    ")]
         for field in one["fields"] or ([why_left(one)] if one["change"] == "leave" else []):
             lines += wrap_words(f"  {field}", "    ")
     return printable("\n".join(lines)) + "\n"

@@ -15,6 +15,7 @@ from ...module_utils._plan.changes import WORDS, change_lines
 from ...module_utils._plan.report import (
     count,
     drift_headline,
+    drift_mark,
     facts,
     host_rows,
     made_text,
@@ -89,7 +90,7 @@ def plan_page(plan: Plan, title: str = "") -> str:
         decisions=[each for each in decisions if not (folded and each in networks)],
         networks=networks if folded else [],
         drift_headline="" if plan["drift"] is None else drift_headline(plan["drift"]),
-        drift=drift,
+        drift=[(drift_mark(one), one) for one in drift],
         left=[(one["object"], why_left(one)) for one in left],
         drawing=topology(plan) if plan["hosts"] else None,
         padding=PADDING,

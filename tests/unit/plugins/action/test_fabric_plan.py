@@ -410,3 +410,13 @@ def test_resolve_vipu(monkeypatch):
         "vipu": "10.5.0.20",
         "b": "10.5.0.20",
     }
+
+
+def test_a_recorded_plan_is_the_same_whoever_makes_it(tmp_path, monkeypatch):
+    run(hosts=site(), artifacts_dir=str(tmp_path / "first"), networks=[{"name": "rdma-net"}])
+    options = {"observations": str(tmp_path / "first/observations.json"), "networks": [{"name": "rdma-net"}]}
+    first = run(hosts=site(), **options)["plan"]
+    monkeypatch.setattr(fabric_plan.getpass, "getuser", lambda: "another")
+    monkeypatch.setattr(fabric_plan, "utc_now", lambda: "2030-01-01T00:00:00Z")
+    assert run(hosts=site(), **options)["plan"] == first
+    assert (first["made"]["time"], first["made"]["by"]) == (first["recorded"], "")

@@ -84,3 +84,18 @@ def test_what_is_no_plan_is_not_compared(text):
 )
 def test_the_name_of_a_site(sources, config, expected):
     assert name_site(sources, config) == expected
+
+
+@pytest.mark.parametrize(
+    ("change_word", "line"),
+    [
+        ("create", "+ create Node w1"),
+        ("change", "~ change Node w1"),
+        ("take over", "~ take over Node w1"),
+        ("remove", "- remove Node w1"),
+        ("leave", "  leave Node w1"),
+    ],
+)
+def test_drift_has_the_marks_of_a_plan(change_word, line):
+    one = {"object": "Node w1", "change": change_word, "ours": True, "fields": []}
+    assert line in plan_report.drift_text([one]).splitlines()
