@@ -111,6 +111,12 @@ REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem":
 APPROVED = PlanFile("plan.json", "", sites.plan(sites.site()))
 STRANGERS = {**sites.plan(sites.site()), "hosts": {"x1": {}}}
 
+DEAD = {
+    "variable": "fabric_mirror.packages.kubernetes",
+    "url": "http://mirror.example/kubernetes",
+    "seen": "no answer within 5 s",
+    **dict.fromkeys(("lacks", "release", "chart", "playbook"), ""),
+}
 FAULTS: t.Dict[str, Fault] = {
     "multus has no pod on a control-plane node": Fault(
         probe={
@@ -323,6 +329,9 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "a URL of the mirror has a password in it": Fault(
         settings={"sources": {"registry": "https://me:word@mirror.site"}}
+    ),
+    "a mirror or source is dead, refuses, hangs, has a certificate that nobody trusts, or lacks the release": Fault(
+        hosts={"w1/host/sources": [DEAD]}
     ),
     "an image is pinned without a tag, or by something that is no digest": Fault(
         settings={"image_digests": {"mirror.site/a": "sha256:" + "0" * 64}}
