@@ -104,7 +104,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Remove what is not planned any more
+- name: Remove what is no longer planned
   ipu.fabric.fabric_stack:
     kubeconfig: artifacts/admin.conf
     stack: spiderpool

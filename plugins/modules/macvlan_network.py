@@ -16,7 +16,7 @@ description:
   - A NAD that somebody has edited is a difference, since the operator leaves it as it is. It is deleted, and the
     operator creates it again, if it belongs to a network that this collection has applied.
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
-  - With O(state=pruned) it removes networks and address pools of nv-ipam that are not planned any more.
+  - With O(state=pruned) it removes networks and address pools of nv-ipam that are no longer planned.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - netaddr
@@ -155,7 +155,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Remove the networks that are not planned any more
+- name: Remove the networks that are no longer planned
   ipu.fabric.macvlan_network:
     kubeconfig: artifacts/admin.conf
     networks:
@@ -176,7 +176,7 @@ networks:
   elements: str
   sample: [rdma-net]
 unplanned:
-  description: Kind, namespace and name of each MacvlanNetwork and pool that is not planned any more.
+  description: Kind, namespace and name of each MacvlanNetwork and pool that is no longer planned.
   returned: with O(state=pruned)
   type: list
   elements: str

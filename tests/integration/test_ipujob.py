@@ -269,7 +269,7 @@ def test_what_is_awaited_at_the_end_of_the_time(jobs: Modules, operator: Operato
     seen = error.value.result["error"]["seen"]
     for words in ("partition not ready yet!", "Insufficient x.", "FailedCreatePodSandBox: no such network"):
         assert words in seen
-    assert "The job goes on" in error.value.result["error"]["next_step"]
+    assert "The job keeps running" in error.value.result["error"]["next_step"]
 
 
 def test_what_cannot_be_changed(jobs: Modules, operator: Operator) -> None:

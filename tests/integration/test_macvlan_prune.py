@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks that are not planned any more, on the real CRDs. Their owner is what the API server recorded."""
+"""Networks that are no longer planned, on the real CRDs. Their owner is what the API server recorded."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_an_unplanned_network_without_conflict_is_named(run: Modules, api: ApiSe
     other = nv_ipam("new", pools=[pool("new", [{"startIP": "10.5.0.128", "endIP": "10.5.0.255"}])])
     result = run("macvlan_network", state="pruned", networks=[other], unplanned="check")
     assert (result["changed"], result["unplanned"]) == (False, ["MacvlanNetwork old", f"IPPool {OPERATOR}/old"])
-    assert "left as they are: MacvlanNetwork old" in json.dumps(result["warnings"])
+    assert "and kept: MacvlanNetwork old" in json.dumps(result["warnings"])
     assert everything(api) == OLDS
 
 

@@ -144,7 +144,7 @@ class Departure:
                 break
             if attempt == ATTEMPTS:
                 raise FabricError(
-                    "Leaked addresses could not be given back.",
+                    "Leaked addresses could not be released.",
                     ", ".join(pool["metadata"]["name"] for pool in busy),
                     "the pool was changed meanwhile, each time",
                     "Run again when fewer pods come and go.",

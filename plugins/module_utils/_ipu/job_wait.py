@@ -140,7 +140,7 @@ class JobWait:
             raise self.error(
                 f"{wanted} within wait_timeout",
                 f"state {seen.phase}; " + ("; ".join(dict.fromkeys(awaited)) or "it is at work"),
-                "The job goes on: run again to keep waiting, raise wait_timeout, or fix what it waits for.",
+                "The job keeps running: run again to wait, raise wait_timeout, or fix what it waits for.",
                 "timeout",
             )
         return False

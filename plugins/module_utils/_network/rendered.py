@@ -133,7 +133,7 @@ def render_again(module: AnsibleModule) -> t.Dict[str, t.Any]:
         wait_until(
             lambda: still_edited(cluster, [rendered for rendered, _value in found.values()]),
             module.params["timeout"],
-            "The network operator has not rendered again what somebody has edited.",
+            "The network operator has not restored an object that somebody edited.",
             "Read the log of the network operator's controller.",
         )
     empty: t.Dict[str, t.Any] = {"pods": [], "other_pods": [], "attachments": [], "needed_by": []}

@@ -123,7 +123,7 @@ class SpiderpoolRemoval(Removal):
         self.remove(
             found.pools,
             lambda: self.left_of(found.pools, API, POOL),
-            "A pool goes when its last address is given back: see kubectl get spiderendpoint -A, and the log of the"
+            "A pool is deleted when its last address is released: see kubectl get spiderendpoint -A, and the log of the"
             " spiderpool-controller.",
         )
 
@@ -165,8 +165,8 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if module.params["unplanned"] == "check":
         if names:
             module.warn(
-                f"Not planned any more, and left as they are: {', '.join(names)}. The injection goes on giving such a "
-                "network to pods; fabric_prune_networks: true (in the role spiderpool: spiderpool_prune) removes them."
+                f"No longer planned, and kept: {', '.join(names)}. The injection still gives such a"
+                " network to pods; fabric_prune_networks: true (in the role spiderpool: spiderpool_prune) removes them."
             )
         return outcome([], [], objects=names)
     removal.refuse_users(found.users, "or plan the network again. Nothing was removed.")

@@ -278,7 +278,7 @@ def refuse_users(found: Unplanned) -> None:
     users = [f"{pod} ({', '.join(names)})" for pod, names in sorted(found.users.items())]
     raise FabricError(
         "No pod may use a network that is to be removed.",
-        f"not planned any more: {', '.join(found.names)}",
+        f"no longer planned: {', '.join(found.names)}",
         f"{len(users)} pods use them: {shorten_list(users, SHOWN)}",
         "Stop what creates these pods and run again, or plan the network again.",
         code="unsafe",
@@ -309,7 +309,7 @@ def refuse_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> None:
     if seen:
         raise FabricError(
             "Two networks must not give out the same addresses: two pods would get one.",
-            f"not planned any more, and still there: {', '.join(found.names)}",
+            f"no longer planned, and still in the cluster: {', '.join(found.names)}",
             "; ".join(seen),
             "Remove them with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "
             "planned network another part of the subnet (key share).",
@@ -357,7 +357,7 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         refuse_conflicts(found, planned)
         if found.objects:
             module.warn(
-                f"Not planned any more, and left as they are: {', '.join(found.names)}. They share no address with a "
+                f"No longer planned, and kept: {', '.join(found.names)}. They share no address with a "
                 "planned network; fabric_prune_networks: true (in the role macvlan: macvlan_prune) removes them."
             )
         return outcome({}, {}, networks=[], unplanned=found.names, removed=[], others=others)

@@ -51,7 +51,7 @@ def test_both_families(finished: Bed) -> None:
             finished.on(host, f"ip address delete fd00:5::{number}/64 dev eth1")
 
 
-# The last one is what the testbed began with. The pool of the second family is not planned any more.
+# The last one is what the testbed began with. The pool of the second family is no longer planned.
 @pytest.mark.parametrize("cidr", ["10.5.0.0/23", "10.5.0.0/25", "10.5.0.0/26", "10.5.0.0/24"])
 def test_ipv4(finished: Bed, cidr: str) -> None:
     finished.testbed("fabric", cidr)
