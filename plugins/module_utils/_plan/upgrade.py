@@ -13,7 +13,7 @@ from .._common.text import printable, shorten_list
 from .._kubeadm.upgrade import COMPONENTS, ETCD, release_order
 from .._model.observation import Observations
 from .._model.upgrade import SeenCluster, SeenNode, Upgrade
-from .._network.releases import parse, show
+from .._network.releases import parse
 from .hosts import Hosts, place_hosts
 from .report import NAMES, ROWS, WIDTH, finding_lines, table
 
@@ -106,7 +106,7 @@ def _check_step(wanted: str, servers: t.Set[str], findings: Findings) -> None:
             [],
             "A cluster does not go back to an older Kubernetes.",
             seen,
-            f"Set fabric_kubernetes_version to {show(newest)} or later.",
+            f"Set fabric_kubernetes_version to {max(servers, key=parse)} or later.",
         )
     elif target[0] != oldest[0] or target[1] > oldest[1] + 1:
         findings.error(
@@ -114,7 +114,8 @@ def _check_step(wanted: str, servers: t.Set[str], findings: Findings) -> None:
             [],
             "Kubernetes is upgraded by one minor release at a time.",
             seen,
-            f"Upgrade to a release of {oldest[0]}.{oldest[1] + 1} first: set fabric_kubernetes_version to that.",
+            f"Set fabric_kubernetes_version to a release of {oldest[0]}.{oldest[1] + 1} first, such as"
+            f" {oldest[0]}.{oldest[1] + 1}.0.",
         )
 
 
@@ -128,7 +129,8 @@ def _check_nodes(hosts: Hosts, nodes: t.Mapping[str, SeenNode], findings: Findin
             [],
             "Every node of the cluster is in the inventory: others would stay at their release.",
             f"not in it: {shorten_list(strangers, NAMES)}",
-            "Add these hosts to the inventory, or remove these nodes from the cluster.",
+            "Add these hosts to the inventory, or remove these nodes: ipu.fabric.remove_node with"
+            f" -e fabric_remove_nodes={','.join(strangers)}.",
         )
     missing = [name for name, host in hosts.items() if host.node not in nodes]
     if missing and nodes:
@@ -173,7 +175,8 @@ def _check_skew(members: t.Mapping[str, SeenNode], wanted: str, findings: Findin
                 [name],
                 f"A kubelet is at most {KUBELET_SKEW} minor releases older than its API server.",
                 f"the kubelet runs {node['version']}, fabric_kubernetes_version is {wanted}",
-                f"Upgrade this node to {target[0]}.{target[1] - KUBELET_SKEW} or later first.",
+                f"Upgrade this node to {target[0]}.{target[1] - KUBELET_SKEW} or later first by hand: kubeadm upgrade"
+                " node, then the package kubelet.",
             )
 
 

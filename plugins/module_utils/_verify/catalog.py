@@ -45,7 +45,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "nfd": CheckType(
         "One Node Feature Discovery",
         "cluster",
-        "Remove one of them; the network operator's goes with nfd.enabled=false and nfd.deployNodeFeatureRules=false.",
+        "Run the playbook ipu.fabric.fabric: its operators go without their own where the cluster has another. Of two"
+        " others remove one.",
     ),
     "multus_once": CheckType(
         "One multus",
@@ -55,7 +56,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus_node": CheckType(
         "Multus runs on the node",
         "cluster",
-        "Let multus tolerate the node's taints: spec.tolerations of the NicClusterPolicy, or remove them before 23.7.",
+        "Let multus tolerate the node's taints (network_operator_tolerations), or remove them. Before network operator"
+        " 23.7 only the latter helps.",
     ),
     "node": CheckType(
         "Node is Ready",
@@ -118,7 +120,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "ip_pool": CheckType(
         "Address pool has room",
         "network",
-        "Plan more addresses for the network: a larger `share`, fewer `reserved` ones or a larger subnet.",
+        "Plan more addresses in fabric_networks: a larger `share`, fewer `reserved` ones or a larger subnet.",
     ),
     "pool_overlap": CheckType(
         "No overlapping pool",
@@ -143,7 +145,9 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "network",
         " ".join(stack.routes for stack in STACKS.values() if stack.routes),
     ),
-    "mtu": CheckType("MTU of the interface", "network", "Set the same MTU on the host's interface and in the plan."),
+    "mtu": CheckType(
+        "MTU of the interface", "network", "Set the MTU of the host's interface and `mtu` in fabric_networks alike."
+    ),
     "ping": CheckType(
         "Pods reach each other",
         "network",
@@ -187,7 +191,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "rdma_resource": CheckType(
         "RDMA resource on the node",
         "rdma",
-        "Load ib_umad and rdma_cm on the host, check the device plugin's selectors, then restart its pod of this node.",
+        "Run `modprobe -a ib_uverbs ib_umad rdma_ucm` on the host, and name them in /etc/modules-load.d/rdma.conf."
+        " Check the device plugin's selectors, then restart its pod of this node.",
     ),
     "rdma_link": CheckType(
         "RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."
@@ -200,7 +205,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "rdma_files": CheckType(
         "RDMA files in the pod",
         "rdma",
-        "Load ib_uverbs and rdma_cm on the host, then restart the node's device plugin pod.",
+        "Run `modprobe -a ib_uverbs rdma_ucm` on the host, and name them in /etc/modules-load.d/rdma.conf. Then restart"
+        " the node's device plugin pod.",
     ),
     "gid": CheckType(
         "RoCE v2 GID of the address",

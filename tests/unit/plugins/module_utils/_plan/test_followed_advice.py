@@ -13,6 +13,7 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import DEFAULTS
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_runtime import SOURCE as DOCKERD
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_source_questions import DEAD
@@ -546,6 +547,14 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("let these hosts reach this one", {"w1/host/sources": []}),
     ),
     (
+        "resolver",
+        host("host/resolver", {"path": "/etc/resolv.conf", "servers": ["127.0.0.1"]}),
+        Done(
+            "Write the real servers into a file",
+            {"w1/host/resolver": {"path": "/etc/real.conf", "servers": ["192.0.2.53"]}},
+        ),
+    ),
+    (
         "source-credentials",
         "a URL of the mirror has a password in it",
         Done("take the password out of the URL", settings={"sources": {"registry": "https://mirror.site"}}),
@@ -683,17 +692,45 @@ def test_allowing_as_printed(case: t.Tuple[t.Any, ...]) -> None:
     assert check not in errors_of(site.changed({}, allow=[check]))
 
 
-# Findings whose advice no plan can show: of an upgrade, of a bundle, of an operator and of releases with a clock.
+# ---- an upgrade -----------------------------------------------------------------------------------------------------
+
+
+def upgrade(wanted: str, server: str, **nodes: str) -> t.List[Data]:
+    """Findings of an upgrade of these nodes, by the releases of their kubelets."""
+    hosts = sites.finished()
+    names = {name: seen["host"]["hostname"] for name, seen in hosts.items()}
+    hosts["cp1"]["host"]["cluster"]["version"] = server
+    kubelets = {**dict.fromkeys(names, server), **nodes}
+    seen = {"ready": True, "components": {}, "own_labels": []}
+    listed = [{**seen, "name": names.get(name, name), "version": version} for name, version in kubelets.items()]
+    return plan_upgrade(hosts, {"version": server, "nodes": listed}, wanted, [])["findings"]
+
+
+UPGRADES = [
+    ("upgrade-step", ("1.34.0", "1.35.4"), {}),
+    ("upgrade-step", ("1.35.1", "1.35.4"), {}),
+    ("upgrade-step", ("1.37.0", "1.34.9"), {}),
+    ("upgrade-skew", ("1.35.5", "1.35.4"), {"w1": "1.36.1"}),
+    ("upgrade-nodes", ("1.36.3", "1.35.4"), {"w9": "1.35.4"}),
+]
+
+
+@pytest.mark.parametrize(("check", "releases", "nodes"), UPGRADES)
+def test_an_upgrade_as_printed(check: str, releases: t.Tuple[str, str], nodes: t.Dict[str, str]) -> None:
+    (finding,) = [each for each in upgrade(*releases, **nodes) if each["check"] == check]
+    wanted, left = dict(printed(finding["next"])).get("fabric_kubernetes_version", releases[0]), dict(nodes)
+    for name in re.findall(r"fabric_remove_nodes=(\w+)", finding["next"]):
+        del left[name]
+    assert (str(wanted), left) != (releases[0], nodes)
+    assert [each for each in upgrade(str(wanted), releases[1], **left) if each["check"] == check] == []
+
+
+# Findings whose advice no plan of these can show: of a bundle, of releases of operators, of dates; swap needs nothing.
 ELSEWHERE = {
-    "bundle",
-    "ipu-operator",
-    "ipu-operator-crd",
-    "ipu-operator-upgrade",
-    "master-name",
-    "network-operator-upgrade",
+    *("bundle", "ipu-operator", "ipu-operator-crd", "ipu-operator-upgrade", "master-name", "network-operator-upgrade"),
+    *("release-ended", "swap", "upgrade-ready"),
 }
-ELSEWHERE |= {"release-ended", "swap", "upgrade-nodes", "upgrade-ready", "upgrade-skew", "upgrade-step"}
 
 
 def test_every_finding_is_followed() -> None:
-    assert {case[0] for case in [*PRINTED, *DONE]} == set(CHECKS) - ELSEWHERE
+    assert {case[0] for case in [*PRINTED, *DONE, *UPGRADES]} == set(CHECKS) - ELSEWHERE
