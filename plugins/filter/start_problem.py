@@ -23,8 +23,8 @@ name: start_problem
 short_description: What keeps a run from beginning, as far as the controller alone can tell
 version_added: 0.1.0
 description:
-  - Packages and collections that the controller lacks, then an inventory without hosts of a cluster, then variables of
-    the site of a wrong type.
+  - Packages and collections that the controller lacks, then an inventory without hosts of a cluster, misspelt tags,
+    then variables of the site of a wrong type.
   - Variables are those that the role P(ipu.fabric.fabric#role) takes. The role itself checks the same, on every host,
     and prints all of its specification each time.
 positional: sources
@@ -63,6 +63,7 @@ API_PACKAGES = ("cryptography", "kubernetes")  # where the API is, which is anot
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 DEAF_CLIENTS, CLIENT = ("34", "35"), "36.0.2"  # by kubernetes-client/python#2460, and the first release without it
 LONGEST = 60  # of a value that is shown
+EMPTY = {"list": "[]", "dict": "{}"}  # by type of an option
 
 
 def has_secret(option: t.Mapping[str, t.Any]) -> bool:
@@ -98,7 +99,30 @@ def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
             continue
         if value is not None:
             found.append(problem_of(name, option, value))
+        elif name in variables and option["type"] in EMPTY and option.get("default", EMPTY) is not None:
+            found.append(
+                f"{name} is null, as YAML reads a name without a value: write {EMPTY[option['type']]} for none"
+            )
     return [problem for problem in found if problem]
+
+
+def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[FabricError]:
+    """A tag that is nearly one of ours: Ansible runs nothing for it, and says nothing. Others may be a site's own."""
+    from ..module_utils._plan.names import ALIKE_VARIABLES, nearest
+    from ..plugin_utils._site_variables import ROLES
+
+    known = {path.name for path in ROLES.iterdir() if path.is_dir()}
+    meant = {tag: nearest(tag, known, ALIKE_VARIABLES) for tag in (*run, *skipped) if tag not in known}
+    wrong = [f"{tag} (did you mean {name}?)" for tag, name in meant.items() if name]
+    if not wrong:
+        return None
+    return FabricError(
+        "No task has the tag that is asked for.",
+        "--tags, --skip-tags",
+        ", ".join(wrong),
+        f"Correct it. The tags are the names of the roles: {', '.join(sorted(known))}.",
+        code="invalid-input",
+    )
 
 
 def needed_packages(variables: t.Mapping[str, t.Any]) -> t.List[str]:
@@ -168,6 +192,8 @@ def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Seque
     found = controller_problem(needed_packages(hosts[some]))
     if not found and not members:
         found = no_hosts(groups, sources)
+    if not found:
+        found = tags_problem(hosts[some].get("ansible_run_tags", ()), hosts[some].get("ansible_skip_tags", ()))
     problems = [] if found else settings_problems(hosts[some])
     if problems:
         found = FabricError(

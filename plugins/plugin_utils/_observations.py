@@ -18,7 +18,7 @@ from ..module_utils._common.result import FabricError
 from ..module_utils._host.facts import clock_offset
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._plan import cluster_identity
-from ..module_utils._plan.names import GROUPS, PREFIXES
+from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours
 
 MODULES = {
     "host": "host_info",
@@ -77,7 +77,7 @@ def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) ->
     reached = address_of(variables.get("ansible_host", ""))
     if reached:
         part["reached"] = reached
-    named = sorted(name for name in variables if name.startswith(PREFIXES))
+    named = sorted(filter(may_be_ours, variables))
     if named:
         part["variables"] = named
     if boolean(variables.get("rdma_host_reboot", False), strict=False):

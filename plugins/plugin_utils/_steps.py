@@ -163,7 +163,11 @@ def rows(line: Line, width: int) -> t.List[str]:
 PARTS = re.compile(
     r"(?P<what>.*?)(?:\s+Where: (?P<where>.*?)\.?)?(?:\s+Seen: (?P<seen>.*?)\.?)?(?:\s+Next: (?P<next>.*))?", re.DOTALL
 )
-BEFORE_MESSAGE = re.compile(r"(?:(?:Task|Module|Action) failed: )+")
+# Where Ansible was when it met the failure.
+BEFORE_MESSAGE = re.compile(
+    r"(?:(?:Task|Module|Action) failed: |Finalization of task args for '[^']*' failed: "
+    r"|Error while resolving value for '[^']*': |Error rendering template: |The filter plugin '[^']*' failed: )+"
+)
 AFTER_MESSAGE = re.compile(r"\n\nThe error appears to be in .*", re.DOTALL)  # of ansible-core 2.18: its place in a file
 
 

@@ -171,7 +171,7 @@ def rendered(number):
     example, *options = commands()[number]
     given = {name: value for option in options if option != "-e" for name, value in parse_kv(option).items()}
     play = play_of(example)
-    task = play["tasks"][0]
+    task = next(each for each in play["tasks"] if "vars" in each or "ipu.fabric.ipujob" in each)
     scope = {**play["vars"], "example_vipu": VIPU, **given}
     if "ipu.fabric.ipujob" in task:
         return ipujob_of(task["ipu.fabric.ipujob"], scope)

@@ -333,11 +333,21 @@ def connect(module: AnsibleModule) -> Cluster:
         if module.check_mode:
             module.warn(f"No cluster answers ({where}): it is treated as empty.")
             return NoCluster()
+        if "No configuration found" in str(error):
+            raise FabricError(
+                "There is no kubeconfig here.",
+                where,
+                "no such file",
+                "Run it in the directory in which you run site, where artifacts/ is. Or name the file, for playbooks"
+                " with fabric_kubeconfig, for roles and examples with their variable of the kubeconfig.",
+                code="api-unreachable",
+                transient=False,
+            ) from error
         raise FabricError(
             "The Kubernetes API does not answer.",
             where,
             first_line(error),
-            "Check that the kubeconfig exists on the host where this module runs, and that its server can be reached.",
+            "Check that the server of the kubeconfig can be reached from the host where this module runs.",
             code="api-denied" if getattr(error, "status", 0) in (401, 403) else "api-unreachable",
             transient=isinstance(error, TransportError) or (isinstance(error, ApiError) and is_transient(error)),
         ) from error

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import typing as t
 
 from .._common.findings import Findings
@@ -37,8 +38,19 @@ ROLE_PREFIXES = (
     "whereabouts_",
 )
 PREFIXES = (PREFIX, *ROLE_PREFIXES)
+ALIKE_PREFIXES = 0.8  # by difflib
 # How alike two names have to be, by difflib; 1 is the same. The group gpu_node, at 0.88, is no misspelt ipu_node.
 ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92, 0.6
+
+
+@functools.lru_cache(maxsize=None)
+def may_be_ours(name: str) -> bool:
+    """Whether a variable begins like one of ours, or nearly so: what is nearest to it decides."""
+    if name.startswith(PREFIXES):
+        return True
+    return any(
+        difflib.SequenceMatcher(None, name[: len(prefix)], prefix).ratio() > ALIKE_PREFIXES for prefix in PREFIXES
+    )
 
 
 def nearest(name: str, known: t.Iterable[str], alike: float) -> str:
@@ -92,13 +104,13 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
 
 
 def _check_role_variable(name: str, hosts: t.Sequence[str], known: t.Collection[str], findings: Findings) -> None:
-    """Only a warning: the name may be another collection's."""
+    """Names that are less alike may be another collection's."""
     meant = nearest(name, known, ALIKE_ROLE_VARIABLES)
     if meant:
-        findings.warning(
+        findings.error(
             "unknown-variable",
             hosts,
             f"No role of the collection has a variable {name}, so none reads it.",
             name,
-            f"Did you mean {meant}? Nothing to do if it is not meant for this collection.",
+            f"Did you mean {meant}?",
         )

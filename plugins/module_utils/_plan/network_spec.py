@@ -131,13 +131,13 @@ def read_select(given: t.Mapping[object, object]) -> Select:
 
 def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkSpec]:
     where = f"fabric_networks[{number}]"
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or not entry:
         findings.error(
             "networks",
             [],
             f"{where} is not a network.",
             repr(entry),
-            "Write at least {name: NAME}, such as {name: rdma-net}.",
+            "Write at least {name: NAME}, such as {name: rdma-net}, or fabric_networks: [] for no network.",
         )
         return None
     where += f" ({entry['name']})" if isinstance(entry.get("name"), str) else ""

@@ -105,6 +105,7 @@ def test_a_node_that_can_not_be_drained_stays(tmp_path):
     [
         ("", [], [], "The nodes to remove have to be named"),
         ("w2", [], ["--limit", "w2"], "Seen: --limit w2"),
+        ("w7", [], [], "w7"),
         ("cp2", ["cp1"], [], "etcd keeps a majority of its members"),
     ],
 )
@@ -112,6 +113,7 @@ def test_refused(tmp_path, names, dead, arguments, said):
     run = remove(tmp_path, names, *arguments, dead=dead)
     assert run.code != 0
     assert said in run.said, run.text
+    assert "Finalization of task args" not in run.text
     assert steps(run) == []
 
 

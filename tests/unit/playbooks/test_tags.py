@@ -27,3 +27,22 @@ def test_one_role(tmp_path, tag, called):
     assert done.code == 0, done.text
     assert "can be applied" in done.text
     assert {call.module for call in done.calls} - ALWAYS == called, done.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tags", "macvaln"], "macvaln (did you mean macvlan?)"),
+        (["-e", '{"fabric_networks": null}'], "fabric_networks is null"),
+        (["-e", '{"fabric_networks": [{}]}'], "fabric_networks: [] for no network"),
+        (["-e", "gpu_operater_driver=false"], "Did you mean gpu_operator_driver?"),
+        (["-e", "verify_memlok=64G"], "Did you mean verify_memlock?"),
+    ],
+)
+def test_what_is_misspelt_or_empty_is_named_before_anything_is_changed(tmp_path, arguments, said):
+    given = {"fabric_manage_kubernetes": False, "fabric_probe_ports": False}
+    done = play(tmp_path, "ipu.fabric.site", GROUPS, answers(), *arguments, **given)
+    assert done.code != 0
+    assert said in done.said, done.text
+    assert {call.module for call in done.calls} <= ALWAYS
+    assert "Traceback" not in done.text

@@ -21,6 +21,8 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
         ("fabric_gpu", "perhaps", 'fabric_gpu is "perhaps": not of type bool'),
         ("fabric_gpu", "yes", ""),
         ("fabric_gpu", None, ""),
+        ("fabric_networks", None, "fabric_networks is null, as YAML reads a name without a value: write [] for none"),
+        ("fabric_mirror", None, "fabric_mirror is null, as YAML reads a name without a value: write {} for none"),
         ("fabric_pods_per_node", "many", 'fabric_pods_per_node is "many": not of type int'),
         ("fabric_pods_per_node", "16", ""),
         ("fabric_mirror", "http://mirror", 'fabric_mirror is "http://mirror": not of type dict'),
@@ -103,3 +105,19 @@ def test_a_client_that_ignores_no_proxy(
 )
 def test_groups_that_others_call_differently(groups: dict[str, list[str]], step: str) -> None:
     assert step in str(start_problem.no_hosts(groups, ["hosts.yml"]))
+
+
+@pytest.mark.parametrize(
+    ("run", "skipped", "said"),
+    [
+        (["macvaln"], [], "macvaln (did you mean macvlan?)"),
+        (["all"], ["network-operator"], "network-operator (did you mean network_operator?)"),
+        (["all"], [], ""),
+        (["macvlan", "memlock"], ["verify"], ""),
+        (["untagged", "our_monitoring"], ["always"], ""),
+    ],
+)
+def test_a_tag_that_no_task_has(run: list[str], skipped: list[str], said: str) -> None:
+    problem = start_problem.tags_problem(run, skipped)
+    assert said in str(problem or "")
+    assert bool(problem) == bool(said)

@@ -201,6 +201,13 @@ def test_unreachable_hosts():
         ({}, (("what", "It failed, and did not say why."),)),
         ({"msg": "Task failed: Module failed: x"}, (("what", "x"),)),
         (
+            {
+                "msg": "Task failed: Finalization of task args for 'ipu.fabric.wish' failed: Error while resolving"
+                " value for 'seen': The filter plugin 'ipu.fabric.observations' failed: x"
+            },
+            (("what", "x"),),
+        ),
+        (
             {"msg": "A host must be named. Where: -e. Seen: a, b. Next: name one."},
             (("what", "A host must be named."), ("where", "-e"), ("seen", "a, b"), ("next", "name one.")),
         ),

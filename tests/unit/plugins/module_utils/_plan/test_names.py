@@ -11,7 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observation
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import check_groups, check_variables
 
-ROLES = ("verify_memlock", "verify_image", "kubernetes_kubelet_config")
+ROLES = ("verify_memlock", "verify_image", "kubernetes_kubelet_config", "gpu_operator_driver")
 KNOWN = (*ROLES, "fabric_networks", "fabric_gpu", "fabric_vipu_hosts", "fabric_allow", "fabric_stack")
 
 
@@ -43,8 +43,9 @@ def test_groups(groups: dict[str, list[str]], found: dict[str, list[str]]) -> No
         ("fabric_vipu_host", "error", "Did you mean fabric_vipu_hosts?"),
         ("fabric_building", "warning", "another prefix than fabric_"),
         ("fabric_gpu", "", ""),
-        ("verify_memlok", "warning", "Did you mean verify_memlock?"),
-        ("kubernetes_kublet_config", "warning", "Did you mean kubernetes_kubelet_config?"),
+        ("verify_memlok", "error", "Did you mean verify_memlock?"),
+        ("kubernetes_kublet_config", "error", "Did you mean kubernetes_kubelet_config?"),
+        ("gpu_operater_driver", "error", "Did you mean gpu_operator_driver?"),
         ("verify_memlock", "", ""),
         # Another collection's.
         ("kubernetes_packages", "", ""),
