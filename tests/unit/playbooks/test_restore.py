@@ -158,7 +158,7 @@ def test_no_bundle_is_written_for_docker(tmp_path):
     given = {"fabric_bundle": str(tmp_path / "bundle"), "fabric_bundle_plan": "plan.json"}
     done = play(tmp_path, "ipu.fabric.bundle", GROUPS, {}, **given)
     assert done.code != 0
-    assert "is of a site with fabric_runtime docker" in done.said, done.text
+    assert "the plan has fabric_runtime docker" in done.said, done.text
     assert not (tmp_path / "bundle").exists()
 
 

@@ -22,7 +22,7 @@ NODE = {
 SITE = {
     "kubeconfig": "{{ folder }}/admin.conf", "api_kubeconfig": "{{ folder }}/admin.conf", "manage_kubernetes": True,
     "api_host": "localhost", "require_rdma": False,
-    "mirror": {"apt": {}, "registry": "", "calico": {}}, "bundle": "", "pod_security_exempt": [],
+    "mirror": {"apt": {}, "registry": "", "calico": {}}, "bundle": "", "pod_security_exempt": [], "allow": [],
 }  # fmt: skip
 PLAN = {
     "releases": {"kubernetes": "1.36.3", "cni": "flannel", "cni_version": ""},
