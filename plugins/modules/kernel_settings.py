@@ -30,7 +30,7 @@ options:
     elements: str
     default: []
   sysctl:
-    description: Values by key.
+    description: Values by key. For C(fs.inotify.) that of the host stays where it is higher.
     type: dict
     default: {}
   disable_swap:

@@ -39,6 +39,9 @@ BUNDLE = "/var/lib/ipu-fabric/bundle/apt"
 BUNDLE_REPOSITORIES = {"ipu-fabric-bundle": {"uri": f"file:{BUNDLE}/", "suite": "/", "trusted": True}}
 # The kubelet sets these itself, or with protectKernelDefaults only runs where they are just so.
 KUBELET_SYSCTL = {
+    # The kernel's 128 instances are used up by the log watchers of a node with many pods.
+    "fs.inotify.max_user_instances": 8192,
+    "fs.inotify.max_user_watches": 524288,
     "vm.overcommit_memory": 1,
     "vm.panic_on_oom": 0,
     "kernel.panic": 10,

@@ -51,6 +51,9 @@ class KernelState(t.TypedDict):
     swap_units: t.List[str]  # that turn it on at the next boot
 
 
+AT_LEAST = ("fs.inotify.",)  # keys that only have to be high enough
+
+
 def modules_text(names: t.Sequence[str]) -> str:
     return "".join(f"{name}\n" for name in names)
 
@@ -115,6 +118,13 @@ def read_sysctl(key: str) -> t.Optional[str]:
         return None
 
 
+def raised(key: str, value: str) -> str:
+    """The value of a key; of a limit that only has to be high enough, the host's own where that is higher."""
+    current = read_sysctl(key) or ""
+    is_higher = key.startswith(AT_LEAST) and current.isdecimal() and value.isdecimal() and int(current) > int(value)
+    return current if is_higher else value
+
+
 def set_sysctl(key: str, value: str) -> None:
     try:
         with open(sysctl_path(key), "w", encoding="utf-8") as handle:
@@ -177,7 +187,7 @@ def change_kernel(module: AnsibleModule, files: t.Mapping[str, File], before: Ke
 
 def apply_kernel_settings(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.kernel_settings)."""
-    sysctl = {key: normal_value(str(value)) for key, value in module.params["sysctl"].items()}
+    sysctl = {key: raised(key, normal_value(str(value))) for key, value in module.params["sysctl"].items()}
     given: Settings = module.params
     settings: Settings = {**given, "sysctl": sysctl}
     wanted = wanted_files(settings, read_file(FSTAB))

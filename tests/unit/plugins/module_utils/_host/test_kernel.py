@@ -186,3 +186,17 @@ def test_swap_that_can_not_be_turned_off(host, monkeypatch):
     with pytest.raises(FabricError) as caught:
         kernel.apply_kernel_settings(Module(**WANTED))
     assert (caught.value.where, caught.value.seen) == ("swapoff /swap.img", "swapoff failed: Cannot allocate memory")
+
+
+@pytest.mark.parametrize(
+    ("key", "there", "wanted", "value"),
+    [
+        ("fs.inotify.max_user_instances", "128", "8192", "8192"),
+        ("fs.inotify.max_user_instances", "65536", "8192", "65536"),
+        ("fs.inotify.max_user_instances", None, "8192", "8192"),
+        ("kernel.panic", "60", "10", "10"),
+    ],
+)
+def test_a_limit_is_raised_and_never_lowered(key, there, wanted, value, monkeypatch):
+    monkeypatch.setattr(kernel, "read_sysctl", {key: there}.get)
+    assert kernel.raised(key, wanted) == value
