@@ -11,6 +11,7 @@ from .._common.text import printable, shorten_list
 from .._kubeadm.host_reset import ClusterMark
 from .._model.observation import NodeIdentity
 from .cluster_identity import is_node
+from .report import wrap_words
 
 SHOWN = 8  # names in a line
 
@@ -52,7 +53,8 @@ class ResetPlan(t.TypedDict):
 def describe_host(name: str, found: FoundOnHost) -> t.List[str]:
     parts = [f"{kind.replace('_', ' ')}: {shorten_list(names, SHOWN)}" for kind, names in found["removed"].items()]
     lines = [f"{name}: {'; '.join(parts) or 'nothing is left'}"]
-    return lines + ([f"{name} keeps {', '.join(found['kept'])}"] if found["kept"] else [])
+    lines += [f"{name} keeps {', '.join(found['kept'])}"] if found["kept"] else []
+    return [row for line in lines for row in wrap_words(line, "  ")]
 
 
 def is_elsewhere(mark: ClusterMark, known: t.Collection[ClusterMark]) -> bool:

@@ -149,12 +149,14 @@ def _observed_controllers(
 ) -> t.List[NamedController]:
     """What `vipu` says on each host. One that runs on a host is one controller, by whichever address it is asked."""
     controllers: t.Dict[t.Tuple[str, int], NamedController] = {}
+    nowhere = not any(hosts[name].observation.get("vipu") for name in names)
+    without = " If this site has no IPUs, set fabric_ipu: false." if nowhere else ""
     for name in names:
         host = hosts[name]
         for error in host.observation["errors"]:
             if error["source"] == "vipu":
                 seen = f"{error['seen']} (at {error['where']})"
-                findings.error("vipu", [name], error["what"], seen, error["next_step"])
+                findings.error("vipu", [name], error["what"], seen, error["next_step"] + without)
         facts = host.observation.get("vipu")
         if facts:
             address, port, runs_on = facts["address"] or facts["host"], facts["port"], ""

@@ -139,3 +139,12 @@ def test_what_does_not_say_whether_its_api_server_runs_may_have_one():
     hosts = {"cp1": said("cp1")}
     del hosts["cp1"]["cluster"]["serves"]
     assert "could not be asked" in plan(hosts)["refusal"]
+
+
+def test_its_lines_fit_a_terminal():
+    """Ansible's debug puts 11 columns around each. No name is cut."""
+    many = {kind: [f"{kind}-{number}" for number in range(9)] for kind in ("links", "packages", "units")}
+    table = plan({"w1": host("w1", kept=[f"package-{number} (theirs)" for number in range(9)], **many)})["table"]
+    assert max(map(len, table)) <= 69
+    assert {line[:2] for line in table} == {"w1", "  "}
+    assert "package-8 (theirs)" in " ".join(line.strip() for line in table)

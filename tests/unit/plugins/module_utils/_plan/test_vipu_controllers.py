@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease, Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_port_needs
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, change, errors, host, plan, site
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, change, errors, finished, host, plan, site
 
 FABRIC, MANAGEMENT = "10.5.0.12", "10.88.0.12"  # of w1
 HOST_NETWORK = {"ipu_release": IpuRelease(values={"worker.hostNetwork": "true"})}
@@ -134,3 +137,22 @@ def test_hosts_try_an_address_that_they_have_not_asked(address, probed):
     found = {name: one for name, of_host in targets.items() for one in of_host if 8090 in one["tcp"]}
     assert list(found) == probed
     assert {one["address"] for one in found.values()} <= {MANAGEMENT}
+
+
+NO_VIPU = {"source": "vipu", "what": "No vipu.", "where": "PATH", "seen": "nothing", "next_step": "Install it."}
+
+
+@pytest.mark.parametrize(("lacking", "hinted"), [(("w1", "w2"), True), (("w1",), False)])
+def test_a_site_where_no_host_has_v_ipu_is_told_how_to_do_without(lacking: tuple[str, ...], hinted: bool) -> None:
+    hosts = finished()
+    for name in lacking:
+        del hosts[name]["vipu"]
+        hosts[name]["errors"] = [NO_VIPU]
+    step = errors(plan(hosts, manage_kubernetes=False))["vipu"]["next"]
+    assert ("set fabric_ipu: false" in step) == hinted
+
+
+def test_of_a_cluster_without_ipus_the_plan_speaks_of_none() -> None:
+    planned = plan(finished(), manage_kubernetes=False, ipu=False)
+    assert not re.search("ipu(?!.fabric)", as_text(planned, "Plan"), re.IGNORECASE)
+    assert "calico" in as_text(planned, "Plan")
