@@ -166,7 +166,7 @@ def proof_table() -> str:
         if kind.area == area
         for causes in [seen.get(name, [])]
     ]
-    return table(["check", "what should be", "what to do"], rows)
+    return table(["check", "what it checks", "what to do"], rows)
 
 
 def main() -> int:

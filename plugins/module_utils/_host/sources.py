@@ -98,7 +98,7 @@ def fetch(url: str, method: str = "GET", kinds: str = "*/*") -> http.client.HTTP
 
 
 def read(url: str) -> str:
-    """The text that is there, unpacked."""
+    """The text of the file, unpacked."""
     try:
         with fetch(url) as answer:
             content: bytes = answer.read(LARGEST)
@@ -236,7 +236,7 @@ def shown(question: SourceQuestion) -> str:
 
 
 def apt_has_proxy() -> bool:
-    """Whether this host's apt goes another way than we do, which then proves nothing about it."""
+    """Whether this host's apt uses another proxy than this collection, whose answer then proves nothing about it."""
     configured = output_of("apt-config", "dump", timeout=5)
     return bool(re.search(r'^Acquire::https?::Proxy\S* "(?!DIRECT")[^"]', configured, re.MULTILINE | re.IGNORECASE))
 

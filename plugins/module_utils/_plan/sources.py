@@ -126,9 +126,9 @@ def _check_download(download: Download, findings: Findings) -> None:
         findings.error(
             "unpinned-source" if scheme in TLS else "http-source",
             [],
-            "A repository key needs something to be compared with.",
+            "A repository key needs a fingerprint or a digest.",
             seen,
-            f"Set {download.variable} to what its publisher says. `key_fingerprint: none` takes any key; fabric_allow"
+            f"Set {download.variable} to its publisher's value. `key_fingerprint: none` takes any key; fabric_allow"
             " does not.",
         )
         return
@@ -136,17 +136,17 @@ def _check_download(download: Download, findings: Findings) -> None:
         findings.error(
             "http-source",
             [],
-            "What comes without TLS may be replaced on its way: it needs a digest.",
+            "A download without TLS may be replaced on its way: it needs a digest.",
             seen,
-            f"Set {download.variable} to what its publisher says, or take it by https.",
+            f"Set {download.variable} to its publisher's value, or use https.",
         )
         return
     findings.warning(
         "unpinned-source",
         [],
-        "Whatever this source sends is taken, as long as it comes by TLS.",
+        "Only TLS protects this download: its digest is not known.",
         seen,
-        f"Set {download.variable} to the SHA-256 that its publisher says.",
+        f"Set {download.variable} to its publisher's SHA-256.",
     )
 
 

@@ -14,9 +14,8 @@ AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 
 MEMLOCK = (
-    "Apply the role ipu.fabric.memlock to this host, then recreate its pods. If that changes nothing, the host itself"
-    " gives no more, such as a container: raise its limit (`grep locked /proc/1/limits`), or lower verify_memlock (in"
-    " bytes)."
+    "Apply the role ipu.fabric.memlock to this host, then recreate its pods. If that changes nothing, the host's own"
+    " limit is lower, as in a container: raise it (`grep locked /proc/1/limits`), or lower verify_memlock (in bytes)."
 )
 
 CHECK_TYPES: t.Dict[str, CheckType] = {
@@ -29,7 +28,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "policy": CheckType(
         "NicClusterPolicy is ready",
         "cluster",
-        "See the pods of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
+        "See the pods of states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
     ),
     "network": CheckType(
         "Network is ready",
@@ -51,7 +50,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus_once": CheckType(
         "One multus",
         "cluster",
-        "Remove one: each overwrites the other's CNI configuration (fabric_multus: false keeps one that was there).",
+        "Remove one: each overwrites the other's CNI configuration (fabric_multus: false keeps the existing one).",
     ),
     "multus_node": CheckType(
         "Multus runs on the node",
@@ -74,8 +73,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "cni_tokens": CheckType(
         "Tokens of CNI plugins last",
         "cluster",
-        "Run the playbook ipu.fabric.site, which starts multus of the network operator again. Another plugin: restart"
-        " its pod of this node, so that it writes its kubeconfig again.",
+        "Run the playbook ipu.fabric.site, which restarts multus of the network operator. Another plugin: restart its"
+        " pod on this node, so that it writes a new kubeconfig.",
     ),
     "kubelet_requests": CheckType(
         "Kubelets get certificates",
@@ -100,7 +99,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "workloads": CheckType(
         "Running pods are attached",
         "network",
-        "Delete the pods that are named, so that they are recreated: a pod does not get a network later.",
+        "Delete the named pods, so that they are recreated: a pod does not get a network later.",
     ),
     "interface": CheckType(
         "Pod has the interface",
@@ -110,7 +109,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "address": CheckType(
         "Address is in the plan",
         "network",
-        "Compare the network's pool or range with plan.json: an address outside it may belong to somebody else.",
+        "Compare the network's pool or range with plan.json: an address outside it may be another device's.",
     ),
     "unique": CheckType(
         "Addresses are unique",
@@ -178,7 +177,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "IPUJob passes the webhook",
         "ipu",
         "Run the playbook ipu.fabric.fabric: it renews the webhook's certificate, restarts the controller, and "
-        "restores what a killed run has left.",
+        "restores the failure policy.",
     ),
     "ipu_certificate": CheckType(
         "Webhook certificate",
@@ -224,7 +223,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "See which device the tool took and why: GIDs of the address, `rdma link` in the pod, other RDMA devices.",
     ),
     "host_traffic": CheckType(
-        "gc-hosttraffictest", "rdma", "Compare with a node that does better: PCIe width, NUMA, MTU of the fabric."
+        "gc-hosttraffictest", "rdma", "Compare with a faster node: PCIe width, NUMA, MTU of the fabric."
     ),
     "gpudirect": CheckType(
         "GPUDirect RDMA on the node",

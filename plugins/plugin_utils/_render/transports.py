@@ -207,7 +207,7 @@ def way_of(transport: str, moved: t.Sequence[Moved], least: int, interfaces: t.S
         if any(each.port == NO_PORT for each in moved) and not seen_rdma:
             no_tcp = f"the pods' interfaces moved less than {amount_text(least, 'bytes')}: that was no TCP"
             return Way(transport, UNPROVEN, f"{no_tcp}, but no counter of an RDMA device shows it. {NEED_RDMA}")
-        return Way(transport, UNPROVEN, f"no counter shows which way the data took. {NEED_RDMA}")
+        return Way(transport, UNPROVEN, f"no counter shows the path of the data. {NEED_RDMA}")
     right = [each for each in sockets if not interfaces or each.device in interfaces]
     if right:
         return Way(transport, PASSED, f"{most(right)} {said}")
@@ -215,7 +215,7 @@ def way_of(transport: str, moved: t.Sequence[Moved], least: int, interfaces: t.S
         return Way(transport, FAILED, f"{most(sockets)} {said}: that is not on the fabric")
     if rdma:
         return Way(transport, FAILED, f"{most(rdma)} {said}, and no interface as much: that was RDMA")
-    return Way(transport, UNPROVEN, f"no counter shows which way the data took. {NEED_COUNT}")
+    return Way(transport, UNPROVEN, f"no counter shows the path of the data. {NEED_COUNT}")
 
 
 # The report

@@ -699,7 +699,7 @@ def test_an_address_is_the_same_in_any_notation(hosts):
 
 
 def test_a_release_may_be_written_with_its_v():
-    """As the tags of its makers have it. Of the cluster that is there too: it is compared without."""
+    """As the tags of its makers have it. Of the existing cluster too: it is compared without."""
     names = [name for name in SETTINGS if name.endswith("_version")]
     written = {name: f" v{SETTINGS[name]}" for name in names}
     assert len(names) == 6
