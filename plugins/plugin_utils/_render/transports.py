@@ -137,7 +137,7 @@ def tables_of(roce: Log, tcp: Log) -> t.List[Table]:
     return [table_of(key, roce.figures.get(key, {}), tcp.figures.get(key, {})) for key in keys]
 
 
-# Which way the data took
+# Path of the data
 
 
 class Moved(t.NamedTuple):
@@ -296,7 +296,7 @@ def as_markdown(report: Report) -> str:
     parts += [f"**{text}**\n" for text in report.notes]
     for table in report.tables:
         parts += [f"## {table.title}\n", markdown_table(heading_of(table), map(cells_of, table.rows))]
-    parts += ["## Which way the data took\n"]
+    parts += ["## Path of the data\n"]
     ways = ([TITLES[way.transport], way.state, way.text] for way in report.ways)
     parts.append(markdown_table(("Run", "Result", "Seen"), ways, 3))
     if report.moved:

@@ -75,7 +75,7 @@ def test_a_failure_says_what_was_expected_and_what_to_do() -> None:
         "  FAILED   Locked memory, uid 1000     w1: 8 MiB",
         "           expected: unlimited",
         "           next: Apply the role ipu.fabric.memlock to this host, then",
-        "             recreate its pods. If that changes nothing, the host",
+        "             recreate its pods. If that changes nothing, the host's",
     ]
 
 
