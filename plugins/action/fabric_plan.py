@@ -192,7 +192,10 @@ def keep_applied(
     if folder and not check_mode:
         texts = {**plan_files(folder, applied, options["plan_file"]), APPLIED: json.dumps(applied) + "\n"}
         write_files(folder, texts, "fabric_artifacts_dir")
-    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], str(COLLECTION / "docs/examples"))
+    here, path = os.environ.get("PWD", ""), str(COLLECTION / "docs/examples/training.yml")
+    usual = cluster["kubeconfig"] == os.path.join(here, "artifacts/admin.conf")
+    example = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
+    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], example, usual)
     return {"changed": False, "plan": applied, "text": "\n".join(steps)}
 
 

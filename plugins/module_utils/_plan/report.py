@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-import posixpath
+import json
 import re
 import shlex
 import textwrap
@@ -245,19 +245,37 @@ def since_lines(since: Since) -> t.List[str]:
     return [*lines, *([f"  ... and {rest} more, in plan.html"] if rest > 0 else [])]
 
 
-def next_steps(plan: Plan, kubeconfig: str, api_host: str, examples: str) -> t.List[str]:
-    """What to type after site. examples: the folder with playbooks of jobs; kubeconfig is a path on api_host."""
+def job_variables(plan: Plan, kubeconfig: str) -> t.Dict[str, object]:
+    """What docs/examples/training.yml has to know of this site; kubeconfig: empty for the one that it takes itself."""
+    network = plan["networks"][0] if plan["networks"] else None
+    name = network["name"] if network and network["namespace"] == "default" else ""
+    resource = network["resource"] if network and network["rdma"] else ""
+    namespace = plan["ipu_operator"]["namespace"] if plan["ipu_operator"] else ""
+    wanted: t.Dict[str, t.Tuple[object, object]] = {  # with the example's own
+        "fabric_kubeconfig": (kubeconfig, ""),
+        "ipu_operator_namespace": (namespace, "ipu-operator"),
+        "networks": ([name or f"{network['namespace']}/{network['name']}"] if network else [], ["rdma-net"]),
+        "rdma_resource": (
+            resource[len("rdma/") :] if resource.startswith("rdma/") else resource,
+            "rdma_shared_device_a",
+        ),
+    }
+    return {variable: value for variable, (value, default) in wanted.items() if value != default}
+
+
+def next_steps(plan: Plan, kubeconfig: str, api_host: str, example: str, usual: bool) -> t.List[str]:
+    """What to type after site.
+
+    kubeconfig: a path on api_host; usual: jobs find it without being told. example: the path of training.yml.
+    """
     local = api_host in ("localhost", "127.0.0.1")
     kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} get nodes"
-    job = f"ansible-playbook {shlex.quote(posixpath.join(examples, 'training.yml'))}"
-    if local and kubeconfig != "artifacts/admin.conf":
-        job += f" -e fabric_kubeconfig={shlex.quote(kubeconfig)}"
-    return [
-        "Next: look at the nodes" + (", then run a first IPUJob." if plan["ipu_operator"] and local else "."),
-        "",
-        f"  {kubectl if local else f'ssh {api_host} sudo {kubectl}'}",
-        *([f"  {job}"] if plan["ipu_operator"] and local else []),
-    ]
+    lines = [f"  {kubectl if local else f'ssh {api_host} sudo {kubectl}'}"]
+    if plan["ipu_operator"] and local:
+        given = job_variables(plan, "" if usual else kubeconfig)
+        options = f" -e {shlex.quote(json.dumps(given))}" if given else ""
+        lines.append(f"  ansible-playbook {shlex.quote(example)}{options}")
+    return [f"Next: look at the nodes{', then run a first IPUJob' if lines[1:] else ''}.", "", *lines]
 
 
 def split_drift(drift: t.Sequence[Drift]) -> t.Tuple[t.List[Drift], t.List[Drift]]:

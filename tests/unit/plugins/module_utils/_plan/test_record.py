@@ -9,9 +9,11 @@ import copy
 import json
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.record import Earlier, name_site, parse_plan, record
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, plan, site
 
 MADE = {"time": "2026-11-27T12:00:00Z", "site": "rack", "collection": "0.9.0", "by": "ops@deploy"}
@@ -99,3 +101,31 @@ def test_the_name_of_a_site(sources, config, expected):
 def test_drift_has_the_marks_of_a_plan(change_word, line):
     one = {"object": "Node w1", "change": change_word, "ours": True, "fields": []}
     assert line in plan_report.drift_text([one]).splitlines()
+
+
+JOB = "ansible-playbook training.yml"
+
+
+@pytest.mark.parametrize(
+    ("settings", "host", "usual", "expected"),
+    [
+        ({}, "localhost", True, ["kubectl --kubeconfig /a/admin.conf get nodes", JOB]),
+        ({}, "localhost", False, [f"""{JOB} -e '{{"fabric_kubeconfig": "/a/admin.conf"}}'"""]),
+        ({"require_rdma": False}, "localhost", True, [f"""{JOB} -e '{{"rdma_resource": ""}}'"""]),
+        ({"networks": [{"name": "rail"}]}, "localhost", True, [f"""{JOB} -e '{{"networks": ["rail"]}}'"""]),
+        ({}, "cp1", True, ["ssh cp1 sudo kubectl --kubeconfig /a/admin.conf get nodes"]),
+        ({"ipu": False}, "localhost", True, ["kubectl --kubeconfig /a/admin.conf get nodes"]),
+    ],
+)
+def test_the_commands_after_site(settings, host, usual, expected):
+    """They are those of this site: its kubeconfig, its networks, and its RDMA resource."""
+    said = plan_report.next_steps(plan(site(), **settings), "/a/admin.conf", host, "training.yml", usual)
+    assert [line.strip() for line in said[-len(expected) :]] == expected
+    assert ("IPUJob" in said[0]) == (len(said) == 4)
+    assert len(said) == (4 if host == "localhost" and settings.get("ipu", True) else 3)
+
+
+def test_the_defaults_of_the_example_are_those_that_the_command_leaves_out():
+    [train] = yaml.safe_load((ROOT / "docs/examples/training.yml").read_text(encoding="utf-8"))
+    assert (train["vars"]["networks"], train["vars"]["rdma_resource"]) == (["rdma-net"], "rdma_shared_device_a")
+    assert "artifacts/admin.conf" in train["vars"]["fabric_kubeconfig"]
