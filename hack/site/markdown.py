@@ -6,6 +6,7 @@ The sources of the pages are in the first directory, as hack/docs_site.sh lays t
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import sys
@@ -16,10 +17,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), sys.argv[1]]
-import conf  # noqa: E402
 from role_docs import line, plain, row, sentences  # noqa: E402
 
 SOURCE, SITE = Path(sys.argv[1]), Path(sys.argv[2])
+conf = importlib.import_module("conf")  # the one beside the sources: it looks where it is
 REFERENCE = {"modules": "module", "filter": "filter"}  # folders of plugins, and how the site calls their kind
 ENTRY = re.compile(r"^(?:[^:<]+ <)?([\w/*-]+)>?$")  # a page of the start page's lists
 
