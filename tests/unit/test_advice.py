@@ -12,6 +12,7 @@ import typing as t
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, CHECKS
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import RDMA_MODULES
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
 from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import role_variables, site_variables
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -22,6 +23,7 @@ PAGES = "https://github.com/ipu-fabric/ipu.fabric/blob/main/"
 VARIABLES = role_variables() | site_variables() | {"kubernetes_checked_kubeconfig"}  # a fact
 # Names with the prefix of a role that are something else.
 OTHERS = {*CHECK_TYPES, *KINDS["module"], *KINDS["filter"], *KINDS["role"], *KINDS["playbook"]}
+MODULES = set(RDMA_MODULES)
 UNITS = {"containerd", "docker", "cri-docker", "kubelet", "keepalived", "chrony", "k3s", "k3s-agent", "rke2-server"}
 
 
@@ -113,6 +115,8 @@ def wrong_names(text: str) -> t.Iterator[str]:
         yield from {f"allowed {name}" for name in names.split(", ") if name not in ALLOWABLE}
     yield from {f"check {name}" for name in re.findall(r"\(check (\w+)\)", text) if name not in {*CHECK_TYPES, *CHECKS}}
     yield from {f"unit {name}" for name in re.findall(r"journalctl -u ([\w-]+)", text)} - {f"unit {u}" for u in UNITS}
+    for names in re.findall(r"modprobe -a ((?:\w+ ?)+)", text):
+        yield from {f"module {name}" for name in names.split()} - {f"module {name}" for name in MODULES}
     yield from re.findall(r"\b(?:testbed|hack|molecule)/\w+|\bmake [a-z]+-[a-z]+", text)  # not in the collection
     for page, anchor in re.findall(rf"{re.escape(PAGES)}([\w./-]+\w)(?:#([\w-]+))?", text):
         if page not in MANUAL or (anchor and anchor not in anchors(TEXTS[page])):
@@ -133,6 +137,7 @@ def wrong_names(text: str) -> t.Iterator[str]:
         ("Or allow it with fabric_allow: [cgroups].", ["allowed cgroups"]),
         ("RDMA fails in them (check gids).", ["check gids"]),
         ("See journalctl -u kublet.", ["unit kublet"]),
+        ("Run modprobe -a ib_umad rdma_cm", ["module rdma_cm"]),  # rdma_ucm makes /dev/infiniband/rdma_cm
         ("Run testbed/testbed up.", ["testbed/testbed"]),
         ("See docs/kubernetes.md.", ["docs/kubernetes.md"]),
         (f"See {PAGES}docs/kubernetes.md#certificates", []),

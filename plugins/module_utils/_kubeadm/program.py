@@ -121,7 +121,10 @@ class Kubeadm:
         self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")
 
     def preflight(self, command: str, config: str) -> None:
-        next_step = "Fix what it reports, or add it to kubernetes_ignore_preflight_errors."
+        next_step = (
+            "Fix what it reports, or add it to kubernetes_ignore_preflight_errors. For cgroup v1 set instead"
+            " fabric_allow: [cgroup-v2] (for the role alone, kubernetes_cgroup_v1: true)."
+        )
         self.run(command, "phase", "preflight", f"--config={config}", next_step=next_step)
 
     def bootstrap(self, command: str, config: str) -> None:
