@@ -511,6 +511,11 @@ rdma:
       description: Whether the kernel's RDMA core is there at all.
       type: bool
       sample: true
+    loopback:
+      description: Lasting global addresses of the loopback interface.
+      type: list
+      elements: dict
+      sample: [{address: 192.0.2.1, prefix: 32}]
 vipu:
   description: Where the V-IPU controller is.
   returned: with O(vipu), where it was found

@@ -160,7 +160,12 @@ def links_of(tmp_path):
     tree.write("proc/modules", "ib_core 1 0 - Live 0x0")
     addresses = [{"local": "10.5.0.11", "prefixlen": 24, "scope": "global"}]
     outputs = {
-        "addr": json.dumps([{"ifname": "ens1f0np0", "addr_info": addresses, "altnames": ["enp129s0f0np0"]}]),
+        "addr": json.dumps(
+            [
+                {"ifname": "lo", "addr_info": [{"local": "192.0.2.1", "prefixlen": 32, "scope": "global"}]},
+                {"ifname": "ens1f0np0", "addr_info": addresses, "altnames": ["enp129s0f0np0"]},
+            ]
+        ),
         "route": '[{"dev": "ens1f0np0", "prefsrc": "10.5.0.11"}]',
         "system": '[{"netns": "shared"}]',
         "show": "Id=containerd.service\nLoadState=loaded\nLimitMEMLOCK=infinity\n",
