@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import statistics
 import typing as t
 
@@ -145,14 +146,21 @@ def of_nodes(matrices: t.Sequence[Matrix]) -> t.List[Map]:
         columns = [(by_node(matrix), median(matrix)) for matrix in mine]
         nodes = sorted({node for matrix in mine for node in matrix.nodes}, key=natural)
         rows = [(node, [cell_of_node(each.get(node, ()), name, usual) for each, usual in columns]) for node in nodes]
-        rows.sort(key=lambda row: rank(row[1]))
+        failures = failed_pairs(mine)
+        rows.sort(key=lambda row: (-failures[row[0]], rank(row[1])))
         unit = next((matrix.unit for matrix in mine if matrix.unit), "")
         found.append(Map(f"{CHECK_TYPES[name].title}, {unit}", [matrix.network for matrix in mine], rows))
     return found
 
 
+def failed_pairs(matrices: t.Sequence[Matrix]) -> t.Counter[str]:
+    """How many failed pairs each node had a part in."""
+    failed = (check for matrix in matrices for check in matrix.pairs.values() if check.status == FAILED)
+    return collections.Counter(node for check in failed for node in check.pair)
+
+
 def rank(cells: t.Sequence[Cell]) -> t.Tuple[int, ...]:
-    """Rows with failures come first, then by their worst colours."""
+    """An order by the worst colours."""
     return tuple(
         -sum(one.style == style for one in cells) for style in ("bad", "some", "open", "heat3", "heat2", "heat1")
     )

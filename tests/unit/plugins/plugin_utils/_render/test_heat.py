@@ -72,6 +72,13 @@ def test_the_map_of_pairs_has_a_cell_for_each():
     assert styles["w3"] == ["bad", "bad", "self", "bad", "bad"]
 
 
+def test_of_two_nodes_that_failed_the_worse_is_first():
+    """w1 has one good pair of two, w3 none of four: the middle of both is coloured alike."""
+    pairs = [("w1", "w3"), ("w1", "w2"), ("w2", "w3"), ("w3", "w4"), ("w4", "w3")]
+    (found,) = heat.of_nodes(matrices([write(a, b, good="w3" not in (a, b)) for a, b in pairs]))
+    assert [name for name, _cells in found.rows][0] == "w3"
+
+
 def test_a_slow_node_is_first_and_its_peers_are_not_blamed():
     (found,) = heat.of_nodes(matrices(ring("w3")))
     assert [(name, cells[0].text, cells[0].style) for name, cells in found.rows[:2]] == [
