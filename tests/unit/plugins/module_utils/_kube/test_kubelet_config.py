@@ -82,7 +82,7 @@ def apply(monkeypatch, memory, check_mode=False):
     approved = {"changed": False, "approved": [], "diff": {"before": {"pending": []}, "after": {"pending": []}}}
     monkeypatch.setattr(kubelets, "connect", lambda module: memory)
     monkeypatch.setattr(kubelets, "manage_requests", lambda module: approved)
-    return kubelets.manage_kubelets(fake.Module(check_mode=check_mode, settings=CIS))
+    return kubelets.manage_kubelets(fake.Module(check_mode=check_mode, settings=CIS, nodes=None))
 
 
 @pytest.mark.parametrize(
