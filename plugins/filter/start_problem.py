@@ -61,7 +61,8 @@ COLLECTION = "kubernetes.core"
 PACKAGES = ("jmespath", "netaddr")
 API_PACKAGES = ("cryptography", "kubernetes")  # where the API is, which is another host with fabric_api_host
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
-DEAF_CLIENTS, CLIENT = ("34", "35"), "36.0.2"  # by kubernetes-client/python#2460, and the first release without it
+DEAF_CLIENTS = ("34", "35")  # kubernetes-client/python#2460
+CLIENT = "36.0.2"  # the first release without it
 LONGEST = 60  # of a value that is shown
 EMPTY = {"list": "[]", "dict": "{}"}  # by type of an option
 

@@ -237,6 +237,7 @@ CHART = {
     "values": VALUES,
     "download_proxy": PROXY,
 }
+SOURCE = {"kind": "file", "variable": "a", "name": "", "version": "", "release": "", "images": []}
 TASKS = [
     {"ipu.fabric.systemd_units": {"files": [
         {"path": "{{ folder }}/hosts.toml", "mode": "0600", "content": f'authorization = "Basic {ENCODED}"\n'}
@@ -265,8 +266,8 @@ TASKS = [
     {"ipu.fabric.embedded_containerd": {"config": {"password": MARKER}}, "check_mode": True},
     {"ipu.fabric.host_info": {
         "links": False, "vipu": {"executable": "{{ folder }}/vipu", "config": "{{ folder }}/vipu.conf", "timeout": 5},
-        "download_proxy": PROXY, "sources": [{"kind": "file", "variable": "a", "url": URL, "name": "", "version": "",
-        "release": "", "images": []}],
+        "download_proxy": PROXY,
+        "sources": [{**SOURCE, "url": URL}],
     }},
 ]  # fmt: skip
 # It says what it was called with, and repeats the key of its configuration, as the real one does.

@@ -30,9 +30,9 @@ class Site(t.NamedTuple):
     hosts: Data
     settings: Data
 
-    def changed(self, hosts: t.Mapping[str, t.Any] = {}, gone: t.Sequence[str] = (), **settings: t.Any) -> Site:
+    def changed(self, hosts: t.Optional[Data] = None, gone: t.Sequence[str] = (), **settings: t.Any) -> Site:
         observed = {name: seen for name, seen in copy.deepcopy(self.hosts).items() if name not in gone}
-        for path, value in hosts.items():
+        for path, value in (hosts or {}).items():
             put(observed, path, value)
         return Site(observed, {**copy.deepcopy(self.settings), **settings})
 

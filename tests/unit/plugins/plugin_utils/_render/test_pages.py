@@ -100,7 +100,7 @@ def test_html_tells_failures_first() -> None:
 def test_a_failure_says_what_to_do_what_was_seen_and_how_to_repeat_it() -> None:
     """What to do stands before the table, once for all that failed alike; figures that are zero are not red."""
     checks = [FAILED, FAILED._replace(node="w2"), PASSED]
-    probe = t.cast("Probe", {"pods": {"w1": {"user": {"uid": 1000, "memlock": {"soft": "8388608"}}}}})
+    probe = t.cast(Probe, {"pods": {"w1": {"user": {"uid": 1000, "memlock": {"soft": "8388608"}}}}})
     text = report_page(checks, HEAD, (), probe)
     section = text.partition('<section class="failure">')[2].partition("</section>")[0]
     assert section.index("Locked memory, uid 1000") < section.index('class="next"') < section.index("<table")
