@@ -329,6 +329,10 @@ host:
       description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
       type: list
       elements: str
+    shadows:
+      description: Programs and units that go before those of packages, by V(path); V(masks) where a unit is masked.
+      type: list
+      elements: dict
     resolver:
       description: The file that the kubelet gives to pods which use their host's DNS, V(path), and its V(servers).
       type: dict

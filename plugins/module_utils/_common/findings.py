@@ -59,6 +59,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "rdma-resource": "an RDMA resource selects the NICs of its own networks, and serves all pods of a host",
     "release-ended": "the makers still support the release",
     "release-table": "the exact release is in the table",
+    "shadowed-packages": "no files of others go before those of our packages",
     "source-credentials": "URLs of sources have no password in them",
     "sources": "what is installed can be fetched from where the site says",
     "resolver": "pods can use the DNS servers of their host",

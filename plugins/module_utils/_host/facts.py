@@ -28,6 +28,7 @@ from .cri import DOCKER, node_runtime
 from .distributions import KUBEADM, OTHER_KUBERNETES, Found, find_distribution, read_kubernetes
 from .files import read_text
 from .locked_memory import read_locked_memory
+from .shadows import read_shadows
 from .vip import read_vip
 
 if t.TYPE_CHECKING:
@@ -324,6 +325,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "modules": {name: module_available(root, kernel, name) for name in questions.modules},
         "time": {**clock, "servers": ask_servers(questions.ntp)},
         "dns": resolve_names(questions.names),
+        "shadows": read_shadows(root),
         "resolver": read_resolver(root, questions.resolv_conf),
         "kubernetes": kubernetes,
         "runtime": runtime if kubernetes["distribution"] == "kubeadm" else "",

@@ -247,6 +247,13 @@ class Resolver(t.TypedDict):
     servers: t.List[str]
 
 
+class Shadow(t.TypedDict):
+    """A file that goes before one of a package."""
+
+    path: str
+    masks: bool  # a unit that systemd is told never to start
+
+
 class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
@@ -255,6 +262,7 @@ class _HostOptional(t.TypedDict, total=False):
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known
     cni_files: t.List[CniFile]  # in the order in which runtimes look at them
+    shadows: t.List[Shadow]  # programs and units that go before those of packages
     resolver: Resolver  # that the kubelet gives to pods which use their host's DNS
     sources: t.List[SourceProblem]  # that do not answer this host, or do not have what it needs
 

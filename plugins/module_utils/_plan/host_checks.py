@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import typing as t
 
@@ -249,6 +250,29 @@ def _node_name(name: str) -> str:
     return ".".join(filter(None, parts)) or "node1"
 
 
+def _check_shadows(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
+    """Left by another installer, or by hand: packages would be installed beside them, and not run."""
+    shadows = facts.get("shadows", [])
+    masked = [os.path.basename(each["path"]) for each in shadows if each["masks"]]
+    files = [each["path"] for each in shadows if not each["masks"]]
+    if files:
+        findings.error(
+            "shadowed-packages",
+            [host.name],
+            "Files that belong to no package of ours go before those that would be installed.",
+            ", ".join(files),
+            f"Move them away, then run systemctl daemon-reload: {' '.join(files)}.",
+        )
+    if masked:
+        findings.error(
+            "shadowed-packages",
+            [host.name],
+            "A service that a node needs is masked: systemd never starts it.",
+            ", ".join(masked),
+            f"Run systemctl unmask {' '.join(masked)}.",
+        )
+
+
 def _check_resolver(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
     """CoreDNS asks the servers of its host: one on loopback is itself, and it ends with "Loop detected"."""
     resolver = facts.get("resolver")
@@ -467,7 +491,7 @@ _ALWAYS = (
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_name, _check_resolver, _check_swap, _check_ports, _check_dns)
+_MANAGED = (_check_name, _check_shadows, _check_resolver, _check_swap, _check_ports, _check_dns)
 _UNIQUE = (
     _Unique(
         "unique-hostname",

@@ -555,6 +555,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         ),
     ),
     (
+        "shadowed-packages",
+        "a kubelet or a unit from elsewhere goes before that of the package, or is masked",
+        Done("Move them away", {"w1/host/shadows": []}),
+    ),
+    (
+        "shadowed-packages",
+        host("host/shadows", [{"path": "/etc/systemd/system/containerd.service", "masks": True}]),
+        Done("systemctl unmask containerd.service", {"w1/host/shadows": []}),
+    ),
+    (
         "source-credentials",
         "a URL of the mirror has a password in it",
         Done("take the password out of the URL", settings={"sources": {"registry": "https://mirror.site"}}),

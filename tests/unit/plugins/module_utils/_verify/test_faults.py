@@ -239,6 +239,9 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"cp1/host/cluster": sites.running(fabric_networks=[{"stack": "spiderpool", "name": "rdma-net"}])}
     ),
     "the GPU operator is asked for and no host has a GPU": Fault(settings={"gpu": True}),
+    "a kubelet or a unit from elsewhere goes before that of the package, or is masked": Fault(
+        hosts={"w1/host/shadows": [{"path": "/usr/local/bin/kubelet", "masks": False}]}
+    ),
     "pods would get a DNS server on the loopback interface of their host": Fault(
         hosts={"w1/host/resolver": {"path": "/etc/resolv.conf", "servers": ["127.0.0.53"]}}
     ),
