@@ -241,7 +241,8 @@ class ActionModule(ControllerAction):
             return make_upgrade(observations, cluster, options)
         path = options.pop("observations")
         recording = read_recording(os.path.expanduser(path)) if path else None
-        kubeconfig = read_kubeconfig(options.pop("kubeconfig"))
+        options["kubeconfig_path"] = options.pop("kubeconfig")
+        kubeconfig = read_kubeconfig(options["kubeconfig_path"])
         questions, download_proxy = options.pop("questions"), options.pop("download_proxy")
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
         own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None

@@ -92,6 +92,7 @@ class RunningCluster(t.TypedDict):
     service_cidr: str
     pod_networks: t.List[str]  # such as calico
     ipu_operators: t.List[RunningIpuOperator]  # none with fabric_ipu: false
+    fabric_networks: t.Optional[t.List[str]]  # of the planned stack; None: not known
 
 
 class VirtualAddress(t.TypedDict):

@@ -96,6 +96,7 @@ class Settings:
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]
     kubeconfig: t.Optional[Kubeconfig]  # None: there is none
+    kubeconfig_path: str  # where it should be; empty: the API is spoken to from another host
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them

@@ -55,7 +55,16 @@ from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
-from .running_cluster import adopt, check_blocks, check_running, check_stack, describe_running, find_running
+from .running_cluster import (
+    adopt,
+    check_blocks,
+    check_nodes,
+    check_own_kubeconfig,
+    check_running,
+    check_stack,
+    describe_running,
+    find_running,
+)
 from .runtime import cri_dockerd_sources, plan_runtime
 from .source_questions import check_answers
 from .sources import pin_components, plan_images, plan_sources
@@ -95,6 +104,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
+    check_nodes(settings, hosts, running, findings)
+    check_own_kubeconfig(settings, findings)
     check_cni_files(settings, hosts, findings)
     joined = running.facts["endpoint"] if running else ""
     keeping = keeping_tokens(releases)
@@ -166,7 +177,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "releases": releases,
         "support": support,
         "cluster": cluster.describe_cluster(
-            settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu)
+            settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu, releases)
         ),
         "hardening": hardening,
         "hosts": planned,

@@ -93,17 +93,21 @@ def _host_differences(host: PlacedHost, planned: PlannedHost, unlimited: bool) -
 
 
 def summarize(
-    hosts: t.Mapping[str, HostChange], findings: t.Sequence[Finding], since: t.Optional[Since], drifted: int
+    hosts: t.Mapping[str, HostChange],
+    findings: t.Sequence[Finding],
+    since: t.Optional[Since],
+    drifted: int,
+    lacking: t.Sequence[str] = (),
 ) -> Summary:
     """drifted: objects of the cluster that site would create, change or remove, as the playbook drift has seen them.
 
-    There is nothing to do only where site has applied a plan that decides the same: that a cluster is complete can't be
-    seen from its hosts.
+    lacking: networks that the cluster does not have. There is nothing to do only where site has applied a plan that
+    decides the same: that a cluster is complete can't be seen from its hosts.
     """
     words = [change["word"] for change in hosts.values()]
     counts = {word: words.count(word) for word in WORDS if word in words}
     errors = sum(finding["level"] == "error" for finding in findings)
-    left = _beside_hosts(since, drifted, set(counts) <= {"untouched"})
+    left = _beside_hosts(since, drifted, lacking, set(counts) <= {"untouched"})
     state: t.Literal["nothing", "changes", "errors"] = "changes" if left or set(counts) - {"untouched"} else "nothing"
     if errors:
         what = "the error is" if errors == 1 else f"{errors} errors are"
@@ -123,7 +127,7 @@ def summarize(
     }
 
 
-def _beside_hosts(since: t.Optional[Since], drifted: int, quiet: bool) -> str:
+def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[str], quiet: bool) -> str:
     """What there is to do beside the hosts; quiet: nothing is done to these."""
     found = []
     if since and since["moved"]:
@@ -132,6 +136,8 @@ def _beside_hosts(since: t.Optional[Since], drifted: int, quiet: bool) -> str:
         found.append(f"{said} from the plan {'that was applied' if since['applied'] else 'of the last run'}.")
     if drifted:
         found.append(f"{drifted} {'object' if drifted == 1 else 'objects'} of the cluster drifted.")
+    if quiet and lacking:
+        found.append(f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not in the cluster.")
     if quiet and not found and not (since and since["applied"]):
         found.append("Whether the fabric is applied isn't known before ipu.fabric.site has run from this folder.")
     return " ".join(found)

@@ -74,8 +74,9 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
             check_sizes(host, facts, expected.sizes, len(hosts), expected.ipu, findings)
             _check_kernel_modules(host, facts, expected, findings)
             _check_cgroup(host, facts, expected, findings)
+    twice = _check_machines(observed, findings)
     for unique in _UNIQUE:
-        _check_unique(observed, unique, findings)
+        _check_unique([one for one in observed if one[0].name not in twice], unique, findings)
     if expected.managed:
         _check_existing_cluster(hosts, observed, expected, findings)
 
@@ -339,7 +340,8 @@ def _check_dns(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
             [host.name],
             "Names that the cluster needs must resolve on every host.",
             f"no answer for {', '.join(missing)}",
-            "Add them to DNS or to /etc/hosts, or correct /etc/resolv.conf.",
+            "Correct fabric_control_plane_endpoint or fabric_mirror.registry if the name is wrong. Else add it to DNS"
+            " or to /etc/hosts, on this controller too.",
         )
 
 
@@ -423,6 +425,25 @@ class _Unique(t.NamedTuple):
     read: t.Callable[[HostFacts], t.List[str]]
     what: str
     next_step: str
+
+
+def _check_machines(observed: Observed, findings: Findings) -> t.Set[str]:
+    """Hosts by which one machine is in the inventory once more: what else they share follows from that."""
+    names: t.Dict[t.Tuple[str, str], t.List[str]] = {}
+    for host, facts in observed:
+        reached = host.observation.get("reached", "")
+        if reached and facts["machine_id"]:
+            names.setdefault((reached, facts["machine_id"]), []).append(host.name)
+    for (reached, _machine), same in names.items():
+        if len(same) > 1:
+            findings.error(
+                "host-identity",
+                same,
+                "Several hosts of the inventory are one machine.",
+                f"ansible_host of each is {reached}, and the same machine-id answers there",
+                "Correct ansible_host, or remove all but one.",
+            )
+    return {name for same in names.values() for name in same[1:]}
 
 
 def _check_unique(observed: Observed, unique: _Unique, findings: Findings) -> None:

@@ -77,4 +77,8 @@ def time_of(plan: Content) -> str:
 
 def _summed(plan: Plan) -> Plan:
     objects = {one["object"] for one in split_drift(plan["drift"] or [])[0]}
-    return {**plan, "summary": summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], len(objects))}
+    running = plan["cluster"]["running"]
+    there = running.get("fabric_networks") if running else None
+    lacking = [] if there is None else [each["name"] for each in plan["networks"] if each["name"] not in there]
+    summary = summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], len(objects), lacking)
+    return {**plan, "summary": summary}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import typing as t
+import urllib.parse
 
 from .._common.findings import Findings
 from .._common.text import EXPIRED
@@ -19,6 +20,7 @@ from .._model.stacks import STACKS, stack_name
 from .._network.releases import parse
 from .certificates import RENEW, expired
 from .cluster import normal_endpoint
+from .endpoints import is_loopback
 from .hosts import Hosts
 
 # What shows a pod network that the role kubernetes has set up. Others of the same name are somebody else's.
@@ -245,10 +247,51 @@ def check_stack(
             )
 
 
-def describe_running(running: t.Optional[Running], ipu: bool) -> t.Optional[RunningCluster]:
+def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
+    """Of a cluster that others manage the site brings a kubeconfig: roles would miss it after hosts are changed."""
+    path, config = settings.kubeconfig_path, settings.kubeconfig
+    if settings.manage_kubernetes or not path:
+        return
+    if not config:
+        findings.warning(
+            "kubeconfig",
+            [],
+            "The cluster is managed elsewhere, and this controller needs a kubeconfig of it.",
+            f"no kubeconfig at {path}",
+            "Copy one with the rights of cluster-admin there, or set fabric_kubeconfig to where it is: its default is"
+            " in the folder that you run in.",
+        )
+    elif is_loopback(urllib.parse.urlsplit(config.server).hostname or ""):
+        findings.error(
+            "kubeconfig",
+            [],
+            "The kubeconfig leads to the controller itself: it was made for a control plane's own use.",
+            f"{path} has the server {config.server}",
+            "Write an address of the API that this controller reaches into it, such as a control plane's.",
+        )
+
+
+def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
+    """Nodes that nothing is planned for, although DaemonSets and address pools reach them."""
+    planned = {host.node for host in hosts.values()}
+    strangers = sorted({node["name"] for node in running.facts.get("nodes", [])} - planned) if running else []
+    if running and strangers and not settings.upgrade:
+        gone = " A node that is gone for good: ipu.fabric.remove_node." if settings.manage_kubernetes else ""
+        findings.warning(
+            "cluster-nodes",
+            [running.host],
+            "Nodes of the cluster are not in the inventory: the fabric's DaemonSets run there too, pods get addresses"
+            " there that nobody planned, and no proof or removal reaches these hosts.",
+            ", ".join(strangers),
+            f"Add them to kube_node.{gone} Or keep the fabric off them with network_operator_node_affinity.",
+        )
+
+
+def describe_running(running: t.Optional[Running], ipu: bool, releases: Releases) -> t.Optional[RunningCluster]:
     if not running:
         return None
     facts = running.facts
+    there = facts.get("fabric_networks")
     seen = facts.get("ipu")
     return {
         "host": running.host,
@@ -257,6 +300,9 @@ def describe_running(running: t.Optional[Running], ipu: bool) -> t.Optional[Runn
         "pod_cidr": facts["pod_cidr"],
         "service_cidr": facts["service_cidr"],
         "pod_networks": sorted({network["name"] for network in facts["pod_networks"]}),
+        "fabric_networks": None
+        if there is None
+        else sorted(each["name"] for each in there if each["stack"] == stack_name(releases)),
         "ipu_operators": [
             {"namespace": each["namespace"], "release": each["release"], "version": each["version"]}
             for each in (seen["operators"] if seen and ipu else [])

@@ -147,6 +147,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "all_findings"
     }
     assert set(options) - taken == set(SETTINGS) - {
+        "kubeconfig_path",
         "resolved",
         "site_variables",
     }

@@ -169,6 +169,17 @@ def test_what_is_wrong_with_a_host(hosts, check, where, value):
     assert "w1" in found[check]["hosts"]
 
 
+def test_one_machine_under_two_names(hosts):
+    """No advice to rename a host, or to take its machine-id away."""
+    hosts["w2"] = {**hosts["w1"], "reached": "10.88.0.12"}
+    hosts["w1"]["reached"] = "10.88.0.12"
+    found = [one for one in plan(hosts)["findings"] if one["level"] == "error"]
+    assert not {"unique-hostname", "unique-machine-id", "unique-mac"} & {one["check"] for one in found}
+    (finding,) = [one for one in found if "one machine" in one["what"]]
+    assert (finding["check"], finding["hosts"]) == ("host-identity", ["w1", "w2"])
+    assert "ansible_host" in finding["next"]
+
+
 @pytest.mark.parametrize(("settings", "needed"), [({}, True), ({"networks": []}, False)])
 def test_macvlan_is_a_module_for_fabric_networks(hosts, settings, needed):
     change(("host", "modules"), {"overlay": True, "macvlan": False})(hosts)

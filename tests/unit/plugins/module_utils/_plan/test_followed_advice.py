@@ -12,6 +12,7 @@ import typing as t
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, CHECKS
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import DEFAULTS
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
@@ -444,6 +445,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "node-address",
         Fault(hosts={"w1/address": "192.0.2.12"}),
         Done("Set ip to the address at which the other hosts reach it", {"w1/address": "10.88.0.12"}),
+    ),
+    (
+        "cluster-nodes",
+        "the cluster has a node that is not in the inventory",
+        Done("ipu.fabric.remove_node", {"cp1/host/cluster/nodes": []}),
+    ),
+    (
+        "kubeconfig",
+        "a cluster is managed elsewhere, and there is no kubeconfig of it",
+        Done("Copy one", settings={"kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.11:6443", "")}),
     ),
     (
         "node-distribution",

@@ -14,7 +14,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as 
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.record import Earlier, name_site, parse_plan, record
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, finished, plan, running, site
 
 MADE = {"time": "2026-11-27T12:00:00Z", "site": "rack", "collection": "0.9.0", "by": "ops@deploy"}
 LATER = {**MADE, "time": "2026-11-28T12:00:00Z", "by": "ci@runner"}
@@ -129,3 +129,18 @@ def test_the_defaults_of_the_example_are_those_that_the_command_leaves_out():
     [train] = yaml.safe_load((ROOT / "docs/examples/training.yml").read_text(encoding="utf-8"))
     assert (train["vars"]["networks"], train["vars"]["rdma_resource"]) == (["rdma-net"], "rdma_shared_device_a")
     assert "artifacts/admin.conf" in train["vars"]["fabric_kubeconfig"]
+
+
+@pytest.mark.parametrize(
+    ("there", "line"),
+    [(None, "Nothing to do."), (["rdma-net"], "Nothing to do."), ([], "rdma-net is not in the cluster.")],
+)
+def test_a_fabric_that_was_removed_is_something_to_do(there, line):
+    """Whatever site applied from this folder: the cluster itself says what it has."""
+    hosts = finished()
+    seen = running() if there is None else running(
+        fabric_networks=[{"stack": "network_operator", "name": name} for name in there]
+    )  # fmt: skip
+    hosts["cp1"]["host"]["cluster"] = seen
+    planned = plan(hosts)
+    assert record(planned, MADE, Earlier(None, kept(planned)))["summary"]["line"].endswith(line)

@@ -44,6 +44,7 @@ def test_a_finished_site_has_no_findings():
         "service_cidr": "10.96.0.0/12",
         "pod_networks": ["calico"],
         "ipu_operators": [],
+        "fabric_networks": None,
     }
     assert "there already: Kubernetes 1.36.3, calico\n" in as_text(planned)
     assert plan(site())["cluster"]["running"] is None
@@ -310,6 +311,32 @@ def test_blocks_that_nodes_would_lose():
     assert finding["hosts"] == ["cp1"]
     assert "10.5.0.0/24 in blocks of 8; 10.5.0.0/24 in blocks of 16 is planned" in finding["seen"]
     assert "fabric_pods_per_node" in finding["next"]
+
+
+@pytest.mark.parametrize(
+    ("managed", "path", "server", "level"),
+    [
+        (False, "/srv/admin.conf", "", "warning"),  # it may come before site
+        (False, "/srv/admin.conf", "https://127.0.0.1:6443", "error"),
+        (False, "/srv/admin.conf", "https://10.88.0.11:6443", ""),
+        (False, "", "", ""),  # fabric_api_host is another host
+        (True, "/srv/admin.conf", "", ""),  # site makes one
+    ],
+)
+def test_a_kubeconfig_of_a_cluster_of_others(managed, path, server, level):
+    config = Kubeconfig(path, server, "") if server else None
+    planned = plan(cluster(), manage_kubernetes=managed, kubeconfig=config, kubeconfig_path=path)
+    assert [one["level"] for one in planned["findings"] if one["check"] == "kubeconfig"] == [level] * bool(level)
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_nodes_that_the_inventory_lacks(managed):
+    known = [{"name": f"node{number}", "machine_id": f"{number:032x}"} for number in (11, 12, 13)]
+    assert "cluster-nodes" not in errors(plan(cluster(nodes=known), manage_kubernetes=managed), "warning")
+    more = [*known, {"name": "node14", "machine_id": "e"}]
+    finding = errors(plan(cluster(nodes=more), manage_kubernetes=managed), "warning")["cluster-nodes"]
+    assert finding["seen"] == "node14"
+    assert ("remove_node" in finding["next"]) is managed
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,12 @@ FAULTS: t.Dict[str, Fault] = {
     "flannel has fewer ranges for nodes than there are hosts": Fault(
         settings={"cni": "flannel", "pod_cidr": "10.244.0.0/24"}
     ),
+    "a cluster is managed elsewhere, and there is no kubeconfig of it": Fault(
+        settings={"manage_kubernetes": False, "kubeconfig_path": "/srv/artifacts/admin.conf"}
+    ),
+    "the cluster has a node that is not in the inventory": Fault(
+        hosts={"cp1/host/cluster": sites.running(nodes=[{"name": "w9", "machine_id": "9"}])}
+    ),
     "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
     "Docker Engine is asked for together with what only containerd can do": Fault(
         settings={"runtime": "docker", "gpu": True}
