@@ -28,6 +28,7 @@ MODULES = {
 }
 PARTS = {"host": ("host", "rdma", "vipu")}  # of a result, where they are several
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
+UNKNOWN_KEY = "Log in to it once by ssh, compare the key that it shows, and accept it."
 HUNG = (
     "Log in and see what hangs there (uptime, dmesg, df), or restart it. If it is only slow, set fabric_observe_timeout"
     " to more seconds. Or remove it from the inventory."
@@ -97,12 +98,13 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
             "next_step": HUNG,
         }
     said = result.get("error", {})
+    seen = said.get("seen", result.get("msg", ""))
     return {
         "source": source,
         "what": said.get("what", "The host could not be observed."),
         "where": said.get("where", where),
-        "seen": said.get("seen", result.get("msg", "")),
-        "next_step": said.get("next_step", NEXT_STEP),
+        "seen": seen,
+        "next_step": said.get("next_step", UNKNOWN_KEY if "Host key verification failed" in seen else NEXT_STEP),
     }
 
 

@@ -61,11 +61,25 @@ def choose_links(
     chosen = []
     for network in networks:
         links = {}
-        for host in _members(network, hosts, findings):
+        members = list(_members(network, hosts, findings))
+        for host in members:
             link = _choose_link(network, host, vipu_of.get(host.name, ""), require_rdma, findings)
             if link:
                 links[host.name] = link
         chosen.append(NetworkLinks(network, links))
+        # What a site allows on single hosts leaves nothing to plan where it is so on all.
+        if (
+            members
+            and not links
+            and not any(map(findings.has_error, ("fabric-nic", "link-layer", "networks", "unobserved")))
+        ):
+            findings.error(
+                "networks",
+                [],
+                f"{network.name} has no NIC on any host.",
+                "each of its hosts is without one, which fabric_allow allows",
+                f"Take {network.name} out of fabric_networks ([] for no fabric network), or correct its select.",
+            )
     return chosen
 
 

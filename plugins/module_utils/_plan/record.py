@@ -43,6 +43,8 @@ def name_site(sources: t.Sequence[str], cluster_config: t.Mapping[str, object]) 
 def record(plan: Plan, made: Made, earlier: Earlier) -> Plan:
     """The plan with what is said of this run, and the drift that was seen since site was run."""
     before = earlier.last if earlier.applied is None else earlier.applied
+    if before is not None and not set(hosts_of(before)) & set(plan["hosts"]):
+        before = None  # another site's
     compared: t.Optional[Since] = None
     if before is not None:
         applied = earlier.applied is not None

@@ -169,6 +169,16 @@ def test_what_is_wrong_with_a_host(hosts, check, where, value):
     assert "w1" in found[check]["hosts"]
 
 
+def test_a_network_without_any_nic_is_an_error_whatever_is_allowed(hosts):
+    """Its macvlan would have no master; of one host without a NIC the others make a network."""
+    allow = ["fabric-nic"]
+    change(("rdma", "links"), [])(hosts, ["w1"])
+    assert errors(plan(hosts, allow=allow)) == {}
+    change(("rdma", "links"), [])(hosts, list(hosts))
+    assert "networks" not in errors(plan(hosts))
+    assert "[] for no fabric network" in errors(plan(hosts, allow=allow))["networks"]["next"]
+
+
 def test_one_machine_under_two_names(hosts):
     """No advice to rename a host, or to take its machine-id away."""
     hosts["w2"] = {**hosts["w1"], "reached": "10.88.0.12"}

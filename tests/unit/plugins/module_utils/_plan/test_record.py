@@ -56,6 +56,12 @@ def test_what_differs_from_the_plan_before():
     assert max(map(len, text.splitlines())) <= plan_report.WIDTH
 
 
+def test_a_plan_of_another_site_is_not_one_before():
+    before = kept(record(plan(site()), MADE, NONE))
+    hosts = {f"other-{name}": seen for name, seen in site().items()}
+    assert record(plan(hosts), LATER, Earlier(before, None))["since"] is None
+
+
 def test_the_plan_that_was_applied_comes_before_that_of_the_last_run():
     last, applied = (kept(record(plan(site(), **more), MADE, NONE)) for more in ({"pods_per_node": 4}, {}))
     assert record(plan(site()), LATER, Earlier(last, None))["since"]["moved"]
