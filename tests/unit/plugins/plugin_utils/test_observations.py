@@ -96,6 +96,10 @@ def test_hosts_outside_the_limit():
             {"unreachable": True, "msg": "No route to host"},
             {"source": "host", "seen": "No route to host", "where": "host_info"},
         ),
+        (
+            {"unreachable": True, "msg": "Failed to connect: Host key verification failed."},
+            {"next_step": "Log in to it once by ssh, compare the key that it shows, and accept it."},
+        ),
     ],
 )
 def test_failures_are_kept_for_the_plan(result, error):
