@@ -63,6 +63,7 @@ class Settings:
     name: str
     image: str
     kind: str = "Job"  # or Deployment
+    state: str = "present"  # finished or absent
     namespace: str = "default"
     replicas: int = 1
     command: t.Sequence[str] = ()
@@ -100,7 +101,27 @@ class Seen:
 
 
 def decide(settings: Settings, _seen: Seen) -> Objects:
+    check_rdma(settings)
     return Objects(native_workload(settings))
+
+
+def check_rdma(settings: Settings) -> None:
+    """No node has the resource where all networks are planned without RDMA: the pods would wait for it."""
+    networks = settings.plan.get("networks") or []
+    if (
+        settings.state != "absent"
+        and settings.rdma_resource
+        and networks
+        and not any(network["rdma"] for network in networks)
+    ):
+        raise FabricError(
+            "A workload asks for RDMA devices, and the plan has none.",
+            f"{settings.name}: native_workload_rdma_resource is {settings.rdma_resource}",
+            f"planned without RDMA: {', '.join(network['name'] for network in networks)}",
+            "Set native_workload_rdma_resource to nothing (-e native_workload_rdma_resource=). Memory can't be locked"
+            " without it: set native_workload_check_memlock: false too.",
+            code="invalid-input",
+        )
 
 
 def checked_name(name: str, longest: int = LONGEST_NAME) -> str:

@@ -253,7 +253,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
     if settings.manage_kubernetes or not path:
         return
     if not config:
-        findings.warning(
+        findings.error(
             "kubeconfig",
             [],
             "The cluster is managed elsewhere, and this controller needs a kubeconfig of it.",

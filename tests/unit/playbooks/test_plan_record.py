@@ -71,4 +71,4 @@ def test_check_mode_ends_with_a_line_for_each_host(tmp_path):
     run = play(tmp_path, "ipu.fabric.site", GROUPS, found, "--check", environment=STEPS, **GIVEN)
     assert run.code == 0, run.text
     assert "w1: Locked memory 1" in run.said, run.text
-    assert not (tmp_path / "artifacts").exists()
+    assert [path.name for path in (tmp_path / "artifacts").iterdir()] == ["admin.conf"]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 
 import pytest
@@ -299,6 +300,25 @@ def test_the_role_has_a_variable_for_all_of_it():
     decided = workload.decide(defaults("native_workload", **BASE, **settings), workload.Seen())
     known = {"network": "rdma-net", "rdma_resource": "rdma/rdma_shared_device_a", "check_memlock": True}
     assert decided.objects == objects(**known, **settings)
+
+
+@pytest.mark.parametrize(
+    ("rdma", "resource", "state", "refused"),
+    [
+        ([False], "rdma/a", "present", True),
+        ([False], "rdma/a", "finished", True),
+        ([False], "rdma/a", "absent", False),
+        ([False, True], "rdma/a", "present", False),
+        ([False], "", "present", False),
+        ([], "rdma/a", "present", False),
+    ],
+)
+def test_rdma_where_the_plan_has_none(rdma, resource, state, refused):
+    networks = [{"name": f"rail-{number}", "rdma": each} for number, each in enumerate(rdma)]
+    settings = workload.Settings(**BASE, rdma_resource=resource, plan={"networks": networks}, state=state)
+    with pytest.raises(FabricError) if refused else contextlib.nullcontext() as error:
+        workload.decide(settings, workload.Seen())
+    assert not refused or "-e native_workload_rdma_resource=" in error.value.next_step
 
 
 @pytest.mark.parametrize(("settings", "kept"), [({}, True), ({"restart_policy": "Never"}, False)])

@@ -316,7 +316,7 @@ def test_blocks_that_nodes_would_lose():
 @pytest.mark.parametrize(
     ("managed", "path", "server", "level"),
     [
-        (False, "/srv/admin.conf", "", "warning"),  # it may come before site
+        (False, "/srv/admin.conf", "", "error"),
         (False, "/srv/admin.conf", "https://127.0.0.1:6443", "error"),
         (False, "/srv/admin.conf", "https://10.88.0.11:6443", ""),
         (False, "", "", ""),  # fabric_api_host is another host
