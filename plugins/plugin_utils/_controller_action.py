@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 import importlib.util
 import json
 import types
@@ -88,7 +89,8 @@ class ControllerAction(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: t.Dict[str, t.Any] = super().run(tmp, task_vars)
         try:
-            _valid, arguments = self.validate_argument_spec(argument_spec=self.spec)
+            # A copy: Ansible puts the defaults of suboptions into the default that it was given.
+            _valid, arguments = self.validate_argument_spec(argument_spec=copy.deepcopy(self.spec))
             return {**result, **(lacking(self.libraries) or self.act(plain(arguments)))}
         except AnsibleActionFail as error:
             return {**result, **plain_result(str(error), "invalid-input")}

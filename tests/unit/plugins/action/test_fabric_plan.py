@@ -66,6 +66,12 @@ def test_a_host_that_is_down_is_planned_from_the_last_run(tmp_path):
     assert result["plan"]["hosts"] == first["plan"]["hosts"]
 
 
+def test_defaults_of_options_stay_as_they_are(tmp_path):
+    """Modules of the same process share them."""
+    run(scope="preflight", hosts=site(), artifacts_dir=str(tmp_path), networks=[{"name": "a"}])
+    assert fabric_plan.ActionModule.spec["download_proxy"]["default"] == {}
+
+
 def test_preflight_writes_no_files(tmp_path):
     result = run(scope="preflight", hosts=site(), artifacts_dir=str(tmp_path), networks=[{"name": "a"}])
     assert (result["changed"], set(result["plan"])) == (False, {"schema", "hosts", "findings"})
