@@ -17,7 +17,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), sys.argv[1]]
-from role_docs import line, plain, row, sentences  # noqa: E402
+from role_docs import line, plain, row, sentences  # noqa: E402 (found in the folder named above)
 
 SOURCE, SITE = Path(sys.argv[1]), Path(sys.argv[2])
 conf = importlib.import_module("conf")  # the one beside the sources: it looks where it is
