@@ -18,7 +18,7 @@ import typing as t
 from .._common.command import run_program
 from .._common.result import FabricError
 from .distributions import DISTRIBUTIONS, EMBEDDING_UNITS, find_distribution
-from .kubectl import DIRECT, run_kubectl
+from .kubectl import run_kubectl
 from .kubelets import kubelet_kubectl, node_name
 from .systemd import Unit, run_runtime, systemctl
 
@@ -80,17 +80,14 @@ def ready_pods(answer: PodList) -> t.Set[str]:
 def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
     """The pods of this node; None when there is no kubelet, or no answer."""
     kubelet = kubelet_kubectl()
-    path = module.get_bin_path(kubelet[1][0]) if kubelet else None
-    if not kubelet or not path:
+    if not kubelet:
         return None
-    config, kubectl = kubelet
-    node = node_name(module.params["node_name"])
-    argv = [path, *kubectl[1:], "--kubeconfig", config, "--request-timeout", "10s"]
-    argv += ["get", "pods", "-A", "-o", "json", "--field-selector", f"spec.nodeName={node}"]
-    code, out, _err = module.run_command(argv, environ_update=DIRECT)
-    if code != 0:
+    config, program = kubelet
+    of_node = ("--field-selector", f"spec.nodeName={node_name(module.params['node_name'])}")
+    done = run_kubectl(config, "get", "pods", "-A", "-o", "json", *of_node, program=program, request_timeout="10s")
+    if done.rc != 0:
         return None
-    answer: PodList = json.loads(out)
+    answer: PodList = json.loads(done.out)
     return NodePods({pod_name(pod) for pod in answer["items"]}, ready_pods(answer))
 
 

@@ -15,7 +15,7 @@ import typing as t
 
 from .._common.result import FabricError, outcome
 from .._host.files import read_text, write_file
-from .._host.kubectl import DIRECT
+from .._host.kubectl import run_kubectl
 from . import paths
 from .lock import hold_lock
 from .membership import Membership, host_name, inspect_host
@@ -43,17 +43,16 @@ def remove_marker() -> None:
         os.remove(paths.MARKER)
 
 
-def kubectl(module: AnsibleModule, *arguments: str) -> bool:
-    """Whether kubectl succeeds as this host's administrator."""
+def kubectl(*arguments: str, timeout: float = 30) -> bool:
+    """Whether kubectl succeeds as this host's administrator, within a timeout in seconds."""
     if not os.path.exists(paths.ADMIN):
         return False
-    argv = ["kubectl", "--kubeconfig", paths.ADMIN, "--request-timeout", "10s", *arguments]
-    return module.run_command(argv, environ_update=DIRECT)[0] == 0
+    return run_kubectl(paths.ADMIN, *arguments, request_timeout="10s", timeout=timeout).rc == 0
 
 
-def is_api_ready(module: AnsibleModule) -> bool:
+def is_api_ready() -> bool:
     """Whether this host's API server answers its administrator."""
-    return kubectl(module, "get", "--raw", "/readyz")
+    return kubectl("get", "--raw", "/readyz")
 
 
 class Bootstrap(abc.ABC):
@@ -99,7 +98,7 @@ class Bootstrap(abc.ABC):
 
     def read_state(self) -> HostState:
         """With the lock held, an unfinished host is one that was interrupted."""
-        state = inspect_host(self.module, self.node_name, self.control_plane, os.path.exists(paths.MARKER))
+        state = inspect_host(self.node_name, self.control_plane, os.path.exists(paths.MARKER))
         if state["membership"] == "expired":
             raise FabricError(
                 "Certificates of the cluster have expired.",
@@ -125,7 +124,7 @@ class Bootstrap(abc.ABC):
         give_up = time.monotonic() + (0 if self.module.check_mode else PATIENCE)
         while True:
             state = self.read_state()
-            action = self.next_action(state, is_api_ready(self.module))
+            action = self.next_action(state, is_api_ready())
             may_change = action in ("restart", "refuse") and state["may_be_member"]
             if not may_change or time.monotonic() > give_up:
                 break

@@ -249,7 +249,7 @@ class ControlPlane:
 
     def remove_super_admin(self) -> None:
         """It bypasses RBAC. kubeadm regenerates it from the CA's key: kubeadm init phase kubeconfig super-admin."""
-        if not kubectl(self.module, "auth", "can-i", "*", "*", "--all-namespaces"):
+        if not kubectl("auth", "can-i", "*", "*", "--all-namespaces"):
             raise FabricError(
                 "super-admin.conf stays, since admin.conf does not work as administrator.",
                 f"{host_name()}: {paths.ADMIN}",

@@ -59,4 +59,4 @@ class Join(Bootstrap):
 
     def before_reset(self) -> None:
         """Delete a half-joined control plane's node: the cluster would refuse a second one of that name."""
-        kubectl(self.module, "delete", "--timeout=60s", "node", self.node_name)
+        kubectl("delete", "--timeout=60s", "node", self.node_name, timeout=90)

@@ -157,7 +157,7 @@ class KubeletConfig:
         ) from error
 
     def read_ready(self) -> NodeCondition:
-        lookup = find_node(self.module, self.node)
+        lookup = find_node(self.node)
         conditions = (lookup.node or {}).get("status", {}).get("conditions", [])
         ready = next((each for each in conditions if each["type"] == "Ready"), None)
         if ready is None:

@@ -145,7 +145,7 @@ class LiveChange:
 
     def not_ready(self) -> str:
         arguments = ("--server", local_api(), "--tls-server-name", "kubernetes", "get", "--raw", "/readyz")
-        if kubectl(self.module, *arguments):
+        if kubectl(*arguments):
             return ""
         said = last_words(API_SERVER)
         return f"{local_api()}/readyz does not say ok" + (f"; {said}" if said else "")

@@ -14,11 +14,8 @@ import typing as t
 from .._common.text import EXPIRED
 from .._host.certificates import expired_certificates
 from .._host.distributions import find_distribution
-from .._host.kubectl import DIRECT
+from .._host.kubectl import run_kubectl
 from . import paths
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 # What to do about a broken or expired host. Only one that is no member any more may be reset.
@@ -153,28 +150,26 @@ def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) 
     return Diagnosis("broken", f"{files}, and the node is in a cluster, but not as a control plane", WORKER)
 
 
-def ask_for_node(module: AnsibleModule, kubectl: str, kubeconfig: str, name: str) -> Lookup:
-    argv = [kubectl, "--kubeconfig", kubeconfig, "--request-timeout", "10s", "get", "node", name, "-o", "json"]
-    code, out, err = module.run_command(argv, environ_update=DIRECT)
-    if code == 0:
-        node: Node = json.loads(out)
+def ask_for_node(kubeconfig: str, name: str) -> Lookup:
+    done = run_kubectl(kubeconfig, "get", "node", name, "-o", "json", request_timeout="10s")
+    if done.rc == 0:
+        node: Node = json.loads(done.out)
         return Lookup(node)
-    if "NotFound" in err:
+    if "NotFound" in done.err:
         return Lookup(Node())
-    lines = err.strip().splitlines()
-    return Lookup(None, f"the API server gives no answer ({lines[-1] if lines else f'kubectl: rc {code}'})")
+    lines = done.err.strip().splitlines()
+    return Lookup(None, f"the API server gives no answer ({lines[-1] if lines else f'kubectl: rc {done.rc}'})")
 
 
-def find_node(module: AnsibleModule, name: str) -> Lookup:
+def find_node(name: str) -> Lookup:
     """This host's node, asked for as the kubelet, and as the administrator where the kubelet gets no answer.
 
     A control plane's kubelet asks the API server of its own host, which may be down while the cluster is up.
     """
-    kubectl = module.get_bin_path("kubectl")
     lookup = Lookup(None)
     for kubeconfig in (paths.KUBELET, paths.ADMIN):
-        if kubectl and lookup.node is None and os.path.exists(kubeconfig):
-            lookup = ask_for_node(module, kubectl, kubeconfig, name)
+        if lookup.node is None and os.path.exists(kubeconfig):
+            lookup = ask_for_node(kubeconfig, name)
     return lookup
 
 
@@ -194,12 +189,12 @@ def of_others() -> t.Optional[Membership]:
     }
 
 
-def inspect_host(module: AnsibleModule, name: str, control_plane: bool, unfinished: bool) -> Membership:
+def inspect_host(name: str, control_plane: bool, unfinished: bool) -> Membership:
     other = of_others()
     if other:
         return other
     traces = [path for path in paths.TRACES if os.path.exists(path)]
-    lookup = find_node(module, name) if traces else Lookup(Node())
+    lookup = find_node(name) if traces else Lookup(Node())
     membership = classify(traces, unfinished, lookup.node, control_plane)
     seen, next_step = "", ""
     if membership == "broken":

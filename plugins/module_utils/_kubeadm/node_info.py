@@ -104,6 +104,6 @@ def read_node_info(module: AnsibleModule) -> t.Dict[str, object]:
         "images": output_of(*listing).split(),
         "unsettled": os.path.exists(paths.EARLIER),
         "kubeconfig_sha256": file_digest(paths.ADMIN),
-        **inspect_host(module, name, params["control_plane"], unfinished),
+        **inspect_host(name, params["control_plane"], unfinished),
     }
     return {"node": node}

@@ -292,8 +292,8 @@ class Renewal:
 
     def not_ready(self) -> str:
         arguments = ("--server", local_api(), "--tls-server-name", "kubernetes", "get", "--raw", "/readyz")
-        return "" if kubectl(self.module, *arguments) else f"{local_api()}/readyz does not say ok"
+        return "" if kubectl(*arguments) else f"{local_api()}/readyz does not say ok"
 
     def not_answered(self) -> str:
-        lookup = ask_for_node(self.module, "kubectl", paths.KUBELET, self.node)
+        lookup = ask_for_node(paths.KUBELET, self.node)
         return "" if lookup.node else lookup.error or f"the cluster has no node {self.node}"

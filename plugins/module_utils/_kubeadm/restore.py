@@ -339,7 +339,7 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
     restoring, aside = (read_text(path).strip() for path in (paths.RESTORING, paths.SET_ASIDE))
     before: t.Dict[str, object] = {"files": found, "restoring": restoring, "aside": aside}
     if state == "read":
-        going_on = bool(restoring) and (is_initialised() or is_api_ready(module))
+        going_on = bool(restoring) and (is_initialised() or is_api_ready())
         return {
             "changed": False,
             "restoring": restoring,

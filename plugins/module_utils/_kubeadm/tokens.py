@@ -70,7 +70,7 @@ def create_token(module: AnsibleModule) -> t.Dict[str, object]:
         discovery = Discovery(endpoint="", token="", ca_hashes=[], certificate_key="")
         return {"changed": True, "discovery": discovery}
     with hold_lock(params["lock_timeout"]) as lock:
-        if not is_api_ready(module):
+        if not is_api_ready():
             raise FabricError(
                 "Could not create a token for the hosts that join.",
                 host_name(),

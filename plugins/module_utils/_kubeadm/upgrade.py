@@ -60,7 +60,7 @@ def etcd_of(version: str) -> str:
 
 
 def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> NodeRelease:
-    lookup = find_node(module, node_name)
+    lookup = find_node(node_name)
     if not lookup.node:
         raise FabricError(
             "Only a node of a cluster can be upgraded.",

@@ -147,18 +147,19 @@ def test_k3s_that_does_not_start_gets_its_former_files(tmp_path, monkeypatch, pr
 
 
 @pytest.mark.parametrize(
-    ("name", "kubectl", "config"),
+    ("name", "command", "config"),
     [
-        ("kubeadm", ["/sbin/kubectl"], "/etc/kubernetes/kubelet.conf"),
-        ("k3s", ["/sbin/k3s", "kubectl"], "/var/lib/rancher/k3s/agent/kubelet.kubeconfig"),
+        ("kubeadm", ["kubectl"], "/etc/kubernetes/kubelet.conf"),
+        ("k3s", ["k3s", "kubectl"], "/var/lib/rancher/k3s/agent/kubelet.kubeconfig"),
     ],
 )
-def test_pods_are_read_as_the_kubelet_of_the_host(monkeypatch, name, kubectl, config):
+def test_pods_are_read_as_the_kubelet_of_the_host(monkeypatch, name, command, config):
     found = distributions.DISTRIBUTIONS[name]
     kubelet = (found.kubelet.replace("{data}", found.data), list(found.kubectl))
     monkeypatch.setattr(runtime_restart, "kubelet_kubectl", lambda: kubelet)
     module = Module((0, json.dumps({"items": [pod("a", True), pod("b", False)]}), ""))
+    monkeypatch.setattr(kubectl, "run_program", module.run_program)
     assert runtime_restart.node_pods(module) == ({"default/a", "default/b"}, {"default/a"})
     [argv] = module.commands
-    assert (argv[: len(kubectl)], argv[len(kubectl) + 1]) == (kubectl, config)
+    assert (argv[: len(command)], argv[len(command) + 1]) == (command, config)
     assert argv[-1] == "spec.nodeName=w1"

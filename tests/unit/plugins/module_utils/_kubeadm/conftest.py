@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import bootstrap, paths, program, tokens
 from ansible_collections.ipu.fabric.plugins.modules import kubeadm
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
@@ -53,7 +54,8 @@ class Module(fake.Module):
 def make_module(monkeypatch):
     def make(*words, **params):
         module = Module(*words, **params)
-        monkeypatch.setattr(program, "run_program", module.run_program)
+        for user in (kubectl, program):
+            monkeypatch.setattr(user, "run_program", module.run_program)
         return module
 
     return make
@@ -77,11 +79,11 @@ def host(tmp_path, monkeypatch):
         "api": False,
     }
 
-    def inspect_host(module, name, control_plane, unfinished):
+    def inspect_host(name, control_plane, unfinished):
         return {**state, "membership": "unfinished" if unfinished else state["membership"]}
 
     monkeypatch.setattr(bootstrap, "inspect_host", inspect_host)
     for user in (bootstrap, tokens):
-        monkeypatch.setattr(user, "is_api_ready", lambda module: state["api"])
+        monkeypatch.setattr(user, "is_api_ready", lambda: state["api"])
     state["path"] = tmp_path
     return state

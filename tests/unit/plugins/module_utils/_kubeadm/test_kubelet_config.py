@@ -14,6 +14,7 @@ import time
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import kubelet_config, paths
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
@@ -79,7 +80,8 @@ def make(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, "ROOT", str(tmp_path))
         monkeypatch.setattr(paths, "LOCK", str(tmp_path / "run/lock"))
         monkeypatch.setattr(paths, "EARLIER_KUBELET_CONFIG", str(tmp_path / "before.yaml"))
-        monkeypatch.setattr(kubelet_config, "run_program", host.run_program)
+        for user in (kubelet_config, kubectl):
+            monkeypatch.setattr(user, "run_program", lambda *given, **options: host.run_program(*given, **options))
         monkeypatch.setattr(kubelet_config, "read_main_pid", host.main_pid)
         monkeypatch.setattr(kubelet_config.time, "sleep", host.sleep)
         monkeypatch.setattr(kubelet_config.time, "time", lambda: host.now)

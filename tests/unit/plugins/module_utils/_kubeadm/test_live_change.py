@@ -12,6 +12,7 @@ import time
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import manifest_arguments
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import (
     control_plane,
@@ -63,13 +64,9 @@ class Host(fake.Module):
         if "control-plane" in argv:
             for component, pod in hardening.STATIC_POD.items():
                 (self.folder / "rendered" / f"{pod}.yaml").write_text(manifest_of(self.configuration, component))
-        return Done(0, "{}", "")
-
-    def run_command(self, argv, **options):
-        self.commands.append(argv)
         if argv[-1] == "/readyz":
-            return int(BAD in self.text("kube-apiserver")), "", ""
-        return 0, "yes", ""
+            return Done(int(BAD in self.text("kube-apiserver")))
+        return Done(0, "{}", "")
 
     def path(self, pod):
         return self.folder / "manifests" / f"{pod}.yaml"
@@ -115,7 +112,8 @@ def make(tmp_path, monkeypatch):
 
     def build(level="baseline", **params):
         host = Host(tmp_path, level, **params)
-        monkeypatch.setattr(program, "run_program", host.run_program)
+        for user in (kubectl, program):
+            monkeypatch.setattr(user, "run_program", host.run_program)
         monkeypatch.setattr(live_change, "processes", host.processes)
         monkeypatch.setattr(live_change, "end_process", lambda process: None)
         return host

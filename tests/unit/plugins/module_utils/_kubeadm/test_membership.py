@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.text import EXPIRED
+from ansible_collections.ipu.fabric.plugins.module_utils._host import kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import find_distribution
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import membership, paths
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.membership import Lookup
@@ -78,6 +79,11 @@ NO_ANSWER = Lookup(None, f"the API server gives no answer ({TIMEOUT})")
         (["KUBELET"], [NOT_FOUND], Lookup({})),
         (["KUBELET"], [SILENT], NO_ANSWER),
         (["KUBELET"], [(1, "", "")], Lookup(None, "the API server gives no answer (kubectl: rc 1)")),
+        (
+            ["KUBELET"],
+            [(127, "", "kubectl: not found")],
+            Lookup(None, "the API server gives no answer (kubectl: not found)"),
+        ),
         ([], [], Lookup(None)),
         # A control plane's kubelet asks the API server of its own host.
         (["KUBELET", "ADMIN"], [SILENT, (0, '{"kind": "Node"}', "")], Lookup({"kind": "Node"})),
@@ -92,18 +98,18 @@ def test_find_node(files, answers, expected, tmp_path, monkeypatch):
     for name in files:
         (tmp_path / name).touch()
     module = Module(*answers)
-    assert membership.find_node(module, "w1") == expected
+    monkeypatch.setattr(kubectl, "run_program", module.run_program)
+    assert membership.find_node("w1") == expected
     assert len(module.commands) == len(answers)
-    assert membership.find_node(Module(programs=False), "w1") == Lookup(None)
 
 
 def test_inspect_host(tmp_path, monkeypatch):
     kubelet = tmp_path / "kubelet.conf"
     monkeypatch.setattr(paths, "TRACES", [str(kubelet)])
-    monkeypatch.setattr(membership, "find_node", lambda module, name: Lookup(CONTROL_PLANE))
-    assert membership.inspect_host(Module(), "cp1", True, False)["membership"] == "none"
+    monkeypatch.setattr(membership, "find_node", lambda name: Lookup(CONTROL_PLANE))
+    assert membership.inspect_host("cp1", True, False)["membership"] == "none"
     kubelet.write_text("")
-    assert membership.inspect_host(Module(), "cp1", True, False) == {
+    assert membership.inspect_host("cp1", True, False) == {
         "membership": "member",
         "seen": "",
         "next_step": "",
@@ -121,7 +127,7 @@ def test_kubeadm_builds_nothing_over_k3s(tmp_path, monkeypatch, name, membership
     monkeypatch.setattr(membership, "find_distribution", lambda: found)
     monkeypatch.setattr(paths, "KUBELET", str(tmp_path / "none"))
     monkeypatch.setattr(paths, "TRACES", [])
-    seen = membership.inspect_host(Module(), "w1", False, False)
+    seen = membership.inspect_host("w1", False, False)
     assert seen["membership"] == membership_of
     if name != "kubeadm":
         assert seen["seen"] == f"it is a node of {name}"
@@ -132,7 +138,7 @@ def test_an_expired_cluster_is_reported_as_that(tmp_path, monkeypatch):
     (tmp_path / "kubelet.conf").touch()
     monkeypatch.setattr(paths, "TRACES", [str(tmp_path / "kubelet.conf")])
     monkeypatch.setattr(membership, "expired_certificates", lambda root, now: OLD)
-    monkeypatch.setattr(membership, "find_node", lambda module, name: NO_ANSWER)
-    found = membership.inspect_host(Module(), "cp1", True, False)
+    monkeypatch.setattr(membership, "find_node", lambda name: NO_ANSWER)
+    found = membership.inspect_host("cp1", True, False)
     assert (found["membership"], found["answered"], found["next_step"]) == ("expired", False, membership.RENEW)
     assert "apiserver.crt on 2026-03-01" in found["seen"]

@@ -15,7 +15,7 @@ import time
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host import certificates
+from ansible_collections.ipu.fabric.plugins.module_utils._host import certificates, kubectl
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, program, renewal, static_pods
 from ansible_collections.ipu.fabric.tests.unit.fixtures import module as fake
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
@@ -110,6 +110,9 @@ class Host(fake.Module):
         self.start(name, 0)
 
     def run_program(self, argv, timeout=30, **options):
+        if argv[0] == "kubectl":
+            self.commands.append(argv)
+            return Done(0, '{"kind": "Node"}') if self.ready else Done(1, "", "it is down")
         words = " ".join([os.path.basename(argv[0]), *[word for word in argv[1:] if "config=" not in word]])
         self.calls.append(words)
         if self.dies_at and self.dies_at in words:
@@ -123,10 +126,6 @@ class Host(fake.Module):
             self.put("var/lib/kubelet/pki/kubelet.crt", pem(365))
             self.put("var/lib/kubelet/pki/kubelet.key", KEY)
         return Done(0, kubeconfig(365) if "kubeconfig user" in words else "v1.35.4\n", "")
-
-    def run_command(self, argv, **options):
-        self.commands.append(argv)
-        return (0, "{}" if "-o" not in argv else '{"kind": "Node"}', "") if self.ready else (1, "", "it is down")
 
     def apply(self, check_mode=False):
         self.check_mode = check_mode
@@ -146,7 +145,7 @@ def host(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, name, str(tmp_path / "run" / name.lower()))
     monkeypatch.setattr(paths, "RENEWAL", str(tmp_path / "lib/renewal"))
     monkeypatch.setattr(paths, "ADMIN", str(made.root / "etc/kubernetes/admin.conf"))
-    for user in (program, renewal):
+    for user in (kubectl, program, renewal):
         monkeypatch.setattr(user, "run_program", made.run_program)
     monkeypatch.setattr(renewal, "end_process", made.end_process)
     made.put("proc/stat", f"cpu 1 2\nbtime {made.booted}\n")

@@ -327,7 +327,7 @@ def test_read(host, monkeypatch, restoring, ready, files, going_on):
     (host / "marker").unlink()
     for name in files:
         (host / {"admin": "kubernetes/admin.conf"}.get(name, name)).touch()
-    monkeypatch.setattr(restore, "is_api_ready", lambda _module: ready)
+    monkeypatch.setattr(restore, "is_api_ready", lambda: ready)
     result = restore.restore(options(host, "read"))
     found = {"restoring": restoring, "going_on": going_on, "aside": "another", "files": True}
     assert result == {"changed": False, **found}

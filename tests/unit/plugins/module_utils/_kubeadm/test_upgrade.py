@@ -28,7 +28,7 @@ def run(host, make_module, monkeypatch):
             (host["path"] / "etcd.yaml").write_text(MANIFEST.format("etcd", "", etcd, ""))
         monkeypatch.setattr(upgrade, "output_of", lambda *_argv: IMAGES)
         node = {"status": {"nodeInfo": {"kubeletVersion": f"v{kubelet}"}}} if kubelet else None
-        monkeypatch.setattr(upgrade, "find_node", lambda module, name: Lookup(node, "connection refused"))
+        monkeypatch.setattr(upgrade, "find_node", lambda name: Lookup(node, "connection refused"))
         module = make_module("upgrade", control_plane=control_plane, documents=[DOCUMENT], **params)
         module.params.update({"version": "1.36.3", "first": False, **params})
         return module, module.apply()
