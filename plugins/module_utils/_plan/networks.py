@@ -28,6 +28,7 @@ from .._model.plan import (
     Releases,
     WhereaboutsRange,
 )
+from .._network.address_sets import describe_addresses, planned_addresses
 from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks
 from .hosts import Hosts
@@ -75,7 +76,7 @@ def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, finding
     gateways = [gateway for one in chosen for gateway in one.network.gateways.values()]
     rules = dataclasses.replace(rules, taken=[*rules.taken, *gateways])
     planned = [_plan_network(network, rules, findings) for network in chosen]
-    _check_overlaps(planned, findings)
+    _check_overlaps(planned, rules.releases["stack"], findings)
     _check_pools(planned, findings)
     if rules.releases["stack"] == "spiderpool":
         spiderpool.check_networks(planned, findings)
@@ -279,36 +280,62 @@ def _find_whereabouts(ipam: Ipam, directory: str) -> Ipam:
     return {**ipam, "configuration_path": f"{own}.conf", "kubernetes": {"kubeconfig": f"{own}.kubeconfig"}}
 
 
-def _check_overlaps(networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
-    """Two networks may be on one subnet, each with a share of its own; subnets that only overlap can't be routed."""
-    subnets = [(network["name"], subnet) for network in networks for subnet in network["subnets"]]
+def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: Findings) -> None:
+    """What pods get is compared. Networks may be on one subnet, each with a share of its own; overlapping ones not."""
+    subnets = [(network, subnet) for network in networks for subnet in network["subnets"]]
     sharing: t.Dict[str, t.Dict[str, str]] = {}  # by subnet the pods' range of each network
     for (one, first), (other, second) in itertools.combinations(subnets, 2):
         cidrs = [ipaddress.ip_network(subnet["cidr"]) for subnet in (first, second)]
         if not cidrs[0].overlaps(cidrs[1]):
             continue
-        if cidrs[0] == cidrs[1] and not _range(first) & _range(second):
-            sharing.setdefault(first["cidr"], {}).update({one: _span(first), other: _span(second)})
-            continue
-        seen = f"{cidrs[0]} and {cidrs[1]} overlap"
-        findings.error(
-            "subnet",
-            [],
-            f"Networks {one} and {other} would give out the same addresses.",
-            f"{seen}, and {_span(first)} and {_span(second)} of them" if cidrs[0] == cidrs[1] else seen,
-            "Give each its own NIC (key select) or its own hosts and subnet"
-            + (", or a share of its own of this one (key share)." if cidrs[0] == cidrs[1] else "."),
-        )
-    for cidr, spans in sharing.items():
+        both = f"Networks {one['name']} and {other['name']}"
+        same = _range(first) & _range(second)
+        if same:  # what is excluded may keep them apart
+            same &= planned_addresses(dict(one)) & planned_addresses(dict(other))
+        spans = f"{_span(first)} and {_span(second)}"
+        if same:
+            findings.error(
+                "subnet",
+                [],
+                f"{both} would give out the same addresses.",
+                f"{cidrs[0]} and {cidrs[1]} overlap, and {spans} of them: {describe_addresses(same)} in both",
+                "Give each its own NIC (key select) or its own hosts and subnet"
+                + (", or a share of its own of this one (key share)." if cidrs[0] == cidrs[1] else "."),
+            )
+        elif cidrs[0] != cidrs[1]:
+            findings.error(
+                "subnet",
+                [],
+                f"{both} are on subnets that overlap without being the same: hosts and pods of one take addresses of"
+                " the other for neighbours.",
+                f"{cidrs[0]} and {cidrs[1]}; pods get {spans}, which differ",
+                "Give the NICs of both the same prefix, or subnets that have nothing in common.",
+            )
+        elif set(one["hosts"]) & set(other["hosts"]):
+            named = {one["name"]: _span(first), other["name"]: _span(second)}
+            sharing.setdefault(first["cidr"], {}).update(named)
+    for cidr, named in sharing.items():
+        arp = ":" not in cidr  # IPv6 answers for an address on its own interface only
         findings.warning(
             "subnet",
             [],
-            "Rails on one subnet are one network to the kernel: the first interface takes what is sent to any of them.",
-            f"{cidr}: " + ", ".join(f"{name} {span}" for name, span in spans.items()),
-            "Give the NICs of each rail a subnet of its own, such as a /24. Otherwise pods need Spiderpool's routes of"
-            " each rail (fabric_stack: spiderpool) and a gateway for each, programs have to bind to a rail's address,"
-            " and hosts need arp_ignore 1, arp_announce 2 and rp_filter 2 on these NICs:"
-            " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#many-rails",
+            "Rails on one subnet are one network to the kernel: the first interface takes what is sent to any of them"
+            + (", and each answers ARP for the addresses of all (ARP flux)." if arp else "."),
+            f"{cidr}: " + ", ".join(f"{name} {span}" for name, span in named.items()),
+            "Give the NICs of each rail a subnet of its own, such as a /24. Otherwise"
+            + (
+                " set net.ipv4.conf.all.arp_ignore to 1, net.ipv4.conf.all.arp_announce to 2 and"
+                " net.ipv4.conf.all.rp_filter to 2 on the hosts, from which pods take them,"
+                if arp
+                else ""
+            )
+            + " bind programs to a rail's address, and route by source address: a table for each rail, which pods have"
+            + (
+                " if each network has a gateway:"
+                if stack == "spiderpool"
+                else " with Spiderpool (fabric_stack: spiderpool) and a gateway for each network:"
+            )
+            + " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#many-rails",
         )
 
 

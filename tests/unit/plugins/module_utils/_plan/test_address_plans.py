@@ -13,6 +13,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import planned_addresses
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_links import check_own_node, choose_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import PlacedHost
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.macvlan_masters import name_masters
@@ -169,7 +170,10 @@ def test_no_address_twice_and_none_that_is_taken():
         if found.errors:
             refused += 1
             assert {finding["check"] for finding in found.errors} <= {"subnet", "on-master"}
-            assert not overlaps or any("same addresses" in finding["what"] for finding in found.errors)
+            same = any("same addresses" in finding["what"] for finding in found.errors)
+            assert not overlaps or same or any("subnets that overlap" in finding["what"] for finding in found.errors)
+            given = [planned_addresses(network) for network in planned if network["subnets"]]
+            assert not same or any(one & other for one, other in itertools.combinations(given, 2))
             continue
         whole += 1
         assert not overlaps

@@ -12,6 +12,7 @@ import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import pool_of
+from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import planned_addresses
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import RDMA_MODULES
@@ -567,7 +568,53 @@ def test_rails_with_ranges_of_one_subnet(hosts, settings):
     assert found["seen"] == (
         "172.16.0.0/16: gpu1-macvlan 172.16.11.1-172.16.11.200, gpu2-macvlan 172.16.12.1-172.16.12.200"
     )
-    assert all(word in found["next"] for word in ("/24", "arp_ignore", "rp_filter", "Spiderpool"))
+    cures = (
+        "/24",
+        "all.arp_ignore to 1",
+        "all.arp_announce to 2",
+        "all.rp_filter to 2",
+        "source address",
+        "#many-rails",
+    )
+    assert all(word in found["next"] for word in cures)
+    assert "ARP flux" in found["what"]
+    assert ("fabric_stack: spiderpool" in found["next"]) is ("stack" not in settings)
+
+
+def test_ranges_of_one_subnet_that_only_interleave(hosts):
+    """What pods get is compared, not its first and last address."""
+    networks = rack(hosts, 16)
+    networks[0].update(share="172.16.11.0/24", reserved=["172.16.11.64/26"])
+    networks[1]["share"] = "172.16.11.64/26"
+    for ipam in ("whereabouts", "nv-ipam"):
+        planned = plan(hosts, networks=networks, ipam=ipam)
+        assert errors(planned) == {}
+        one, other = (planned_addresses(network) for network in planned["networks"])
+        assert one
+        assert other
+        assert not one & other
+
+
+def test_networks_of_different_hosts_on_one_subnet_have_no_arp_flux(hosts):
+    networks = [
+        {"name": "rack-a", "hosts": ["w1"], "share": "10.5.0.128/26"},
+        {"name": "rack-b", "hosts": ["w2"], "share": "10.5.0.192/26"},
+    ]
+    assert plan(hosts, networks=networks)["findings"] == []
+    networks[1]["share"] = "10.5.0.160-10.5.0.254"
+    found = errors(plan(hosts, networks=networks))["subnet"]
+    assert "would give out the same addresses" in found["what"]
+
+
+def test_rails_on_one_ipv6_subnet_have_no_arp(hosts):
+    with_links(hosts, *(link(f"ens{rail}f0", f"fd00:7::{rail}:{{}}", 64) for rail in (5, 6)))
+    networks = [
+        {"name": f"rail-{rail}", "select": {"name": f"ens{rail}f0"}, "share": f"fd00:7::{rail}:0:0/112"}
+        for rail in (5, 6)
+    ]
+    (found,) = [each for each in plan(hosts, networks=networks)["findings"] if "Rails" in each["what"]]
+    assert "ARP" not in found["what"]
+    assert "arp_ignore" not in found["next"]
 
 
 @pytest.mark.parametrize("share", ["172.16.11.190-172.16.12.10", "172.16.11.0/24", "172.16.0.0/17"])
@@ -576,6 +623,7 @@ def test_ranges_of_one_subnet_that_overlap(hosts, share):
     networks[1]["share"] = share
     found = errors(plan(hosts, networks=networks))["subnet"]
     assert "172.16.11.1-172.16.11.200 and 172.16." in found["seen"]
+    assert "in both" in found["seen"]
     assert "key share" in found["next"]
 
 
@@ -592,7 +640,11 @@ def test_subnets_that_overlap_are_refused_whatever_the_ranges(hosts):
     for name in ("w1", "w2"):
         hosts[name]["rdma"]["links"][-1]["addresses"][0]["prefix"] = 24
     found = errors(plan(hosts, networks=networks))["subnet"]
-    assert found["seen"] == "172.16.0.0/16 and 172.16.12.0/24 overlap"
+    assert found["seen"].startswith(
+        "172.16.0.0/16 and 172.16.12.0/24; pods get 172.16.11.1-172.16.11.200 and 172.16.12"
+    )
+    assert "same addresses" not in found["what"]
+    assert "same prefix" in found["next"]
 
 
 @pytest.mark.parametrize(
