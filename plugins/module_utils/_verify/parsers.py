@@ -31,6 +31,7 @@ from .._model.probe import (
     UserFacts,
     VipuAnswer,
 )
+from .telling import telling_line
 
 # pod.sh puts every command's output between two of these, so that one exec answers many questions.
 MARK = "@@"
@@ -175,7 +176,7 @@ def read_network(text: str, error: str = "") -> NetworkFacts:
             "host": name.split()[1],
             "port": int(name.split()[2]),
             "rc": answer.rc,
-            "seen": last_line(answer.text) if answer.text else "",
+            "seen": telling_line(answer.text) if answer.text else "",
         }
         for name, answer in answers.items()
         if name.startswith("vipu ")
@@ -279,17 +280,8 @@ def read_ping(answer: Answer) -> Ping:
         "rtt_ms": float(trip.group(1)) if trip else None,
         "path_mtu": int(mtu.group(1)) if mtu else None,
         "supported": not re.search(r"(invalid|unrecognized|illegal) option", text) and answer.rc != MISSING_TOOL,
-        "seen": last_line(text),
+        "seen": telling_line(text),
     }
-
-
-HARMLESS = "Device not recognized to implement inline feature"  # perftest says it of each rdma_rxe
-
-
-def last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if HARMLESS not in line]
-    return (telling or lines or ["no output"])[-1]
 
 
 def read_pings(text: str) -> Pings:

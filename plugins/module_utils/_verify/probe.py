@@ -27,6 +27,7 @@ from . import pod_manifests as objects
 from . import pods as pod_data
 from .cluster_facts import Nodes, cluster_facts
 from .pods import LABEL, End, Options, Pods
+from .telling import telling_line
 
 WebSocketError: t.Any = OSError
 with contextlib.suppress(ImportError):  # connect() says what is missing
@@ -483,7 +484,7 @@ def run_both(run: Run, check: str, job: PairTest) -> t.Tuple[Answers, Answers]:
 
 def _last_words(end: parsers.Answer, seconds: int) -> str:
     words = {TIMED_OUT: f"no end within {seconds} s", STOPPED: "waited for the client"}
-    return words.get(end.rc) or parsers.last_line(end.text)
+    return words.get(end.rc) or telling_line(end.text)
 
 
 def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
@@ -509,7 +510,7 @@ def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
                 "node": node,
                 "missing": False,
                 "rc": answer.rc,
-                "seen": parsers.last_line(answer.text),
+                "seen": telling_line(answer.text),
                 **parsers.read_host_traffic(answer.text),
             }
         )

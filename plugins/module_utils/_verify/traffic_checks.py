@@ -9,7 +9,7 @@ import typing as t
 
 from .._model.checks import Check, Expect, Place
 from .._model.plan import Plan
-from .._model.probe import HostTraffic, PingPair, Probe, Traffic
+from .._model.probe import HostTraffic, Ping, PingPair, Probe, Traffic
 from .._model.stacks import has_rdma
 from .attribution import attribute
 from .catalog import (
@@ -60,7 +60,7 @@ def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
         reason, missing = f"the image's ping: {small['seen']}", need_image("ping of iputils")
         yield from (unproven(check, reason, missing, **where) for check in ("ping", "full_size"))
         return
-    seen = f"{small['received']} of {small['sent']} answered" + (f", {small['rtt_ms']} ms" if small["rtt_ms"] else "")
+    seen = answered(small) + (f", {small['rtt_ms']} ms" if small["rtt_ms"] else "")
     good = small["received"] > 0
     yield result("ping", good, f"answers from {pair['address']}", seen, value=small["rtt_ms"], unit="ms", **where)
     expected = f"{pair['mtu']} bytes, not fragmented"
@@ -70,9 +70,15 @@ def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
         reason = "the image's ping cannot forbid fragments (-M do)"
         yield unproven("full_size", reason, need_image("ping of iputils"), **where)
     else:
-        seen = f"{full['received']} of {full['sent']} answered"
+        seen = answered(full)
         seen += f", the path's MTU is {full['path_mtu']}" if full["path_mtu"] else ""
         yield result("full_size", full["received"] > 0, expected, seen, **where)
+
+
+def answered(ping: Ping) -> str:
+    """How many came back; where none did, with what ping said to that beside its statistics."""
+    why = "" if ping["received"] or "packets transmitted" in ping["seen"] else f": {ping['seen']}"
+    return f"{ping['received']} of {ping['sent']} answered{why}"
 
 
 def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:

@@ -11,8 +11,9 @@ import typing as t
 from ...module_utils._common.result import FabricError
 from ...module_utils._common.text import printable
 from ...module_utils._verify.counter_checks import LARGEST_MTU
-from ...module_utils._verify.parsers import RDMA_COUNTERS, last_line
+from ...module_utils._verify.parsers import RDMA_COUNTERS
 from ...module_utils._verify.speed_checks import SAYS_NOTHING
+from ...module_utils._verify.telling import telling_line
 from .html import render
 
 TITLES = {"roce": "RoCE", "tcp": "TCP"}
@@ -328,7 +329,7 @@ def transport_comparison(measured: Measured) -> Comparison:
     for transport, log in logs.items():
         if not log.figures:
             last = texts.get(transport) or ""
-            seen = last_line(printable(last if isinstance(last, str) else "\n".join(last)))
+            seen = telling_line(printable(last if isinstance(last, str) else "\n".join(last)))
             step = "Run a program that prints tables as osu_latency and osu_bw do, and give its whole log."
             raise FabricError("Each transport was measured.", f"logs.{transport}", seen, step)
     tables = tables_of(logs["roce"], logs["tcp"])

@@ -295,7 +295,14 @@ NO_EXEC = {"uid": None, "memlock": None, "error": "exec failed: no"}
 NO_RDMA_EXEC = {"files": [], "classes": [], "ports": {}, "gids": [], "tools": [], "error": "exec failed: no"}
 DEVICE_CHECKS = ("rdma_link", "link_layer", "rdma_files", "gid")
 LOW = {"soft": "8388608", "hard": "8388608"}
-NO_REPLY = {"sent": 2, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": ""}
+NO_REPLY = {
+    "sent": 2,
+    "received": 0,
+    "rtt_ms": None,
+    "path_mtu": None,
+    "supported": True,
+    "seen": "2 packets transmitted, 0 received",
+}
 NO_PING = {**NO_REPLY, "supported": False, "seen": "ping: not found"}
 MAIN = "pods/w1/root/main_routes"
 GATEWAY = "pods/w1/gateways/0"
@@ -381,6 +388,12 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("pairs/0/full", {**NO_REPLY, "supported": False}, {"full_size": "unproven"}, "cannot forbid fragments"),
         ("pairs/0/full", None, {"full_size": "skipped"}, "no MTU"),
         ("pairs/0/small", NO_REPLY, {"ping": "failed"}, "0 of 2 answered"),
+        (
+            "pairs/0/small",
+            {**NO_REPLY, "seen": "From 10.5.0.129 icmp_seq=1 Destination Host Unreachable"},
+            {"ping": "failed"},
+            "0 of 2 answered: From 10.5.0.129 icmp_seq=1 Destination Host Unreachable",
+        ),
         ("pairs/0/small", NO_PING, {"ping": "unproven", "full_size": "unproven"}, "ping: not found"),
         ("pairs/0/small", None, {"ping": "failed", "full_size": "failed"}, "no output"),
         ("pods/w1/root/vipu/0", {**VIPU, "rc": 1, "seen": "refused"}, {"vipu": "failed"}, "not open: refused"),

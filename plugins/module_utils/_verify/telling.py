@@ -1,0 +1,47 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one line of a program's output that says why it failed. Pure."""
+
+from __future__ import annotations
+
+import re
+
+HARMLESS = "Device not recognized to implement inline feature"  # perftest says it of each rdma_rxe
+# perftest and rping name what went wrong first, and then each step that could not go on because of it. What they print
+# to standard output may come behind all of that.
+COMPLAINT = re.compile(
+    r"RDMA_CM_EVENT_|\b(abort|bad|can(no|')t|can not|could(n't| not)|cannot|denied|died|error|fail|fault|illegal"
+    r"|incompatib|invalid|mismatch|no such|not found|not supported|isn't|refused|state is|timed out|unable"
+    r"|unexpected|unreachable|unrecognized|unsupported)",
+    re.IGNORECASE,
+)
+NOISE = re.compile(rf"{HARMLESS}|warning|^ERRNO:|^Completion with error at", re.IGNORECASE)
+ERRNO = re.compile(r"^\s*ERRNO: (.+?)\.?\s*$", re.MULTILINE)  # what the kernel said to the first complaint
+# Older releases of perftest give the number alone.
+STATUS = re.compile(r"(Failed status )(\d+)\b")
+STATUSES = {
+    "4": "local protection error",
+    "5": "flushed after another error",
+    "9": "remote invalid request",
+    "10": "remote access error",
+    "11": "remote operation error",
+    "12": "transport retry counter exceeded, nothing came back",
+    "13": "RNR retry counter exceeded",
+}
+
+
+def telling_line(text: str) -> str:
+    """The first complaint, with its errno or the meaning of its number; without any the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" \t-*")]
+    useful = [line for line in lines if not NOISE.search(line)]
+    found = next((number for number, line in enumerate(useful) if COMPLAINT.search(line)), None)
+    if found is None:
+        return (useful or lines or ["no output"])[-1]
+    line = useful[found]
+    if line.endswith(":"):
+        return " ".join(useful[found : found + 2])
+    errno = ERRNO.search(text)
+    if errno:
+        return f"{line.rstrip('.')}: {errno.group(1)}"
+    return STATUS.sub(lambda status: f"{status.group()} ({STATUSES.get(status.group(2), 'unknown')})", line)
