@@ -41,7 +41,7 @@ STEPS = {
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
     "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes."
     " For other than the usual ones take network operator 25.7 or later.",
-    "cni-files": "Remove or rename the named file.",
+    "cni-files": "Remove or rename the named file. Of Cilium set `cni.exclusive` to `false`.",
     "cni-tokens": "Run `ipu.fabric.site`, which starts multus again: [tokens](hardening.md#tokens-of-cni-plugins).",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",

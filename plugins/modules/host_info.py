@@ -256,6 +256,11 @@ host:
           description: The plugin that it starts first. Empty where the file can't be read.
           type: str
           sample: calico
+    cni_disabled:
+      description:
+        - Those of others that Cilium has renamed to V(.cilium_bak), with the same V(name) and V(plugin).
+      type: list
+      elements: dict
     cluster:
       description:
         - What a control plane says of its cluster, as its administrator. V(present) is whether the host is one.

@@ -14,6 +14,7 @@ import os
 import re
 import typing as t
 
+from .._common.cilium import CONFIG, is_exclusive
 from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
 from .._model.stacks import STACKS
 from .distributions import find_distribution, on_host
@@ -200,6 +201,15 @@ def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[Pod
     ]
 
 
+def mark_exclusive(network: PodNetwork, asks: Ask) -> PodNetwork:
+    """Cilium that takes the CNI configurations of others out of service says so."""
+    if network["name"] != "cilium":
+        return network
+    namespace = network["seen"].split()[-1].partition("/")[0]
+    settings = asks(f"/api/v1/namespaces/{namespace}/configmaps/{CONFIG}").get("data", {})
+    return {**network, "exclusive": True} if is_exclusive(settings) else network
+
+
 def nv_ipam_pools(pools: ApiObject) -> t.List[NvIpamPool]:
     """The IPPools, and the blocks that nodes have of each."""
     return [
@@ -305,6 +315,7 @@ def read_cluster(root: str) -> ClusterFacts:
         endpoint, addresses = read_addresses(name, asks, servers)
         nodes = node_identities(asks(NODES))
         networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
+        networks = [mark_exclusive(network, asks) for network in networks]
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
         ipu = read_ipu(asks)
         fabric = fabric_networks(asks)

@@ -9,6 +9,7 @@ import json
 import os
 import typing as t
 
+from .._common.cilium import BACKUP
 from .._model.observation import CniFile
 from .files import read_text
 
@@ -27,11 +28,16 @@ def plugin_of(text: str) -> str:
     return ""
 
 
-def read_cni_files(directory: str, root: str = "/") -> t.List[CniFile]:
+def read_disabled(directory: str, root: str = "/") -> t.List[CniFile]:
+    """Those that Cilium has renamed, so that no runtime looks at them."""
+    return read_cni_files(directory, root, (BACKUP,))
+
+
+def read_cni_files(directory: str, root: str = "/", endings: t.Tuple[str, ...] = ENDINGS) -> t.List[CniFile]:
     """In the order in which runtimes look at them."""
     folder = os.path.join(root, directory.lstrip("/"))
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(ENDINGS))
+        names = sorted(name for name in os.listdir(folder) if name.endswith(endings))
     except OSError:  # there is no such directory yet
         return []
     return [

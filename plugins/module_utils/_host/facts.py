@@ -22,7 +22,7 @@ from .._model.observation import BusyPort, Clock, HostFacts, Kubelet, Resolver
 from .certificates import read_certificates, read_cni_tokens
 from .clock import ask_servers, read_services
 from .cluster import read_cluster
-from .cni_files import read_cni_files
+from .cni_files import read_cni_files, read_disabled
 from .control_plane import read_control_plane
 from .cri import DOCKER, node_runtime
 from .distributions import KUBEADM, OTHER_KUBERNETES, Found, find_distribution, read_kubernetes
@@ -330,6 +330,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "kubernetes": kubernetes,
         "runtime": runtime if kubernetes["distribution"] == "kubeadm" else "",
         "cni_files": read_cni_files(kubernetes["cni_network_directory"], root),
+        "cni_disabled": read_disabled(kubernetes["cni_network_directory"], root),
         "kubelet": read_kubelet(root),
         "cluster": read_cluster(root),
         "certificates": read_certificates(root),

@@ -130,6 +130,7 @@ class Kubelet(t.TypedDict):
 class _PodNetworkOptional(t.TypedDict, total=False):
     # How calico-node looks for a host's address of each family, by the variable that says so.
     autodetection: t.Dict[str, str]
+    exclusive: bool  # whether it takes the CNI configurations of others out of service
 
 
 class PodNetwork(_PodNetworkOptional):
@@ -262,6 +263,7 @@ class _HostOptional(t.TypedDict, total=False):
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known
     cni_files: t.List[CniFile]  # in the order in which runtimes look at them
+    cni_disabled: t.List[CniFile]  # that Cilium has renamed
     shadows: t.List[Shadow]  # programs and units that go before those of packages
     resolver: Resolver  # that the kubelet gives to pods which use their host's DNS
     sources: t.List[SourceProblem]  # that do not answer this host, or do not have what it needs

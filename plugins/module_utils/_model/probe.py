@@ -352,6 +352,7 @@ class ClusterFacts(t.TypedDict, total=False):
     policy: t.Optional[PolicyStatus]  # None: there is none
     releases: t.List[ChartRelease]
     addons: Addons
+    exclusive_cilium: str  # the ConfigMap that has Cilium rename multus's configuration; empty: none
     address_sources: t.List[AddressSource]
     pods_without: t.Dict[str, t.List[str]]  # by network: running pods that ask for it and lack it, each with the reason
     images: t.List[RunningImage]  # of running containers, those that the plan pins

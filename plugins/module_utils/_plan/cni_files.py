@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common import cilium
 from .._common.findings import Findings
 from .._host.distributions import CNI_NETWORK
 from .._model.observation import CniFile, HostFacts
 from .._model.settings import Settings
 from .hosts import Hosts
+from .running_cluster import Running
 
 CHECK = "cni-files"
 # The file of each pod network that the role kubernetes sets up, and the plugin in it.
@@ -20,15 +22,31 @@ OURS["flannel"] = CniFile(name="10-flannel.conflist", plugin="flannel")
 MULTUS = ("multus", "multus-shim")
 
 
-def check_cni_files(settings: Settings, hosts: Hosts, findings: Findings) -> None:
+def check_cni_files(
+    settings: Settings, hosts: Hosts, running: t.Optional[Running], has_networks: bool, findings: Findings
+) -> None:
     """Every host. What one reported in an earlier run is not checked again."""
+    pod_networks = running.facts["pod_networks"] if running else []
+    exclusive = next((each for each in pod_networks if each.get("exclusive")), None)
+    if running and exclusive and has_networks:
+        seen = f"{exclusive['seen']}, whose ConfigMap {cilium.CONFIG} has cni-exclusive: true"
+        findings.error(CHECK, [running.host], cilium.WHY, seen, cilium.ADVICE)
     for name, host in hosts.items():
         if host.facts and "cni_files" in host.facts and not host.observation.get("recalled"):
             _check_host(name, host.facts, settings, findings)
+            if has_networks and not exclusive:
+                _check_disabled(name, host.facts, findings)
 
 
 def _describe(files: t.Sequence[CniFile]) -> str:
     return ", ".join(f"{file['name']} ({file['plugin'] or 'not readable'})" for file in files)
+
+
+def _check_disabled(name: str, facts: HostFacts, findings: Findings) -> None:
+    """What Cilium has renamed stays so, also where it leaves new files alone by now."""
+    disabled = [file for file in facts.get("cni_disabled", []) if file["plugin"] in MULTUS]
+    if disabled and not any(file["plugin"] in MULTUS for file in facts["cni_files"]):
+        findings.error(CHECK, [name], cilium.WHY, f"{_describe(disabled)}, and no other of multus", cilium.ADVICE)
 
 
 def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findings) -> None:

@@ -9,6 +9,7 @@ import ipaddress
 import itertools
 import typing as t
 
+from .._common import cilium
 from .._common.text import printable
 from .._ipam.planned_ranges import address_fault, planned_ranges
 from .._kube.multus import macvlan_part
@@ -94,16 +95,21 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
-    return [accept(cleaned(check), expect.allow_unproven) for check in point_to_cause(checks)]
+    advised = point_to_cause(checks, probe.get("exclusive_cilium", ""))
+    return [accept(cleaned(check), expect.allow_unproven) for check in advised]
 
 
-def point_to_cause(checks: t.Sequence[Check]) -> t.List[Check]:
+def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str) -> t.List[Check]:
     """What fails because of something else gets the advice for that: hosts, switches and images are not at fault."""
+    lacking = {(check.node, check.network) for check in checks if check.check == "multus" and check.status == FAILED}
     edited = {check.network for check in checks if check.check == "attachment" and check.status == FAILED}
 
     def advice(check: Check) -> str:
         if check.status == FAILED and check.seen == NO_NODE[0]:
             return NO_NODE[1]
+        without_multus = check.check == "workloads" or (check.node, check.network) in lacking
+        if check.status == FAILED and exclusive_cilium and without_multus:
+            return f"{cilium.WHY} {exclusive_cilium} has cni-exclusive: true. {cilium.ADVICE}"
         follows = check.check in FOLLOW_ATTACHMENT and check.network in edited
         return NOT_AS_PLANNED if check.status == FAILED and follows else check.next
 

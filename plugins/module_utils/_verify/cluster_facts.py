@@ -11,6 +11,7 @@ import time
 import typing as t
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from .._common.cilium import CONFIG, is_exclusive
 from .._common.digests import full_image, without_digest
 from .._common.result import FabricError
 from .._host.ipu_operator import CONTROLLERS, controllers_in
@@ -56,6 +57,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     listed = pool.submit(cluster.items, "/api/v1/nodes")
     releases = pool.submit(newest_releases, cluster, ipu_release(plan))
     addons = pool.submit(addon_facts, cluster)
+    exclusive = pool.submit(exclusive_cilium, cluster)
     sources = pool.submit(address_sources, cluster)
     lacking = pool.submit(pods_without, cluster, plan["networks"])
     requests = pool.submit(kubelet_requests, cluster, plan)
@@ -71,6 +73,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "policy": status_of(policy.result()),
         "releases": releases.result(),
         "addons": addons.result(),
+        "exclusive_cilium": exclusive.result(),
         "address_sources": sources.result(),
         "pods_without": lacking.result(),
         "images": images.result(),
@@ -116,6 +119,15 @@ def pods_without(cluster: Cluster, networks: t.Sequence[PlannedNetwork]) -> t.Di
                 place = "{namespace}/{name}".format(**pod["metadata"])
                 found[network["name"]].append(f"{place} on {pod['spec']['nodeName']}: {fault}")
     return found
+
+
+def exclusive_cilium(cluster: Cluster) -> str:
+    """Where Cilium is told to rename the CNI configurations of others; empty: nowhere, or not to be read."""
+    with contextlib.suppress(ApiError, FabricError):
+        for found in cluster.items("/api/v1/configmaps", fieldSelector=f"metadata.name={CONFIG}"):
+            if is_exclusive(found.get("data") or {}):
+                return "ConfigMap {namespace}/{name}".format(**found["metadata"])
+    return ""
 
 
 def pinned_containers(cluster: Cluster, digests: t.Mapping[str, str]) -> t.List[RunningImage]:

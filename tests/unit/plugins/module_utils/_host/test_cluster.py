@@ -130,6 +130,17 @@ def test_calico_by_its_operator_and_without(host):
 
 
 @pytest.mark.parametrize(
+    ("data", "exclusive"), [({"cni-exclusive": "true"}, True), ({"cni-exclusive": "false"}, None), ({}, None)]
+)
+def test_cilium_that_leaves_no_room_for_others(host, data, exclusive):
+    root, answer = host
+    answer("/apis/apps/v1/daemonsets", objects("cilium/cilium"))
+    answer("/api/v1/namespaces/cilium/configmaps/cilium-config", {"data": data})
+    (seen,) = cluster.read_cluster(str(root))["pod_networks"]
+    assert (seen["name"], seen.get("exclusive")) == ("cilium", exclusive)
+
+
+@pytest.mark.parametrize(
     ("env", "methods"),
     [
         ({"IP": "autodetect", "IP6": "none"}, {"IP_AUTODETECTION_METHOD": "first-found"}),

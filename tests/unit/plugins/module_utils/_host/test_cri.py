@@ -85,6 +85,11 @@ def test_files_in_the_order_in_which_runtimes_look_at_them(tmp_path):
     read = cni_files.read_cni_files("/etc/cni/net.d", str(tmp_path))
     assert [file["name"] for file in read] == ["00-multus.conf", "10-calico.conflist", "99-x.json"]
     assert cni_files.read_cni_files("/nowhere", str(tmp_path)) == []
+    assert cni_files.read_disabled("/etc/cni/net.d", str(tmp_path)) == []
+    write(tmp_path, {f"{folder}/00-multus.conf.cilium_bak": '{"type": "multus"}'})
+    disabled = [{"name": "00-multus.conf.cilium_bak", "plugin": "multus"}]
+    assert cni_files.read_disabled("/etc/cni/net.d", str(tmp_path)) == disabled
+    assert cni_files.read_cni_files("/etc/cni/net.d", str(tmp_path)) == read
 
 
 def test_host_info_has_both(tmp_path):

@@ -68,6 +68,35 @@ def test_multus_is_not_the_first(managed):
     assert levels([("00-a.conf", "calico"), MULTUS], node=False, manage_kubernetes=managed) == []
 
 
+CILIUM = {"name": "cilium", "seen": "DaemonSet kube-system/cilium"}
+EXCLUSIVE = "DaemonSet kube-system/cilium, whose ConfigMap cilium-config has cni-exclusive: true"
+RENAMED = "00-multus.conf.cilium_bak (multus), and no other of multus"
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "files", "networks", "seen"),
+    [
+        (True, [STRANGER], True, [(["cp1"], EXCLUSIVE)]),
+        (True, [MULTUS, STRANGER], True, [(["cp1"], EXCLUSIVE)]),  # Cilium has not looked yet
+        (False, [STRANGER], True, [(["w1"], RENAMED)]),  # an own ConfigMap, or one that has changed since
+        (False, [MULTUS, STRANGER], True, []),
+        (True, [STRANGER], False, []),
+    ],
+)
+def test_cilium_renames_what_multus_has_written(exclusive, files, networks, seen):
+    hosts = sites.finished()
+    network = {**CILIUM, **({"exclusive": True} if exclusive else {})}
+    hosts["cp1"]["host"]["cluster"] = sites.running(pod_networks=[network])
+    disabled = [{"name": "00-multus.conf.cilium_bak", "plugin": "multus"}, {"name": "x.cilium_bak", "plugin": "x"}]
+    hosts["w1"]["host"]["cni_files"] = [{"name": name, "plugin": plugin} for name, plugin in files]
+    hosts["w1"]["host"]["cni_disabled"] = disabled
+    settings = {} if networks else {"networks": [], "require_rdma": False}
+    planned = sites.plan(hosts, manage_kubernetes=False, cni="none", **settings)
+    found = [finding for finding in planned["findings"] if finding["check"] == "cni-files"]
+    assert [(finding["hosts"], finding["seen"]) for finding in found] == seen
+    assert all("cni.exclusive to false" in finding["next"] for finding in found)
+
+
 def test_a_node_without_any():
     assert levels([]) == [("warning", "nothing in /etc/cni/net.d")]
 

@@ -289,6 +289,14 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Remove what is left of another pod network", {"w1/host/cni_files": []}),
     ),
     (
+        "cni-files",
+        "Cilium takes the CNI configuration of multus out of service",
+        Done(
+            "Set cni.exclusive to false",
+            {"cp1/host/cluster/pod_networks/0/exclusive": False},
+        ),
+    ),
+    (
         "cni-tokens",
         "multus keeps a token that is about to end, or has ended",
         Done("Run site, which starts multus", {"w1/host/cni_token_ends": []}),

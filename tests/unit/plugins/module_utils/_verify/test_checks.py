@@ -496,6 +496,24 @@ def test_what_follows_from_an_edited_network_is_no_fault_of_hosts_and_switches()
     assert bad["full_size"].next.startswith("First act on `Attachment matches the plan` of this network")
 
 
+@pytest.mark.parametrize("exclusive", ["", "ConfigMap kube-system/cilium-config"])
+def test_what_cilium_has_renamed_is_no_fault_of_multus(exclusive: str) -> None:
+    """multus-cni#972: kube-multus-ds restarts, and Cilium renames its file again."""
+    facts = probe()
+    facts["exclusive_cilium"] = exclusive
+    facts["pods_without"]["rdma-net"] = ["a/b on w1: multus did not attach it"]
+    put(facts, "pods/w1/network_status", None)
+    del facts["pods"]["w1"]["root"]["links"]["net1"]
+    put(facts, "pods/cp1/root/links/net1/mtu", 1400)
+    bad = {(check.check, check.node): check.next for check in check_fabric(plan(), facts, EXPECT)
+           if check.status == "failed"}  # fmt: skip
+    told = {where for where, step in bad.items() if "cni-exclusive: true" in step and "cni.exclusive to false" in step}
+    lost = {(check, "w1") for check in ("multus", "interface", "address", "mtu")} | {("workloads", "")}
+    assert lost | {("mtu", "cp1")} <= set(bad)
+    assert lost <= told if exclusive else not told
+    assert ("mtu", "cp1") not in told
+
+
 @pytest.mark.parametrize("ipam", ["whereabouts", "spiderpool"])
 @pytest.mark.parametrize(
     ("change", "status", "seen"),

@@ -103,6 +103,7 @@ IN_USE = {"address": "10.88.0.50", "held": False, "answered": "open", "mac": "02
 BLOCKS_OF_8 = {"name": "rdma-net", "subnet": "10.5.0.0/24", "block_size": 8, "blocks": {"w1": "10.5.0.129-10.5.0.136"}}
 FIRST_FOUND = {"name": "calico", "seen": "DaemonSet kube-system/calico-node",
                "autodetection": {"IP_AUTODETECTION_METHOD": "first-found"}}  # fmt: skip
+EXCLUSIVE = {"name": "cilium", "seen": "DaemonSet kube-system/cilium", "exclusive": True}
 SHORT_TOKENS = {"name": "service-account-extend-token-expiration", "value": "false"}
 PINNED = "mirror.site/a:v1"
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
@@ -263,6 +264,11 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "a configuration of another pod network comes first on a host": Fault(
         hosts={"w1/host/cni_files": [{"name": "05-cilium.conflist", "plugin": "cilium-cni"}]}
+    ),
+    "Cilium takes the CNI configuration of multus out of service": Fault(
+        hosts={"cp1/host/cluster": sites.running(pod_networks=[EXCLUSIVE])},
+        settings={"manage_kubernetes": False},
+        probe={"pods/w1/root/links": {}, "pods/w1/network_status": None},
     ),
     "the site asks for other addresses of pods or services than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"pod_cidr": "10.250.0.0/16"}
