@@ -485,7 +485,9 @@ rdma:
           elements: str
           sample: [ens1f0np0]
         addresses:
-          description: Lasting global addresses with their prefix lengths.
+          description:
+            - Lasting global addresses with their prefix lengths.
+            - C(origin) is V(advertised) for one of router advertisements, V(lease) for one of DHCP, else missing.
           type: list
           elements: dict
           sample:

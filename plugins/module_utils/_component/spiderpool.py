@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import typing as t
 
 from .._common.result import FabricError
@@ -46,6 +47,10 @@ PROBE: Object = {
     "metadata": {"name": "fabric-probe"},
     "spec": {"subnet": "192.0.2.0/24", "ips": ["192.0.2.1"]},
 }
+
+
+# The plugin of containernetworking that sets what an interface has under /proc/sys, and puts its name for IFNAME.
+NO_ADVERTISEMENTS = {"type": "tuning", "sysctl": {"net.ipv6.conf.IFNAME.accept_ra": "0"}}
 
 
 class SpiderpoolNetwork(PlannedNetwork, total=False):
@@ -231,12 +236,14 @@ def network_object(network: SpiderpoolNetwork, settings: Settings) -> Object:
         # A network without an RDMA resource is refused under the first of these names.
         kind = "rdma-resource-inject" if network.get("rdma") else "network-resource-inject"
         metadata["annotations"] = {f"cni.spidernet.io/{kind}": settings.inject_value}
-    spec = {
+    spec: Object = {
         "cniType": "macvlan",
         "enableCoordinator": True,
         "macvlan": macvlan,
         "coordinator": dict(settings.coordinator),
     }
+    if not network.get("accept_ra", True):
+        spec["chainCNIJsonData"] = [json.dumps(NO_ADVERTISEMENTS)]
     return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
 
 

@@ -17,7 +17,7 @@ import typing as t
 
 from .._common.command import Done, run_program
 from .._common.result import FabricError
-from .._model.observation import Address, Gpu, Link, RdmaFacts, Route
+from .._model.observation import ADVERTISED, LEASE, Gpu, Link, LinkAddress, RdmaFacts, Route
 from .nic_model import firmware, model, pci_model
 from .nic_speed import is_guest, pcie_link, port_rate
 from .sysfs import driver_name, list_names, numa_node, pci_address, pci_path, read_attribute, to_number
@@ -76,6 +76,9 @@ class IpAddress(t.TypedDict, total=False):
     local: str
     prefixlen: int
     scope: str
+    dynamic: bool
+    mngtmpaddr: bool
+    protocol: str
     temporary: bool
     deprecated: bool
     tentative: bool
@@ -265,7 +268,7 @@ def _carriers_of_bonds(sysfs: str, links: t.Iterable[BareLink]) -> t.Dict[str, t
 
 
 def read_links(
-    root: str, addresses: t.Mapping[str, t.Sequence[Address]], altnames: t.Mapping[str, t.Sequence[str]]
+    root: str, addresses: t.Mapping[str, t.Sequence[LinkAddress]], altnames: t.Mapping[str, t.Sequence[str]]
 ) -> t.List[Link]:
     """All links that a fabric may use: those with RDMA, of hardware, on top of hardware, or with an address."""
     sysfs, proc = os.path.join(root, "sys"), os.path.join(root, "proc")
@@ -330,16 +333,33 @@ def _json(text: str) -> t.List[IpItem]:
     return [item for item in items if isinstance(item, dict)]
 
 
-def parse_addresses(text: str) -> t.Dict[str, t.List[Address]]:
+def read_address(entry: IpAddress) -> LinkAddress:
+    """One of `addr_info` in the JSON of `ip addr`.
+
+    Older kernels and iproute2 do not name the protocol. A daemon that reads advertisements itself sets no `mngtmpaddr`
+    either; but a lease of DHCPv6 is of one address.
+    """
+    address, prefix = entry["local"], int(entry["prefixlen"])
+    dynamic = bool(entry.get("dynamic"))
+    advertised = ":" in address and (
+        entry.get("protocol") == "kernel_ra"
+        or any(entry.get(flag) for flag in ("mngtmpaddr", "temporary"))
+        or (dynamic and prefix < 128)
+    )
+    found: LinkAddress = {"address": address, "prefix": prefix}
+    if advertised or dynamic:
+        found["origin"] = ADVERTISED if advertised else LEASE
+    return found
+
+
+def parse_addresses(text: str) -> t.Dict[str, t.List[LinkAddress]]:
     """The lasting global addresses of each netdev, with their real prefixes, from `ip -j addr`."""
-    found: t.Dict[str, t.List[Address]] = {}
+    found: t.Dict[str, t.List[LinkAddress]] = {}
     for link in _json(text):
         for entry in link.get("addr_info", ()):
             fleeting = any(entry.get(flag) for flag in ("temporary", "deprecated", "tentative", "dadfailed"))
             if entry.get("scope") == "global" and "local" in entry and not fleeting:
-                found.setdefault(str(link.get("ifname")), []).append(
-                    {"address": entry["local"], "prefix": int(entry["prefixlen"])}
-                )
+                found.setdefault(str(link.get("ifname")), []).append(read_address(entry))
     return found
 
 

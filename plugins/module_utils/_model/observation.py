@@ -18,6 +18,15 @@ class Address(t.TypedDict):
     prefix: int
 
 
+class LinkAddress(Address, total=False):
+    """How the address came: from router advertisements, or by a lease of DHCP. Static ones have no origin."""
+
+    origin: str  # ADVERTISED or LEASE
+
+
+ADVERTISED, LEASE = "advertised", "lease"
+
+
 class PcieLink(t.TypedDict):
     """The narrowest PCIe link between a NIC and its processor."""
 
@@ -55,7 +64,7 @@ class Link(_LinkOptional):
     mac: str
     lower: t.List[str]  # members of a bond or bridge, or the device below a VLAN
     rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
-    addresses: t.List[Address]  # lasting global ones
+    addresses: t.List[LinkAddress]  # lasting global ones
 
 
 class _GpuOptional(t.TypedDict, total=False):
@@ -79,7 +88,7 @@ class Route(t.TypedDict):
 
 
 class _RdmaOptional(t.TypedDict, total=False):
-    loopback: t.List[Address]  # global ones of lo; observations of earlier releases lack them
+    loopback: t.List[LinkAddress]  # global ones of lo; observations of earlier releases lack them
 
 
 class RdmaFacts(_RdmaOptional):

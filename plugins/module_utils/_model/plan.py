@@ -290,7 +290,13 @@ class SubnetPlan(SubnetAddresses):
     pool: t.Optional[PoolSpec]  # nv-ipam only
 
 
-class PlannedNetwork(t.TypedDict):
+class NetworkOptions(t.TypedDict, total=False):
+    """What few networks have."""
+
+    accept_ra: bool  # false: pods ignore router advertisements
+
+
+class PlannedNetwork(NetworkOptions):
     """A fabric network. `subnet` and `pool` are those of the first family: the first in its key families, else IPv4."""
 
     name: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .observation import Address
+from .observation import LinkAddress
 from .pools import AddressPool, AddressSource
 
 # ---- what a pod says of itself
@@ -37,7 +37,7 @@ class PodLink(t.TypedDict):
     mtu: t.Optional[int]  # bytes
     kind: str  # such as macvlan
     mac: str
-    addresses: t.List[Address]  # global ones
+    addresses: t.List[LinkAddress]  # global ones
 
 
 class DefaultRoute(t.TypedDict):
@@ -74,7 +74,13 @@ class GpuFacts(t.TypedDict):
     modules: t.List[str]  # of nvidia, nvidia_peermem and gdrdrv those that are loaded
 
 
-class NetworkFacts(UserFacts):
+class AdvertisedRoutes(t.TypedDict, total=False):
+    """Facts that recordings of earlier releases lack."""
+
+    advertised_routes: t.List[str]  # interfaces of default routes from router advertisements
+
+
+class NetworkFacts(UserFacts, AdvertisedRoutes):
     """Of the container as uid 0."""
 
     tool_missing: bool  # no `ip` in the image

@@ -25,9 +25,11 @@ class Stack(t.NamedTuple):
     network: str  # the kind of a network, and where the API has it
     path: str
     states: bool  # whether a network says how it is
+    chains: bool = False  # whether a network may have CNI plugins after macvlan
     ipam: str = ""  # the only one that it has; empty: one is chosen
     keeps_token: bool = False  # its multus reads its token once
     webhook: int = 0  # TCP port of its webhook on hosts; 0: it has none there
+    advertised: str = ""  # what to do where pods take router advertisements
     leaks: str = ""  # what to do about addresses that leaked from its own IPAM
     routes: str = ""  # what to do where a rail's own routing table is not as it should be
     charts: t.Mapping[str, str] = MappingProxyType({})  # SHA-256 by release; empty: see releases.py
@@ -50,6 +52,9 @@ STACKS: t.Dict[StackName, Stack] = {
         "macvlannetworks/{name}",
         states=True,
         keeps_token=True,
+        advertised="Turn router advertisements off on the routers of this network's VLAN: no release of the network"
+        " operator, up to 26.7, can have pods ignore them. Spiderpool can: fabric_stack: spiderpool, with"
+        " accept_ra: false in fabric_networks.",
     ),
     "spiderpool": Stack(
         "Spiderpool",
@@ -61,7 +66,10 @@ STACKS: t.Dict[StackName, Stack] = {
         "namespaces/{namespace}/spidermultusconfigs/{name}",
         states=False,
         ipam="spiderpool",
+        chains=True,
         webhook=5722,
+        advertised="Pods take router advertisements on this network: set accept_ra to false in fabric_networks, run"
+        " ipu.fabric.fabric and recreate the pods; or turn advertisements off on the routers of its VLAN.",
         leaks="Look at the log of the spiderpool-controller: its garbage collection frees them, if it is on.",
         routes="Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then recreate the pods.",
         charts={

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._model.observation import ADVERTISED, LEASE, LinkAddress
+
 
 def parse_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address, None]:
     """The address, or None where the text is no IP address."""
@@ -15,6 +17,19 @@ def parse_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Add
         return ipaddress.ip_address(text)
     except ValueError:
         return None
+
+
+def static_first(addresses: t.Iterable[LinkAddress]) -> t.List[LinkAddress]:
+    """Those that somebody set, then leases, single ones after them, which tell no subnet (as DHCPv6 gives them).
+
+    Last come those of router advertisements, which `ip` lists before the others.
+    """
+
+    def key(one: LinkAddress) -> t.Tuple[bool, bool, bool]:
+        single = one["prefix"] == (128 if ":" in one["address"] else 32)
+        return one.get("origin") == ADVERTISED, single, one.get("origin") == LEASE
+
+    return sorted(addresses, key=key)
 
 
 def is_loopback(text: str) -> bool:

@@ -15,6 +15,7 @@ from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import Address, Link
 from .._model.plan import HOST, PVRDMA, PlannedLink
+from .endpoints import static_first
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec
@@ -165,11 +166,13 @@ def _choose_link(
 def _choose_addresses(network: NetworkSpec, nic: Link) -> t.List[Address]:
     """The NIC's address of each family of the network: inside a selected subnet if there is one of that family.
 
+    Static ones go before leases and before those of router advertisements.
+
     A network that names no family has one: IPv4 where the NIC has it, else IPv6.
     """
     subnets = [_parse_cidr(subnet) for subnet in network.select.subnet]
     first: t.Dict[int, Address] = {}
-    for entry in nic["addresses"]:
+    for entry in static_first(nic["addresses"]):
         address = ipaddress.ip_address(entry["address"])
         allowed = [cidr for cidr in subnets if cidr.version == address.version] if network.families else subnets
         if not address.is_link_local and (not allowed or any(address in cidr for cidr in allowed)):

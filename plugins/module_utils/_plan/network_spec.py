@@ -34,6 +34,7 @@ DEFAULTS: t.Dict[str, object] = {
     "gateway": "",
     "reserved": [],
     "share": "upper_half",
+    "accept_ra": True,
     "pool": "",
     "rdma_resource": "",
     "rdma_hca_max": 0,
@@ -78,6 +79,7 @@ class NetworkSpec:
     gateways: t.Dict[int, str]  # by IP version
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
+    accept_ra: bool  # whether pods take router advertisements
     pool: str  # name of the IPAM's pool; empty: made of the network's
     rdma_resource: str  # PREFIX/NAME
     rdma_hca_max: int  # pods on a host that can have it; 0: as many as the GID table has room for
@@ -155,6 +157,8 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         problems.append(
             (f"rdma_hca_max is '{hca_max}'", "Write a number of pods, or 0 for those that the GID table serves.")
         )
+    if not isinstance(given["accept_ra"], bool):
+        problems.append((f"accept_ra is '{given['accept_ra']}'", "Write true or false."))
     for seen, step in problems:
         findings.error("networks", [], f"{where} is not valid.", seen, step)
     if problems or not isinstance(select, dict):
@@ -171,6 +175,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         gateways=_read_gateways(text["gateway"]),
         reserved=_texts(lists["reserved"]),
         share=text["share"],
+        accept_ra=given["accept_ra"] is not False,
         pool=text["pool"],
         rdma_resource=text["rdma_resource"],
         rdma_hca_max=int(hca_max),

@@ -19,6 +19,7 @@ from .._ipam import spiderpool
 from .._ipam.planned_ranges import pool_names
 from .._ipam.ranges import parse_ranges
 from .._ipam.subnet import SHOWN, FabricNode, SubnetRequest, plan_subnet
+from .._model.observation import ADVERTISED
 from .._model.plan import (
     Ipam,
     NodeSelectorRequirement,
@@ -28,6 +29,7 @@ from .._model.plan import (
     Releases,
     WhereaboutsRange,
 )
+from .._model.stacks import STACKS, describe_stack, stack_name
 from .._network.address_sets import describe_addresses, planned_addresses
 from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks
@@ -105,7 +107,10 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     }
     if not links:
         return planned
+    if not network.accept_ra:
+        planned["accept_ra"] = False
     _check_whereabouts_ranges(network, rules.releases, findings)
+    _check_advertised(chosen, rules.releases, findings)
     try:
         families = _plan_families(chosen, rules)
     except FabricError as error:
@@ -167,6 +172,48 @@ def _check_ipu_machines(
                 "Set share to upper_half, or put their part into `reserved`: at Gcore the first /26, to be safe the"
                 " first /25.",
             )
+
+
+def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findings) -> None:
+    """Pods take what routers advertise on their rail, as the NIC of their host does."""
+    network, stack = chosen.network, STACKS[stack_name(releases)]
+    if not network.accept_ra and not stack.chains:
+        findings.error(
+            "networks",
+            [],
+            f"{network.name}: no MacvlanNetwork of a release has chained plugins, which accept_ra: false takes.",
+            f"accept_ra is false, the stack is {describe_stack(releases)}",
+            "Set accept_ra to true and turn router advertisements off on the routers of this VLAN, or set fabric_stack"
+            " to spiderpool.",
+        )
+    seen: t.Dict[str, str] = {}
+    for name, link in chosen.links.items():
+        for entry in link.nic["addresses"]:
+            if entry.get("origin") == ADVERTISED:
+                seen.setdefault(name, f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}")
+    if seen and network.accept_ra:
+        findings.warning(
+            "subnet",
+            seen,
+            f"{network.name}: routers advertise on this network. Pods get an address from them beside the planned one,"
+            " which takes an entry of the GID table, and often a default route.",
+            shorten_list(seen.values(), SHOWN, "; "),
+            stack.advertised,
+        )
+    own = {
+        name: f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
+        for name, link in chosen.links.items()
+        for entry in link.nic["addresses"]
+        if entry.get("origin") == ADVERTISED and entry["address"] in {one["address"] for one in link.addresses}
+    }
+    if own:
+        findings.warning(
+            "subnet",
+            own,
+            f"{network.name}: the subnet is that of router advertisements, and changes with them.",
+            shorten_list(own.values(), SHOWN, "; "),
+            "Give the NICs static addresses of that subnet, or of another for pods: they go before these.",
+        )
 
 
 def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings: Findings) -> None:

@@ -11,9 +11,9 @@ import ipaddress
 import typing as t
 
 from .._common.findings import Findings
-from .._model.observation import Link, Observation
+from .._model.observation import ADVERTISED, Link, Observation
 from .._model.settings import Settings
-from .endpoints import parse_address
+from .endpoints import parse_address, static_first
 
 VARIABLE = "fabric_node_address"
 KEYS = ("interface", "subnet")
@@ -77,6 +77,14 @@ def _fits(address: str, subnets: t.Sequence[Network]) -> bool:
     return parsed is not None and (not subnets or any(parsed in subnet for subnet in subnets))
 
 
+def _is_advertised(observation: Observation, address: str) -> bool:
+    return any(
+        one["address"] == address and one.get("origin") == ADVERTISED
+        for link in links_of(observation)
+        for one in link["addresses"]
+    )
+
+
 def choose_address(observation: Observation, rules: AddressRules) -> str:
     """The inventory's; else one of each family with a comma between, as far as the host has it."""
     given, facts = observation.get("address", ""), observation.get("host")
@@ -89,10 +97,12 @@ def choose_address(observation: Observation, rules: AddressRules) -> str:
             for link in links_of(observation)
             if any(fnmatch.fnmatchcase(name, rules.interface or "*") for name in (link["netdev"], *link["altnames"]))
         ]
-        found = [one["address"] for link in links for one in link["addresses"]]
+        found = [one["address"] for link in links for one in static_first(link["addresses"])]
     else:
-        own = [[one["address"] for one in link["addresses"]] for link in links_of(observation)]
-        found = [default, *(text for texts in own if default in texts for text in texts)]
+        own = [[one["address"] for one in static_first(link["addresses"])] for link in links_of(observation)]
+        mine = [text for texts in own if default in texts for text in texts]
+        # The kernel's choice, unless that came from router advertisements and others are there.
+        found = mine if _is_advertised(observation, default) else [default, *mine]
     found = [text for text in found if _fits(text, rules.subnets)]
     versions = {text: ipaddress.ip_address(text).version for text in found}
     chosen = [next((text for text in found if versions[text] == family), "") for family in rules.families]

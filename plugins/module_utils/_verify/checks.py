@@ -14,8 +14,9 @@ from .._common.text import printable
 from .._ipam.planned_ranges import address_fault, planned_ranges
 from .._kube.multus import macvlan_part
 from .._model.checks import Check, Expect, Place
+from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedNetwork
-from .._model.probe import PodFacts, PodLink, Probe, RoutingPolicy
+from .._model.probe import NetworkFacts, PodFacts, PodLink, Probe, RoutingPolicy
 from .._model.stacks import STACKS, stack_name
 from .._network.stacks import has_own_routes, network_state, route_seen
 from .catalog import (
@@ -30,6 +31,7 @@ from .catalog import (
     OF_IPUS,
     PASSED,
     PROVED,
+    SKIPPED,
     STATUSES,
     UNPROVEN,
     need_image,
@@ -49,7 +51,7 @@ from .cluster_checks import (
 from .gpu_checks import check_gpus
 from .ipu_checks import check_ipu
 from .limit_checks import check_limits
-from .pods import Pods, addresses_of, interface_of, link_of, mtu_of
+from .pods import Pods, addresses_of, advertised_to, interface_of, link_of, mtu_of
 from .pool_checks import check_overlaps, check_pools
 from .rdma_checks import check_rdma
 from .route_checks import gateway_check, gateways_of, main_routes_check
@@ -59,6 +61,7 @@ PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mt
 OF_NETWORKS = ("network", "attachment", "unique", "workloads", "ip_pool", *PER_POD, "ping", "full_size")
 # What pods see otherwise when their network is not as planned.
 FOLLOW_ATTACHMENT = ("interface", "mtu", "ping", "full_size")
+BY_ADVERTISEMENT = " (by router advertisement)"
 NOT_AS_PLANNED = (
     f"First act on `{CHECK_TYPES['attachment'].title}` of this network, and recreate its pods: this may follow from it."
 )
@@ -239,10 +242,10 @@ def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place)
     yield multus_check(network, pod, interface in root["links"], where)
     kind = link["kind"] or "not there"
     yield result("interface", kind == "macvlan", f"{interface}, macvlan", f"{interface}, {kind}", **where)
-    yield address_check(network, addresses_of(pod, name), where)
-    routes = root["default_routes"]
-    seen = "not readable" if routes is None else ", ".join(routes) or "no default route"
-    yield result("default_route", set(routes or ()) == {"eth0"}, "eth0", seen, **where)
+    advice = STACKS[stack_name(plan["releases"])].advertised
+    address = address_check(network, addresses_of(pod, name), where)
+    yield without_advertised(address, advertised_to(pod, name), advice)
+    yield default_route_check(root, advice, where)
     yield main_routes_check(plan, network, pod, where)
     yield gateway_check(network, pod, where)
     yield mtu_check(plan, network, pod, link, where)
@@ -269,6 +272,26 @@ def policy_routes_check(
     seen = [route_seen(policy, address, interface, gateway) for address in mine]
     good = bool(seen) and all(good for good, _text in seen)
     return result("policy_routes", good, expected, "; ".join(text for _good, text in seen) or "no address", **where)
+
+
+def without_advertised(check: Check, advertised: t.Sequence[str], advice: str) -> Check:
+    """The check of planned addresses, with what routers advertised beside them: each takes entries of the GID table."""
+    if not advertised or check.status == SKIPPED:
+        return check
+    seen = ", ".join([check.seen, *(f"{address}{BY_ADVERTISEMENT}" for address in advertised)])
+    return check._replace(status=FAILED, seen=seen, next=check.next or advice)
+
+
+def default_route_check(root: NetworkFacts, advice: str, where: Place) -> Check:
+    routes, advertised = root["default_routes"], root.get("advertised_routes")
+    if advertised is None:  # an earlier release did not read where a route is from: an address of routers tells it
+        links = (root["links"] or {}).items()
+        advertised = [name for name, link in links if any(one.get("origin") == ADVERTISED for one in link["addresses"])]
+    named = [f"{name}{BY_ADVERTISEMENT if name in advertised else ''}" for name in routes or ()]
+    seen = "not readable" if routes is None else ", ".join(named) or "no default route"
+    check = result("default_route", set(routes or ()) == {"eth0"}, "eth0", seen, **where)
+    others = set(routes or ()) - {"eth0"}
+    return check._replace(next=advice) if others and others <= set(advertised) else check
 
 
 def address_check(network: PlannedNetwork, addresses: t.Sequence[str], where: Place) -> Check:

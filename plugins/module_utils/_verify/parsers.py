@@ -10,6 +10,7 @@ import json
 import re
 import typing as t
 
+from .._host.links import read_address
 from .._model.probe import (
     DefaultRoute,
     Directions,
@@ -91,9 +92,7 @@ def read_links(text: str) -> t.Optional[t.Dict[str, PodLink]]:
             "kind": link.get("linkinfo", {}).get("info_kind", ""),
             "mac": link.get("address", ""),
             "addresses": [
-                {"address": a["local"], "prefix": a["prefixlen"]}
-                for a in link.get("addr_info", [])
-                if a.get("scope") == "global" and "local" in a
+                read_address(a) for a in link.get("addr_info", []) if a.get("scope") == "global" and "local" in a
             ],
         }
         for link in links
@@ -110,6 +109,12 @@ def read_routes(text: str) -> t.Optional[t.List[str]]:
         except (ValueError, KeyError, TypeError):
             return None
     return devices
+
+
+def read_advertised(answer: t.Optional[Answer]) -> t.List[str]:
+    """The interfaces of default routes that came from router advertisements."""
+    routes = read_json_lines(answer) or []
+    return sorted({str(route["dev"]) for route in routes if route.get("protocol") == "ra" and "dev" in route})
 
 
 def read_json_lines(answer: t.Optional[Answer]) -> t.Optional[t.List[t.Dict[str, object]]]:
@@ -186,6 +191,7 @@ def read_network(text: str, error: str = "") -> NetworkFacts:
         "tool_missing": links.rc == MISSING_TOOL,
         "links": read_links(links.text),
         "default_routes": read_routes(routes.text),
+        "advertised_routes": read_advertised(routes),
         "main_routes": read_main_routes(answers.get("tables")),
         "policy": read_policy(answers),
         "gpu": read_gpu(answers),

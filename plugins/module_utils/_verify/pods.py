@@ -9,6 +9,7 @@ import collections
 import typing as t
 
 from .._host.ipu_operator import MANAGER, PROXY
+from .._model.observation import ADVERTISED
 from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import PodFacts, PodLink
 from .._model.settings import IpuRelease
@@ -187,7 +188,13 @@ def link_of(pod: PodFacts, network: str) -> PodLink:
 
 
 def addresses_of(pod: PodFacts, network: str) -> t.List[str]:
-    return [entry["address"] for entry in link_of(pod, network)["addresses"]]
+    """Those that its IPAM gave, not those of router advertisements."""
+    return [entry["address"] for entry in link_of(pod, network)["addresses"] if entry.get("origin") != ADVERTISED]
+
+
+def advertised_to(pod: PodFacts, network: str) -> t.List[str]:
+    """The addresses that it made of router advertisements."""
+    return [entry["address"] for entry in link_of(pod, network)["addresses"] if entry.get("origin") == ADVERTISED]
 
 
 def ends(pods: Pods, network: str) -> t.Dict[str, End]:

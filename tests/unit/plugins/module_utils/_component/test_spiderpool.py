@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import typing as t
 
 import pytest
@@ -171,6 +172,12 @@ def test_network(change, inject, macvlan, annotations):
         "macvlan": {**macvlan, "ippools": {"ipv4": ["rail-0-v4"]}},
         "coordinator": COORDINATOR,
     }
+
+
+def test_pods_that_ignore_router_advertisements():
+    settings = defaults("spiderpool", inject=False, coordinator=COORDINATOR)
+    (chained,) = spiderpool.network_object(network(accept_ra=False), settings)["spec"]["chainCNIJsonData"]
+    assert json.loads(chained) == {"type": "tuning", "sysctl": {"net.ipv6.conf.IFNAME.accept_ra": "0"}}
 
 
 # As Spiderpool 1.2.2 writes it for the network above.

@@ -295,6 +295,26 @@ def test_parse_addresses():
     }
 
 
+# As `ip -j addr` says it: by iproute2 6.1, by later ones (protocol), and where a daemon reads advertisements itself.
+@pytest.mark.parametrize(
+    ("entry", "origin"),
+    [
+        ({"local": "10.5.0.11", "prefixlen": 24, "label": "eth1"}, None),
+        ({"local": "10.5.0.11", "prefixlen": 24, "dynamic": True, "noprefixroute": True}, "lease"),
+        ({"local": "fd00:5::11", "prefixlen": 64, "nodad": True}, None),
+        ({"local": "2001:db8:7:1::a", "prefixlen": 64, "dynamic": True, "mngtmpaddr": True}, "advertised"),
+        ({"local": "2001:db8:7:1::a", "prefixlen": 64, "mngtmpaddr": True}, "advertised"),  # for ever
+        ({"local": "2001:db8:7:1::a", "prefixlen": 64, "dynamic": True, "protocol": "kernel_ra"}, "advertised"),
+        ({"local": "2001:db8:7:1::a", "prefixlen": 64, "dynamic": True, "noprefixroute": True}, "advertised"),
+        ({"local": "2001:db8:7:1::7", "prefixlen": 128, "dynamic": True, "noprefixroute": True}, "lease"),
+    ],
+)
+def test_where_an_address_comes_from(entry, origin):
+    text = json.dumps([{"ifname": "eth1", "addr_info": [{**entry, "scope": "global"}]}])
+    (found,) = host_links.parse_addresses(text)["eth1"]
+    assert found.get("origin") == origin
+
+
 def test_parse_altnames():
     text = '[{"ifname":"eth1","altnames":["enp1s0","ens1"]},{"ifname":"eth0"},{}]'
     assert host_links.parse_altnames(text) == {"eth1": ["enp1s0", "ens1"]}

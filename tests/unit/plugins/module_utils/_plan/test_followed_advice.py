@@ -208,6 +208,7 @@ class Done(t.NamedTuple):
 
 GOOD_LINK = GOOD.hosts["w1"]["rdma"]["links"][1]
 NETWORK = {"name": "rdma-net"}
+ADVERTISED = {"address": "2001:db8:7:1::a", "prefix": 64, "origin": "advertised"}
 TWICE = {"networks": [{"name": "rdma-net"}, {"name": "rdma-net"}]}
 
 
@@ -600,6 +601,20 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
                 ]
             },
         ),
+    ),
+    *(
+        (
+            "subnet",
+            Fault(hosts={f"{LINK}/addresses": [*GOOD_LINK["addresses"], ADVERTISED]}, settings=settings),
+            done,
+        )
+        for settings, done in (
+            ({}, Done("Turn router advertisements off", {f"{LINK}/addresses": GOOD_LINK["addresses"]})),
+            (
+                {"stack": "spiderpool", **network(gateway="10.5.0.1")},
+                Done("set accept_ra to false", settings=network(gateway="10.5.0.1", accept_ra=False)),
+            ),
+        )
     ),
     (
         "subnet",

@@ -62,6 +62,60 @@ def test_nics_of_different_names_get_a_common_one(hosts, network, master):
     assert plan(hosts, networks=[network])["hosts"] == planned["hosts"]
 
 
+ADVERTISED = {"address": "2001:db8:7:1::a", "prefix": 64, "origin": "advertised"}
+
+
+def of_routers(findings):
+    return [each for each in findings if "router" in each["what"]]
+
+
+@pytest.mark.parametrize("static", [{"address": "fd00:5::11", "prefix": 64}, {"address": "10.5.0.12", "prefix": 24}])
+def test_static_addresses_go_before_those_of_router_advertisements(hosts, static):
+    """iproute2 lists the newest first."""
+    for number, name in enumerate(("w1", "w2"), 1):
+        address = {**static, "address": f"{static['address'][:-1]}{number}"}
+        hosts[name]["rdma"]["links"][1]["addresses"] = [{**ADVERTISED, "address": f"2001:db8:7:1::{number}"}, address]
+    planned = plan(hosts)
+    assert planned["networks"][0]["subnet"]["cidr"] in ("fd00:5::/64", "10.5.0.0/24")
+    assert errors(planned) == {}
+    (found,) = of_routers(planned["findings"])
+    assert (found["level"], found["hosts"]) == ("warning", ["w1", "w2"])
+    assert "ens1f0 of w1 has 2001:db8:7:1::1/64" in found["seen"]
+    assert "on the routers" in found["next"]
+
+
+def test_a_lease_goes_before_router_advertisements(hosts):
+    for number, name in enumerate(("w1", "w2"), 1):
+        hosts[name]["rdma"]["links"][1]["addresses"] = [
+            {**ADVERTISED, "address": f"2001:db8:7:1::{number}"},
+            {"address": f"10.6.0.{number}", "prefix": 24, "origin": "lease"},
+            {"address": f"10.5.0.{number}", "prefix": 24},
+        ]
+    assert plan(hosts)["networks"][0]["subnet"]["cidr"] == "10.5.0.0/24"
+
+
+def test_a_subnet_of_router_advertisements_alone_is_said(hosts):
+    for number, name in enumerate(("w1", "w2"), 1):
+        hosts[name]["rdma"]["links"][1]["addresses"] = [{**ADVERTISED, "address": f"2001:db8:7:1::{number}"}]
+    planned = plan(hosts)
+    assert planned["networks"][0]["subnet"]["cidr"] == "2001:db8:7:1::/64"
+    assert "changes with them" in of_routers(planned["findings"])[1]["what"]
+    assert "static addresses" in of_routers(planned["findings"])[1]["next"]
+
+
+def test_pods_of_spiderpool_can_ignore_router_advertisements(hosts):
+    hosts["w1"]["rdma"]["links"][1]["addresses"].append(ADVERTISED)
+    network = {"name": "rdma-net", "gateway": "10.5.0.1", "accept_ra": False}
+    planned = plan(hosts, networks=[network], stack="spiderpool", ipu=False)
+    assert planned["findings"] == []
+    assert planned["networks"][0]["accept_ra"] is False
+    found = errors(plan(hosts, networks=[network]))["networks"]
+    assert "MacvlanNetwork" in found["what"]
+    assert "fabric_stack to spiderpool" in found["next"]
+    found = errors(plan(hosts, networks=[{**network, "accept_ra": "no"}]))["networks"]
+    assert found["seen"] == "accept_ra is 'no'"
+
+
 def test_a_master_that_is_another_nic(hosts):
     hosts["w2"]["rdma"]["links"].append(link("fabric0", "", rdma=False))
     found = errors(plan(hosts, networks=[{"name": "rdma-net", "master": "fabric0"}]))["master-name"]

@@ -48,6 +48,18 @@ def test_the_address_of_a_node(hosts, settings, address):
     assert planned["cluster"]["endpoint"] == (f"[{first}]:6443" if ":" in first else f"{first}:6443")
 
 
+@pytest.mark.parametrize("settings", [BOTH, SIX, {"node_address": {"interface": "eno1"}, **BOTH}])
+@pytest.mark.parametrize("default", ["10.88.0.12", "2001:db8:7:1::a"])
+def test_static_addresses_go_before_those_of_router_advertisements(settings, default):
+    """iproute2 lists the newest first."""
+    hosts = with_ipv6(site())
+    advertised = {"address": "2001:db8:7:1::a", "prefix": 64, "origin": "advertised"}
+    hosts["w1"]["rdma"]["links"][0]["addresses"].insert(0, advertised)
+    hosts["w1"]["host"]["default_address"] = default
+    wanted = "fd00:88::12" if settings == SIX else "10.88.0.12,fd00:88::12"
+    assert plan(hosts, **settings)["hosts"]["w1"]["address"] == wanted
+
+
 def test_two_addresses_of_the_inventory():
     hosts = with_ipv6(site())
     for number, seen in enumerate(hosts.values(), 11):

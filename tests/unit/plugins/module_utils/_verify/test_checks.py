@@ -17,6 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import P
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import label_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import ends
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_pools
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.report import table
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.route_checks import route_faults
@@ -24,6 +25,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks 
 
 Facts = t.Dict[str, t.Any]
 ADDRESSES = {"cp1": "10.5.0.129", "w1": "10.5.0.137"}
+SLAAC = {"address": "fd14:231f:7507:c150:d4a2:72ff:fe82:79db", "prefix": 64, "origin": "advertised"}
 IPAM = {"type": "nv-ipam", "poolName": "rdma-net"}
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 580.95.05 Release Build (dvs-builder@host)"
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module 580.95.05 Tue Sep 23 10:11:16 UTC 2025"
@@ -807,6 +809,42 @@ def test_two_networks_may_share_a_subnet_but_nobody_else() -> None:
     assert route_faults(planned, second, pod_of, routes) == []
     routes.append({"dst": "10.5.0.0/24", "dev": "eth0"})
     assert route_faults(planned, second, pod_of, routes) == ["10.5.0.0/24 dev eth0"]
+
+
+def test_router_advertisements_are_named_as_the_cause() -> None:
+    """The address that a pod makes of them is nobody else's, and no change of the IPAM takes the default route away."""
+    facts = probe()
+    root = facts["pods"]["w1"]["root"]
+    root["links"]["net1"]["addresses"].insert(0, SLAAC)
+    root["main_routes"].append({"dst": "fd14:231f:7507:c150::/64", "dev": "net1"})
+    root.update(default_routes=["eth0", "net1"], advertised_routes=["net1"])
+    found = {check.check: check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"}
+    assert set(found) == {"address", "default_route"}
+    assert found["address"].seen == f"10.5.0.137, {SLAAC['address']} (by router advertisement)"
+    assert found["default_route"].seen == "eth0, net1 (by router advertisement)"
+    assert all("router advertisements off" in check.next for check in found.values())
+    assert all("accept_ra: false" in check.next for check in found.values())
+    assert ends(facts["pods"], "rdma-net")["w1"].address == "10.5.0.137"
+    assert [each.status for each in check_fabric(plan(), facts, EXPECT) if each.check == "unique"] == ["passed"]
+    root["links"]["net1"]["addresses"].pop()
+    (found_now,) = [c for c in check_fabric(plan(), facts, EXPECT) if (c.check, c.node) == ("address", "w1")]
+    assert found_now.seen.startswith("no address"), "one of routers is none of the plan"
+
+
+def test_an_earlier_probe_does_not_say_where_a_default_route_is_from() -> None:
+    facts = probe()
+    root = facts["pods"]["w1"]["root"]
+    root["links"]["net1"]["addresses"].append(SLAAC)
+    root["default_routes"] = ["eth0", "net1"]
+    (found,) = [check for check in check_fabric(plan(), facts, EXPECT) if check.check == "default_route" and check.next]
+    assert (found.seen, "accept_ra" in found.next) == ("eth0, net1 (by router advertisement)", True)
+
+
+def test_a_default_route_of_the_ipam_is_not_the_routers() -> None:
+    facts = probe()
+    facts["pods"]["w1"]["root"].update(default_routes=["eth0", "net1", "net2"], advertised_routes=["net2"])
+    (found,) = [check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"]
+    assert (found.seen, "IPAM" in found.next) == ("eth0, net1, net2 (by router advertisement)", True)
 
 
 def test_a_gateway_that_nobody_could_ask_for_says_why() -> None:

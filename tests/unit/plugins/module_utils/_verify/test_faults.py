@@ -197,6 +197,13 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
     "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
+    "routers advertise addresses and a default route on a fabric network": Fault(
+        hosts={f"{LINK}/addresses": [{"address": "10.5.0.12", "prefix": 24}, fabrics.SLAAC]},
+        probe={
+            "pods/w1/root/links/net1/addresses": [{"address": fabrics.ADDRESSES["w1"], "prefix": 24}, fabrics.SLAAC],
+            "pods/w1/root/default_routes": ["eth0", "net1"],
+        },
+    ),
     "the network takes the default route": Fault(probe={"pods/w1/root/default_routes": ["net1"]}),
     "addresses of pods or services are routed into the fabric": Fault(probe={"pods/w1/root/main_routes/0/dev": "net1"}),
     "the subnet of a rail is on another interface": Fault(probe={"pods/w1/root/main_routes/1/dev": "eth0"}),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 from itertools import combinations, islice, permutations
 
@@ -66,6 +67,23 @@ def test_read_links_of_no_json_is_none(text: str) -> None:
 )
 def test_read_routes(text: str, expected: object) -> None:
     assert parsers.read_routes(text) == expected
+
+
+# Of iproute2 6.1, in a namespace whose router advertises a prefix; later ones name the protocol.
+def test_what_routers_advertise_in_a_pod() -> None:
+    six: t.Dict[str, t.Any] = {"family": "inet6", "local": "2001:db8:7:1:50c7:73ff:fe7d:ccf0", "prefixlen": 64}
+    six.update(scope="global", dynamic=True, valid_life_time=86398)
+    given = {"family": "inet", "local": "10.5.0.130", "prefixlen": 24, "scope": "global", "label": "net1"}
+    for more in ({"mngtmpaddr": True}, {"mngtmpaddr": True, "protocol": "kernel_ra"}):
+        links = parsers.read_links(json.dumps([{"ifname": "net1", "addr_info": [{**six, **more}, given]}]))
+        assert [each.get("origin") for each in (links or {})["net1"]["addresses"]] == ["advertised", None]
+    routes = (
+        '[{"dst":"default","gateway":"10.244.1.1","dev":"eth0","flags":[]}]\n'
+        '[{"dst":"default","gateway":"fe80::70fd:4eff:fe13:10c9","dev":"net1","protocol":"ra","metric":1024,"flags":[],'
+        '"expires":1796,"metrics":[{"hoplimit":64}],"pref":"medium"}]'
+    )
+    assert parsers.read_advertised(parsers.Answer(0, routes)) == ["net1"]
+    assert parsers.read_routes(routes) == ["eth0", "net1"]
 
 
 # Of iproute2 6.1: a rule and a default route of a table, IPv4 and IPv6, as they were set by hand.
