@@ -282,6 +282,7 @@ class Run:
     ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
     would: t.Dict[str, int] = dataclasses.field(default_factory=dict)  # by host: counted as changed, but only tried
     digest: t.Dict[str, t.Dict[str, int]] = dataclasses.field(default_factory=dict)  # in check mode, by host and step
+    changes: int = 0  # that were made so far
 
     def start(self) -> t.List[Line]:
         return [Line("Check mode: nothing is changed.", "changed")] if self.check else []
@@ -323,6 +324,7 @@ class Run:
         if changed:
             step.changed.setdefault(task.name, []).append(host)
             step.worth_a_line = True
+            self.changes += not (self.check or self.play.check)
             if self.play.check and not self.check:
                 self.would[host] = self.would.get(host, 0) + 1
             if self.check:
@@ -482,7 +484,13 @@ class Run:
     # The end
 
     def interrupted(self, now: float) -> t.List[Line]:
-        return self._close_step(now, "interrupted")
+        """What has been changed, what may still go on, and that the same command is how to continue."""
+        task, due = self.task, self._due()
+        said = "nothing was changed" if self.check else _made(self.changes)
+        may = task and due and task.contacts and not (task.quiet or self.check or self.play.check)
+        runs = f" '{task.name}' may still be running on {named(due)}." if task and may else ""
+        verdict = f"Interrupted after {duration(now - self.begun)}: {said}.{runs} Run the same command again to continue."
+        return [*self._close_step(now, "interrupted"), Line(""), Line(verdict, "failed")]
 
     def end(self, counts: t.Mapping[str, Counts], now: float) -> t.List[Line]:
         lines = self._close_step(now)
@@ -501,9 +509,7 @@ class Run:
         if failed or unreachable:
             bad = [f"{count(failed, 'host')} failed"] if failed else []
             bad += [f"{count(unreachable, 'host')} unreachable"] if unreachable else []
-            # The task that failed may have changed something, and has not said so.
-            done = f"{count(changes, 'change')} {'would be' if self.check else 'were' if changes > 1 else 'was'} made"
-            said = done if changes else "no task reported a change"
+            said = f"{count(changes, 'change')} would be made" if self.check and changes else _made(changes)
             return Line(f"Failed after {took}: {', '.join(bad)}; {said}.", "failed")
         tone = "changed" if changes else "ok"
         if self.check:
@@ -512,6 +518,13 @@ class Run:
         tried = sum(self.would.values())
         planned = f"; {count(tried, 'change')} would be made" if tried else ""
         return Line(f"Done in {took}: {count(changes, 'change') if changes else 'nothing changed'}{planned}.", tone)
+
+
+def _made(changes: int) -> str:
+    """The task that failed or was interrupted may have changed something, and has not said so."""
+    if not changes:
+        return "no task reported a change"
+    return f"{count(changes, 'change')} {'were' if changes > 1 else 'was'} made"
 
 
 def columns(name: str, hosts: str, text: str, took: str) -> str:

@@ -353,13 +353,34 @@ def test_a_play_of_its_own_pace_is_one_step():
     assert finished(run)[0].startswith("Free     ")
 
 
-def test_a_run_that_was_interrupted_says_where():
+def test_a_run_that_was_interrupted_says_where_what_was_changed_and_how_to_continue():
     run = begun()
-    run.ok(task(), "w1")
+    run.ok(task(), "w1", changed=True)
     assert text(run.interrupted(12)) == [
-        "Kubernetes                            1/1  interrupted                     12 s"
+        "Kubernetes                            1/1  interrupted, 1 changed          12 s",
+        "    changed: Install the packages",
+        "",
+        "Interrupted after 12 s: 1 change was made. 'Install the packages' may still be running on w2, w3."
+        " Run the same command again to continue.",
     ]
-    assert run.interrupted(13) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "running", "said"),
+    [
+        ({"check": True}, {}, "Interrupted after 12 s: nothing was changed. Run the same command again to continue."),
+        (
+            {},
+            {"quiet": True},
+            "Interrupted after 12 s: no task reported a change. Run the same command again to continue.",
+        ),
+    ],
+)
+def test_an_interrupted_run_names_no_task_that_changes_nothing(options, running, said):
+    run = begun(**options)
+    run.task_starts(task("other", **running), 3)
+    run.ok(task("other", **running), "w1", changed=bool(options))
+    assert text(run.interrupted(12))[-1] == said
 
 
 def test_a_play_without_hosts():
