@@ -467,4 +467,4 @@ class CallbackModule(Default):
     def _diff(self, host: str, task: t.Any, text: str) -> None:
         if text and self._run:
             known = self._task(task)
-            self._write(self._run.says(known, host, [f"{known.step}: {known.name}", *text.splitlines()], exact=True))
+            self._write(self._run.says(known, host, [f"{known.step}: {known.name}", *text.splitlines()], diff=True))

@@ -26,7 +26,14 @@ AFTER = 10  # seconds, then a task's line says which hosts it waits for
 EVERY = 60  # seconds between lines in a log that say what is waited for
 EVERY_AT_FIRST = 15  # the same on a terminal that may show a question
 NAMED = 3  # hosts, tasks or items that are named before "and 7 more"
+DIFF_CELLS = 2000  # of one line of a diff on a terminal
 TAIL = 5  # last lines of what a program said
+
+
+# Colour, mark, text, end of the colour.
+DIFF = re.compile(r"((?:\x1b\[[\d;]*m)*)([+ -]?)(.*?)((?:\x1b\[0m)*)", re.DOTALL)
+# To be copied: the terminal wraps it, and does not put spaces into it.
+COMMAND = re.compile(r"\s+(?:ansible-playbook|kubectl|ssh) ")
 
 
 class Line(t.NamedTuple):
@@ -35,7 +42,7 @@ class Line(t.NamedTuple):
     text: str
     tone: str = ""  # ok, changed, failed, unreachable or nothing: what it is coloured by
     indent: int = 0  # of the rows after its first
-    exact: bool = False  # a diff: never cut
+    diff: bool = False  # of a file or an object: each of its rows begins with its mark
     aligned: bool = False  # WIDTH columns, which lose their spaces on a narrower terminal
 
 
@@ -148,11 +155,26 @@ def wrap(text: str, width: int, indent: int = 0) -> t.List[str]:
     return [*found, row]
 
 
+def wrap_diff(text: str, width: int) -> t.List[str]:
+    """A line of a diff as rows that all have its mark and its colour. A text within JSON has its own lines."""
+    before, mark, body, after = DIFF.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches anything
+    if cells(mark + body) <= width:
+        return [text]
+    first, *others = re.split(r"(?<=\\n)", body[:DIFF_CELLS])
+    room = width - len(mark)
+    found = [*wrap(first, room, 4), *(row for other in others if other for row in wrap(f"    {other}", room, 4))]
+    rest = len(body) - DIFF_CELLS
+    more = [f"    ... and {rest:,} more characters, which | cat shows"] if rest > 0 else []
+    return [f"{before}{mark}{row}{after}" for row in [*found, *more]]
+
+
 def rows(line: Line, width: int) -> t.List[str]:
     """A line as it is written. width: 0 in a log, where nothing is cut."""
     parts = line.text.splitlines() or [""]
-    if line.exact or not width:
+    if not width or COMMAND.match(line.text):
         return parts
+    if line.diff:
+        return [row for part in parts for row in wrap_diff(part, width)]
     if line.aligned and width < WIDTH:
         parts = [re.sub(r"(?<=\S) {2,}", "  ", part) for part in parts]
     return [row for part in parts for row in wrap(part, width, line.indent)]
@@ -374,24 +396,30 @@ class Run:
             body += [Line(f"  {name:<6} {first}", tone, 7), *(Line(f"         {line}", tone) for line in more)]
         return [*head, *body, Line("")]
 
-    def says(self, task: Task, host: str, lines: t.Sequence[str], exact: bool = False) -> t.List[Line]:
+    def says(self, task: Task, host: str, lines: t.Sequence[str], diff: bool = False) -> t.List[Line]:
         """A message or a diff. What several hosts say alike is shown once."""
-        self.messages.setdefault(("exact" if exact else "", *lines), []).append(host)
+        self.messages.setdefault(("diff" if diff else "", *lines), []).append(host)
         return self._told() if task.once or len(self.play.hosts) == 1 else []
 
     def _told(self) -> t.List[Line]:
         found = []
         one = len(self.play.hosts) == 1 or (self.task is not None and self.task.once)
-        for (exact, *texts), hosts in self.messages.items():
+        for (diff, *texts), hosts in self.messages.items():
             who = named(hosts)
-            if exact:
+            if diff:
                 texts[0] += f", on {who}"
             elif not one and len(texts) == 1:
                 texts[0] = f"{who}: {texts[0]}"
             elif not one:
                 texts = [f"{who}:", *(f"  {text}" for text in texts)]
             around = [Line("")] if len(texts) > 1 else []
-            found += [*around, *(Line(text, "", 2, bool(exact)) for text in texts), *around]
+            heads, diffs = (texts[:1], texts[1:]) if diff else (texts, [])
+            found += [
+                *around,
+                *(Line(text, "", 2) for text in heads),
+                *(Line(text, diff=True) for text in diffs),
+                *around,
+            ]
         self.messages = {}
         return found
 
@@ -486,10 +514,11 @@ class Run:
     def interrupted(self, now: float) -> t.List[Line]:
         """What has been changed, what may still go on, and that the same command is how to continue."""
         task, due = self.task, self._due()
-        said = "nothing was changed" if self.check else _made(self.changes)
+        said = "check mode changes nothing" if self.check else _made(self.changes)
         may = task and due and task.contacts and not (task.quiet or self.check or self.play.check)
         runs = f" '{task.name}' may still be running on {named(due)}." if task and may else ""
-        verdict = f"Interrupted after {duration(now - self.begun)}: {said}.{runs} Run the same command again to continue."
+        took = duration(now - self.begun)
+        verdict = f"Interrupted after {took}: {said}.{runs} Run the same command again to continue."
         return [*self._close_step(now, "interrupted"), Line(""), Line(verdict, "failed")]
 
     def end(self, counts: t.Mapping[str, Counts], now: float) -> t.List[Line]:

@@ -278,10 +278,41 @@ def test_a_table_is_printed_at_once_and_as_it_is():
     assert text(run.says(task(once=True), "w1", table), 80) == ["", *table, ""]
 
 
-def test_diffs_are_never_cut():
+def diff_rows(line, width):
     run = begun()
-    run.says(task(), "w1", ["Kubernetes: Write", "+" + "x" * 200], exact=True)
-    assert text(run.task_starts(task("next"), 1), 80) == ["", "Kubernetes: Write, on w1", "+" + "x" * 200, ""]
+    run.says(task(), "w1", ["Kubernetes: Write", "+short", line], diff=True)
+    return text(run.task_starts(task("next"), 1), width)[2:-1]
+
+
+def test_a_long_line_of_a_diff_is_wrapped_and_each_row_has_its_mark():
+    line = '-            "content": "' + "kind: Policy\\n" * 9 + "omitStages: [RequestReceived] " * 4 + '"'
+    assert diff_rows(line, 0) == ["+short", line]  # a log has it as it is
+    short, *found = diff_rows(line, 80)
+    assert short == "+short"
+    assert len(found) > 2
+    assert all(cells(row) <= 80 and row.startswith("-    ") for row in found)
+    assert "".join(row[1:].strip() for row in found).replace(" ", "") == line[1:].replace(" ", "")
+
+
+def test_texts_in_a_diff_have_their_own_lines_and_the_colour():
+    body, green, plain = '    "a": "Types: deb\\nURIs: http://mirror.site/apt\\n"', "\x1b[0;32m", "\x1b[0m"
+    assert diff_rows(f"{green}{plain}{green}+{body}{plain}", 40)[1:] == [  # as Ansible colours it
+        f"{green}{plain}{green}+{row}{plain}"
+        for row in ('    "a": "Types: deb\\n', "    URIs: http://mirror.site/apt\\n", '    "')
+    ]
+
+
+def test_a_line_of_a_diff_that_takes_a_screen_is_cut_and_says_so():
+    found = diff_rows("+" + "x" * 4000, 80)
+    assert len(found) < 30
+    assert "".join(found).count("x") == 2000
+    assert found[-1] == "+    ... and 2,000 more characters, which | cat shows"
+
+
+def test_a_command_can_be_copied():
+    run = begun(first=task(once=True))
+    command = f'  ansible-playbook {"/long" * 20}/training.yml -e \'{{"rdma_resource": ""}}\''
+    assert command in text(run.says(task(once=True), "w1", ["Next:", command]), 80)
 
 
 def test_the_live_line_says_what_is_waited_for():
@@ -368,7 +399,11 @@ def test_a_run_that_was_interrupted_says_where_what_was_changed_and_how_to_conti
 @pytest.mark.parametrize(
     ("options", "running", "said"),
     [
-        ({"check": True}, {}, "Interrupted after 12 s: nothing was changed. Run the same command again to continue."),
+        (
+            {"check": True},
+            {},
+            "Interrupted after 12 s: check mode changes nothing. Run the same command again to continue.",
+        ),
         (
             {},
             {"quiet": True},
