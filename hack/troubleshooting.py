@@ -45,7 +45,8 @@ STEPS = {
     "cni-tokens": "Run `ipu.fabric.site`, which starts multus again: [tokens](hardening.md#tokens-of-cni-plugins).",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",
-    "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`.",
+    "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`."
+    " Have a local ext4 or XFS at `/var/lib/containerd`.",
     "distribution": "Install Debian 12 or 13, or Ubuntu 22.04 or 24.04.",
     "dns": "Add the names to DNS or `/etc/hosts`, or correct `/etc/resolv.conf`.",
     "endpoint": "Before the first run set `fabric_control_plane_vip` or `fabric_control_plane_endpoint` (`host:port`).",
@@ -55,7 +56,8 @@ STEPS = {
     "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address.",
     "gpu-hosts": "Set `fabric_gpu: false`, or see `lspci -d 10de:` on the hosts that should have GPUs.",
     "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
-    "host-ports": "Open the named port in the firewalls: [ports](requirements.md#ports-between-hosts).",
+    "host-ports": "Open the named port in the firewalls, let all pass from `fabric_pod_cidr`:"
+    " [ports](requirements.md#ports-between-hosts).",
     "host-identity": "Give each host its own name and address; correct `ip` in the inventory.",
     "host-sizes": "Write a role and its figures as in [sizes](requirements.md#sizes).",
     "http-source": "Set the named variable to the publisher's digest, or use https.",
@@ -70,7 +72,8 @@ STEPS = {
     "ipu-operator-upgrade": "Set the named variables, or allow it:"
     " [an installed operator](ipu-operator.md#an-operator-that-is-already-installed).",
     "ipu-operator-version": "Set `fabric_ipu_operator_version` to a release in [releases](releases.md).",
-    "kernel-modules": "Install the full kernel package (`linux-image-amd64`, or `linux-modules-extra` on Ubuntu).",
+    "kernel-modules": "Install the full kernel package (`linux-image-amd64`, or `linux-modules-extra` on Ubuntu)."
+    " Take out what keeps modules or cgroup controllers off: `/etc/modprobe.d`, the kernel's command line.",
     "kubeconfig": "Copy a kubeconfig with the rights of cluster-admin to `fabric_kubeconfig`.",
     "kubernetes-range": "Take the Kubernetes or the network operator that the plan names.",
     "kubernetes-version": "Set `fabric_kubernetes_version` to a release with all three numbers that the role knows.",
@@ -79,7 +82,9 @@ STEPS = {
     "locked-memory": "Raise the limit where the host is started, or lower `verify_memlock`:"
     " [locked memory](requirements.md#locked-memory-and-cgroups).",
     "memory": "Look for a broken memory module, add memory, or set `fabric_host_sizes`.",
+    "neighbours": "Raise `gc_thresh3` as the message says, in `kubernetes_sysctl` or `/etc/sysctl.d`.",
     "netns-mode": "Set `rdma system set netns shared` for good: `rdma_host_reboot: true` lets the run do it.",
+    "network-manager": "Name the interfaces of pods in `unmanaged-devices` of its configuration.",
     "network-operator-upgrade": "Upgrade by the steps that the message lists.",
     "network-operator-version": "Set `fabric_network_operator_version` to a release in [releases](releases.md).",
     "networks": "Correct the entry of `fabric_networks`: [keys](networks.md).",
@@ -104,7 +109,8 @@ STEPS = {
     "python-version": "Point `ansible_python_interpreter` at Python 3.8 or later.",
     "rail-nics": "Replace the NIC, or update its firmware.",
     "rdma-modules": "Load the modules and name them in `/etc/modules-load.d/rdma.conf`.",
-    "rdma-resource": "Give NICs the same names on all hosts, or plan fewer pods for each NIC.",
+    "rdma-resource": "Give NICs the same names on all hosts, or plan fewer pods for each NIC."
+    " Have the kubelet's data in `/var/lib/kubelet`.",
     "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
     "release-table": "Check that this release exists, or take one of the table.",
     "resolver": "Name a file with real DNS servers in `kubernetes_kubelet_config: {resolvConf: FILE}`.",

@@ -338,6 +338,16 @@ host:
       description: Programs and units that go before those of packages, by V(path); V(masks) where a unit is masked.
       type: list
       elements: dict
+    obstacles:
+      description:
+        - What of the host's own setup may keep a node or its pods from working.
+        - V(filesystem) is the type of that below containerd's data, V(kubelet_directory) where a running kubelet keeps
+          its data, V(unloadable) the modules that modprobe is told not to load, with the file that says so.
+        - V(network_manager) is whether NetworkManager runs and may take interfaces of pods, V(firewall) is V(ufw) or
+          V(firewalld) where it is on, V(firewall_sources) the CIDRs from which it lets everything pass.
+        - V(controllers) are those of cgroup v2, V(neighbours) is how many neighbours the kernel keeps for all network
+          namespaces together.
+      type: dict
     resolver:
       description: The file that the kubelet gives to pods which use their host's DNS, V(path), and its V(servers).
       type: dict

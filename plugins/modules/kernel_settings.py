@@ -30,7 +30,10 @@ options:
     elements: str
     default: []
   sysctl:
-    description: Values by key. For C(fs.inotify.) that of the host stays where it is higher.
+    description:
+      - Values by key.
+      - For C(fs.inotify.) and limits of neighbours, as C(net.ipv4.neigh.default.gc_thresh3), that of the host stays
+        where it is higher. One that the kernel does not have is left out.
     type: dict
     default: {}
   disable_swap:

@@ -21,6 +21,7 @@ from .._common.toml import to_toml
 from .._host import cri, docker, proxy, role_files
 from .._host.distributions import CNI_BIN, CNI_NETWORK
 from .._host.files import OWN_MARK
+from .._host.obstacles import NEIGHBOURS
 from .._host.proxy import Proxy
 from .._kube.merge_values import merge_values
 from .._kubeadm.node_info import NodeInfo
@@ -42,6 +43,12 @@ KUBELET_SYSCTL = {
     # The kernel's 128 instances are used up by the log watchers of a node with many pods.
     "fs.inotify.max_user_instances": 8192,
     "fs.inotify.max_user_watches": 524288,
+    # The kernel's 1024 are for all network namespaces: pods of a job on many hosts and rails have more neighbours.
+    **{
+        f"net.{family}.neigh.default.gc_thresh{number}": NEIGHBOURS >> shift
+        for family in ("ipv4", "ipv6")
+        for number, shift in ((1, 3), (2, 1), (3, 0))
+    },
     "vm.overcommit_memory": 1,
     "vm.panic_on_oom": 0,
     "kernel.panic": 10,

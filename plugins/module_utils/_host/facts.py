@@ -28,6 +28,7 @@ from .cri import DOCKER, node_runtime
 from .distributions import KUBEADM, OTHER_KUBERNETES, Found, find_distribution, read_kubernetes
 from .files import read_text
 from .locked_memory import read_locked_memory
+from .obstacles import read_obstacles
 from .shadows import read_shadows
 from .vip import read_vip
 
@@ -326,6 +327,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "time": {**clock, "servers": ask_servers(questions.ntp)},
         "dns": resolve_names(questions.names),
         "shadows": read_shadows(root),
+        "obstacles": read_obstacles(root, questions.modules),
         "resolver": read_resolver(root, questions.resolv_conf),
         "kubernetes": kubernetes,
         "runtime": runtime if kubernetes["distribution"] == "kubeadm" else "",

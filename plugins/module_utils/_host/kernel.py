@@ -51,7 +51,8 @@ class KernelState(t.TypedDict):
     swap_units: t.List[str]  # that turn it on at the next boot
 
 
-AT_LEAST = ("fs.inotify.",)  # keys that only have to be high enough
+# Keys that only have to be high enough. A container with a network of its own has no limits of neighbours.
+AT_LEAST = ("fs.inotify.", "net.ipv4.neigh.default.", "net.ipv6.neigh.default.")
 
 
 def modules_text(names: t.Sequence[str]) -> str:
@@ -187,7 +188,11 @@ def change_kernel(module: AnsibleModule, files: t.Mapping[str, File], before: Ke
 
 def apply_kernel_settings(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.kernel_settings)."""
-    sysctl = {key: raised(key, normal_value(str(value))) for key, value in module.params["sysctl"].items()}
+    sysctl = {
+        key: raised(key, normal_value(str(value)))
+        for key, value in module.params["sysctl"].items()
+        if not key.startswith(AT_LEAST) or read_sysctl(key) is not None
+    }
     given: Settings = module.params
     settings: Settings = {**given, "sysctl": sysctl}
     wanted = wanted_files(settings, read_file(FSTAB))

@@ -264,7 +264,21 @@ class Shadow(t.TypedDict):
     masks: bool  # a unit that systemd is told never to start
 
 
+class Obstacles(t.TypedDict):
+    """What of a host's own setup may keep a node or its pods from working."""
+
+    filesystem: str  # type of that below containerd's data, such as ext4; empty: not known
+    kubelet_directory: str  # where the kubelet keeps its data; empty: it does not run
+    unloadable: t.Dict[str, str]  # modules that are told not to be loaded, with the file that says so
+    network_manager: bool  # it runs, and may take interfaces of pods
+    firewall: str  # ufw or firewalld, where it is on
+    firewall_sources: t.List[str]  # CIDRs from which it lets everything pass
+    controllers: t.List[str]  # of cgroup v2; none: not known
+    neighbours: int  # that the kernel keeps for all network namespaces together; 0: not known
+
+
 class _HostOptional(t.TypedDict, total=False):
+    obstacles: Obstacles  # observations of earlier releases lack them
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
     locked_memory: str  # the most that systemd can give a service, unlimited or bytes; empty: not known

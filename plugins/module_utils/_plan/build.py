@@ -51,6 +51,7 @@ from .names import check_groups, check_variables
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
 from .node_addresses import read_rules
+from .obstacles import check_obstacles
 from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
@@ -163,6 +164,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)
+    check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)

@@ -194,6 +194,8 @@ def test_swap_that_can_not_be_turned_off(host, monkeypatch):
         ("fs.inotify.max_user_instances", "128", "8192", "8192"),
         ("fs.inotify.max_user_instances", "65536", "8192", "65536"),
         ("fs.inotify.max_user_instances", None, "8192", "8192"),
+        ("net.ipv4.neigh.default.gc_thresh3", "1024", "32768", "32768"),
+        ("net.ipv4.neigh.default.gc_thresh3", "80000", "32768", "80000"),
         ("kernel.panic", "60", "10", "10"),
     ],
 )

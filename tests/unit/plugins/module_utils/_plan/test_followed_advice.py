@@ -411,6 +411,41 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         host("host/modules", {"macvlan": False}),
         Done("Install the full kernel package", {"w1/host/modules": {}}),
     ),
+    (
+        "kernel-modules",
+        "a module that pods need is not to be loaded, by modprobe.d or the kernel's command line",
+        Done("Take them out of there, then run modprobe -a rdma_ucm", {"w1/host/obstacles/unloadable": {}}),
+    ),
+    (
+        "kernel-modules",
+        "the kernel runs without a cgroup controller that kubelets need",
+        Done("Take cgroup_disable=memory out", {"w1/host/obstacles/controllers": ["cpu", "cpuset", "memory", "pids"]}),
+    ),
+    (
+        "disk",
+        "containerd's data is on a file system that can't carry overlayfs: NFS, or an overlay",
+        Done("Mount a local ext4 or XFS", {"w1/host/obstacles/filesystem": "xfs"}),
+    ),
+    (
+        "host-ports",
+        "the firewall of a host drops what pods send",
+        Done("--zone=trusted --add-source=10.244.0.0/16", {"w1/host/obstacles/firewall_sources": ["10.244.0.0/16"]}),
+    ),
+    (
+        "neighbours",
+        "the kernel keeps fewer neighbours than the pods of all rails have",
+        Done("Set net.ipv4.neigh.default.gc_thresh3 to 16", {"w1/host/obstacles/neighbours": 16}),
+    ),
+    (
+        "network-manager",
+        "NetworkManager takes the interfaces of pods for its own",
+        Done("unmanaged-devices=interface-name:cali*", {"w1/host/obstacles/network_manager": False}),
+    ),
+    (
+        "rdma-resource",
+        "the kubelet keeps its data elsewhere, and the resource counts 0",
+        Done("Start the kubelet without --root-dir", {"w1/host/obstacles/kubelet_directory": "/var/lib/kubelet"}),
+    ),
     ("link-layer", "the master is InfiniBand", Done("Set the port to Ethernet", {f"{LINK}/link_layer": "Ethernet"})),
     (
         "locked-memory",

@@ -259,6 +259,23 @@ FAULTS: t.Dict[str, Fault] = {
     "flannel has fewer ranges for nodes than there are hosts": Fault(
         settings={"cni": "flannel", "pod_cidr": "10.244.0.0/24"}
     ),
+    "containerd's data is on a file system that can't carry overlayfs: NFS, or an overlay": Fault(
+        hosts={"w1/host/obstacles/filesystem": "nfs4"}
+    ),
+    "a module that pods need is not to be loaded, by modprobe.d or the kernel's command line": Fault(
+        hosts={"w1/host/obstacles/unloadable": {"rdma_ucm": "/etc/modprobe.d/cis.conf"}}
+    ),
+    "the kernel runs without a cgroup controller that kubelets need": Fault(
+        hosts={"w1/host/obstacles/controllers": ["cpuset", "cpu", "io", "pids"]}
+    ),
+    "NetworkManager takes the interfaces of pods for its own": Fault(hosts={"w1/host/obstacles/network_manager": True}),
+    "the firewall of a host drops what pods send": Fault(hosts={"w1/host/obstacles/firewall": "firewalld"}),
+    "the kernel keeps fewer neighbours than the pods of all rails have": Fault(
+        hosts={"w1/host/obstacles/neighbours": 8}, settings={"manage_kubernetes": False}
+    ),
+    "the kubelet keeps its data elsewhere, and the resource counts 0": Fault(
+        hosts={"w1/host/obstacles/kubelet_directory": "/data/kubelet"}
+    ),
     "a cluster is managed elsewhere, and there is no kubeconfig of it": Fault(
         settings={"manage_kubernetes": False, "kubeconfig_path": "/srv/artifacts/admin.conf"}
     ),
