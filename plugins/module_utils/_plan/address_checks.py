@@ -13,7 +13,7 @@ from .cluster import ClusterCidrs
 from .endpoints import parse_address
 from .hardening import read_site
 from .hosts import Hosts, PlacedHost
-from .node_addresses import VARIABLE, AddressRules, links_of
+from .node_addresses import VARIABLE, AddressRules, links_of, possible_subnets
 
 # Bits of the range that the controller manager gives each node, and its argument for others.
 NODE_BITS = {4: 24, 6: 64}
@@ -36,6 +36,7 @@ def check_addresses(rules: AddressRules, hosts: Hosts, findings: Findings) -> No
             continue
         _check_interfaces(host, findings)
         _check_families(rules, host, findings)
+        _check_subnets(rules, host, findings)
 
 
 def _why_none(rules: AddressRules) -> str:
@@ -64,6 +65,20 @@ def _check_interfaces(host: PlacedHost, findings: Findings) -> None:
             "A node's address has to be on an interface of its host: the kubelet refuses any other.",
             f"ip is {', '.join(strange)}; the host has {has}",
             "Set ip to the address at which the other hosts reach it. A public one can stay in ansible_host.",
+        )
+
+
+def _check_subnets(rules: AddressRules, host: PlacedHost, findings: Findings) -> None:
+    """Of an interface's subnets the first is taken, which another host may have in another order."""
+    subnets = possible_subnets(host.observation, rules)
+    if len({each.version for each in subnets}) < len(subnets):
+        findings.warning(
+            "node-address",
+            [host.name],
+            f"The interface of {VARIABLE} has addresses of several subnets, and the first one is taken.",
+            f"{rules.interface} of {host.name} has {' and '.join(map(str, subnets))}; its node gets {host.address}",
+            f"Name the subnet of the nodes beside the interface, as in {VARIABLE}: {{interface: {rules.interface},"
+            f" subnet: {subnets[0]}}}.",
         )
 
 

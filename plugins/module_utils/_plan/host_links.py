@@ -13,7 +13,7 @@ import typing as t
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
-from .._model.observation import Address, Link
+from .._model.observation import Address, Link, LinkAddress
 from .._model.plan import HOST, PVRDMA, PlannedLink
 from .endpoints import static_first
 from .hosts import Hosts, PlacedHost
@@ -163,6 +163,30 @@ def _choose_link(
     return HostLink(host, nic, addresses)
 
 
+def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
+    """The NIC's addresses that may be on the network, the most lasting first."""
+    subnets = [_parse_cidr(subnet) for subnet in network.select.subnet]
+    for entry in static_first(nic["addresses"]):
+        address = ipaddress.ip_address(entry["address"])
+        allowed = [cidr for cidr in subnets if cidr.version == address.version] if network.families else subnets
+        if not address.is_link_local and (not allowed or any(address in cidr for cidr in allowed)):
+            yield entry
+
+
+def subnets_of(network: NetworkSpec, link: HostLink) -> t.List[str]:
+    """The subnets that a NIC's addresses could mean, of the families and the origin of those that were chosen."""
+    chosen = {ipaddress.ip_address(one["address"]).version: one["address"] for one in link.addresses}
+    entries = list(_selected(network, link.nic))
+    origins = {entry["address"]: entry.get("origin") for entry in entries}
+    found = []
+    for entry in entries:
+        interface = ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}")
+        alike = entry.get("origin") == origins.get(chosen.get(interface.version, ""), "")
+        if alike and interface.network.num_addresses > 1:
+            found.append(str(interface.network))
+    return list(dict.fromkeys(found))
+
+
 def _choose_addresses(network: NetworkSpec, nic: Link) -> t.List[Address]:
     """The NIC's address of each family of the network: inside a selected subnet if there is one of that family.
 
@@ -170,13 +194,10 @@ def _choose_addresses(network: NetworkSpec, nic: Link) -> t.List[Address]:
 
     A network that names no family has one: IPv4 where the NIC has it, else IPv6.
     """
-    subnets = [_parse_cidr(subnet) for subnet in network.select.subnet]
     first: t.Dict[int, Address] = {}
-    for entry in static_first(nic["addresses"]):
-        address = ipaddress.ip_address(entry["address"])
-        allowed = [cidr for cidr in subnets if cidr.version == address.version] if network.families else subnets
-        if not address.is_link_local and (not allowed or any(address in cidr for cidr in allowed)):
-            first.setdefault(address.version, {"address": entry["address"], "prefix": entry["prefix"]})
+    for entry in _selected(network, nic):
+        version = ipaddress.ip_address(entry["address"]).version
+        first.setdefault(version, {"address": entry["address"], "prefix": entry["prefix"]})
     wanted = [FAMILIES[family] for family in network.families] or sorted(first)[:1]
     return [first[version] for version in wanted] if set(wanted) <= set(first) else []
 

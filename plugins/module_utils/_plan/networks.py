@@ -32,7 +32,7 @@ from .._model.plan import (
 from .._model.stacks import STACKS, describe_stack, stack_name
 from .._network.address_sets import describe_addresses, planned_addresses
 from .endpoints import parse_address
-from .host_links import HostLink, NetworkLinks
+from .host_links import HostLink, NetworkLinks, subnets_of
 from .hosts import Hosts
 from .network_spec import NetworkSpec
 
@@ -111,6 +111,8 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         planned["accept_ra"] = False
     _check_whereabouts_ranges(network, rules.releases, findings)
     _check_advertised(chosen, rules.releases, findings)
+    if _check_several_subnets(chosen, findings):
+        return planned
     try:
         families = _plan_families(chosen, rules)
     except FabricError as error:
@@ -214,6 +216,39 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             shorten_list(own.values(), SHOWN, "; "),
             "Give the NICs static addresses of that subnet, or of another for pods: they go before these.",
         )
+
+
+def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
+    """Of the subnets of one NIC the first is taken, which another host may have in another order. Whether it does."""
+    network = chosen.network
+    subnets = {name: subnets_of(network, link) for name, link in chosen.links.items()}
+    cidrs = {
+        name: [str(ipaddress.ip_interface(f"{one['address']}/{one['prefix']}").network) for one in link.addresses]
+        for name, link in chosen.links.items()
+    }
+    several = [name for name, found in subnets.items() if len(found) > len(cidrs[name])]
+    if not several:
+        return False
+    seen = [f"{chosen.links[name].nic['netdev']} of {name} has {' and '.join(subnets[name])}" for name in several]
+    common = [cidr for cidr in subnets[several[0]] if all(cidr in found for found in subnets.values())]
+    differ = len(set(map(tuple, cidrs.values()))) > 1
+    report, what = (
+        (findings.error, "only one of them is the fabric's, and the first is not the same on all hosts")
+        if differ
+        else (findings.warning, f"the first is taken for the fabric's, {' and '.join(cidrs[several[0]])}")
+    )
+    report(
+        "subnet",
+        several,
+        f"{network.name}: a NIC has addresses of several subnets; {what}.",
+        shorten_list(seen, SHOWN, "; "),
+        f"Name the fabric's in select.subnet of {network.name} in fabric_networks: select: {{subnet: CIDR}} with"
+        f" {' or '.join(common)}."
+        if common
+        else f"Name those of the fabric in select.subnet of {network.name} in fabric_networks, or plan one network for"
+        " each subnet: these hosts have none in common.",
+    )
+    return differ
 
 
 def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings: Findings) -> None:

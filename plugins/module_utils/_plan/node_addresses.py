@@ -85,6 +85,25 @@ def _is_advertised(observation: Observation, address: str) -> bool:
     )
 
 
+def _named(observation: Observation, rules: AddressRules) -> t.List[Link]:
+    """The links that the rules name."""
+    return [
+        link
+        for link in links_of(observation)
+        if any(fnmatch.fnmatchcase(name, rules.interface or "*") for name in (link["netdev"], *link["altnames"]))
+    ]
+
+
+def possible_subnets(observation: Observation, rules: AddressRules) -> t.List[Network]:
+    """The subnets of the interface that the rules name: of static addresses, by family, where they name no subnet."""
+    if observation.get("address") or not rules.interface or rules.subnets:
+        return []
+    entries = [entry for link in _named(observation, rules) for entry in link["addresses"] if not entry.get("origin")]
+    found = [ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}").network for entry in entries]
+    wanted = [each for each in found if each.num_addresses > 1 and each.version in (rules.families or (4, 6))]
+    return sorted(set(wanted), key=str)
+
+
 def choose_address(observation: Observation, rules: AddressRules) -> str:
     """The inventory's; else one of each family with a comma between, as far as the host has it."""
     given, facts = observation.get("address", ""), observation.get("host")
@@ -92,12 +111,7 @@ def choose_address(observation: Observation, rules: AddressRules) -> str:
         return given
     default = facts["default_address"]
     if rules.interface or rules.subnets:
-        links = [
-            link
-            for link in links_of(observation)
-            if any(fnmatch.fnmatchcase(name, rules.interface or "*") for name in (link["netdev"], *link["altnames"]))
-        ]
-        found = [one["address"] for link in links for one in static_first(link["addresses"])]
+        found = [one["address"] for link in _named(observation, rules) for one in static_first(link["addresses"])]
     else:
         own = [[one["address"] for one in static_first(link["addresses"])] for link in links_of(observation)]
         mine = [text for texts in own if default in texts for text in texts]

@@ -84,6 +84,43 @@ def test_static_addresses_go_before_those_of_router_advertisements(hosts, static
     assert "on the routers" in found["next"]
 
 
+@pytest.mark.parametrize("select", [{}, {"name": "ens1f0"}])
+def test_two_subnets_on_one_nic_in_another_order(hosts, select):
+    """The first is taken, so its hosts would be on different ones, and no prefix is wrong."""
+    both = [{"address": f"10.{net}.0.{{}}", "prefix": 24} for net in (5, 6)]
+    for number, (name, entries) in enumerate((("w1", both), ("w2", both[::-1])), 12):
+        nic = hosts[name]["rdma"]["links"][1]
+        nic["addresses"] = [{**entry, "address": entry["address"].format(number)} for entry in entries]
+    network = {"name": "rdma-net", "select": select}
+    found = errors(plan(hosts, networks=[network]))["subnet"]
+    assert found["hosts"] == ["w1", "w2"]
+    assert found["seen"] == (
+        "ens1f0 of w1 has 10.5.0.0/24 and 10.6.0.0/24; ens1f0 of w2 has 10.6.0.0/24 and 10.5.0.0/24"
+    )
+    assert "select: {subnet: CIDR} with 10.5.0.0/24 or 10.6.0.0/24" in found["next"]
+    assert "prefix" not in found["next"]
+    assert plan(hosts, networks=[{**network, "select": {**select, "subnet": "10.5.0.0/24"}}])["findings"] == []
+    # In one order the first is taken, and said.
+    hosts["w2"]["rdma"]["links"][1]["addresses"].reverse()
+    (found,) = plan(hosts, networks=[network])["findings"]
+    assert (found["level"], found["check"]) == ("warning", "subnet")
+    assert "the first is taken for the fabric's, 10.5.0.0/24" in found["what"]
+    # A NIC with only one of them tells which.
+    hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.13", "prefix": 24}]
+    found = errors(plan(hosts, networks=[network]))["subnet"]
+    assert (found["hosts"], found["next"].endswith("with 10.6.0.0/24.")) == (["w1"], True)
+
+
+def test_two_families_or_a_second_address_are_no_second_subnet(hosts):
+    for number, name in enumerate(("w1", "w2"), 12):
+        hosts[name]["rdma"]["links"][1]["addresses"] += [
+            {"address": f"10.5.0.{number + 90}", "prefix": 24},
+            {"address": "10.5.0.99", "prefix": 32},
+            {"address": f"fd00:5::{number}", "prefix": 64},
+        ]
+    assert plan(hosts)["findings"] == []
+
+
 def test_a_lease_goes_before_router_advertisements(hosts):
     for number, name in enumerate(("w1", "w2"), 1):
         hosts[name]["rdma"]["links"][1]["addresses"] = [

@@ -60,6 +60,23 @@ def test_static_addresses_go_before_those_of_router_advertisements(settings, def
     assert plan(hosts, **settings)["hosts"]["w1"]["address"] == wanted
 
 
+def test_an_interface_with_two_subnets():
+    hosts = with_ipv6(site())
+    rule = {"node_address": {"interface": "eno1"}}
+    hosts["w1"]["rdma"]["links"][0]["addresses"] += [
+        {"address": "10.88.0.99", "prefix": 24},
+        {"address": "10.88.0.50", "prefix": 32},
+    ]
+    assert plan(hosts, **rule)["findings"] == []
+    hosts["w1"]["rdma"]["links"][0]["addresses"].insert(0, {"address": "10.77.0.12", "prefix": 24})
+    (found,) = plan(hosts, **rule)["findings"]
+    assert (found["check"], found["level"], found["hosts"]) == (CHECK, "warning", ["w1"])
+    assert found["seen"] == "eno1 of w1 has 10.77.0.0/24 and 10.88.0.0/24; its node gets 10.77.0.12"
+    named = {"node_address": {"interface": "eno1", "subnet": "10.88.0.0/24"}}
+    assert "{interface: eno1, subnet: " in found["next"]
+    assert plan(hosts, **named)["findings"] == []
+
+
 def test_two_addresses_of_the_inventory():
     hosts = with_ipv6(site())
     for number, seen in enumerate(hosts.values(), 11):
