@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import typing as t
 
@@ -13,7 +14,7 @@ from .._common import memlock_limits
 from .._common.result import FabricError, outcome
 from . import docker
 from .distributions import EMBEDDING_UNITS
-from .files import File, Files, file_diffs, read_file, write_file
+from .files import File, Files, file_diffs, read_file, read_text, write_file
 from .kubelets import node_name
 from .runtime_restart import carries_api, restart_runtimes
 from .systemd import Unit, keep_former, show_units, stale_units, systemctl, validate
@@ -86,6 +87,22 @@ def check_own(path: str) -> None:
         )
 
 
+def check_last(path: str, unit: Unit) -> None:
+    """Refuse to write a drop-in that one of a later name overrides: systemd would go on with the other's limit."""
+    for other in unit.get("DropInPaths", "").split():
+        lines = [line.strip() for line in read_text(other).splitlines()]
+        limits = [line for line in lines if line.startswith("LimitMEMLOCK=")]
+        if limits and os.path.basename(other) > os.path.basename(path):
+            raise FabricError(
+                "Another drop-in of the container runtime sets its own limit of locked memory, and systemd reads it"
+                " last.",
+                other,
+                limits[-1],
+                "Delete that line, or set memlock_limit to its value. Then run again.",
+                code="not-ours",
+            )
+
+
 def wanted_files(
     units: t.Dict[str, Unit], limit: str, flags: t.Sequence[docker.Flag]
 ) -> t.Tuple[t.Dict[str, File], t.Dict[str, t.List[str]]]:
@@ -97,6 +114,7 @@ def wanted_files(
         path = drop_in_path(name)
         if unit.get("LimitMEMLOCK") != shown_limit(size):
             check_own(path)
+            check_last(path, unit)
             files[path] = {"content": drop_in_text(limit), "mode": "0644"}
             readers[name] = [path]
     if "docker" in units:

@@ -14,8 +14,9 @@ AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 
 MEMLOCK = (
-    "Apply the role ipu.fabric.memlock to this host, then recreate its pods. If that changes nothing, the host's own"
-    " limit is lower, as in a container: raise it (`grep locked /proc/1/limits`), or lower verify_memlock (in bytes)."
+    "Run the playbook ipu.fabric.site with --tags memlock, then recreate the node's pods. If that changes nothing, the"
+    " host's own limit is lower, as in a container: raise it (`grep locked /proc/1/limits`), or lower verify_memlock"
+    " (in bytes)."
 )
 
 CHECK_TYPES: t.Dict[str, CheckType] = {

@@ -59,11 +59,35 @@ from .traffic_checks import check_pings, check_traffic
 
 PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mtu")
 OF_NETWORKS = ("network", "attachment", "unique", "workloads", "ip_pool", *PER_POD, "ping", "full_size")
-# What pods see otherwise when their network is not as planned.
-FOLLOW_ATTACHMENT = ("interface", "mtu", "ping", "full_size")
 BY_ADVERTISEMENT = " (by router advertisement)"
-NOT_AS_PLANNED = (
-    f"First act on `{CHECK_TYPES['attachment'].title}` of this network, and recreate its pods: this may follow from it."
+OF_LINK = ("address", "main_routes", "gateway", "mtu", "policy_routes")  # what a pod without the interface lacks too
+
+
+class Cause(t.NamedTuple):
+    """A failed check from which others may follow, where they have the same fields of a Place."""
+
+    check: str
+    fields: t.Tuple[str, ...]
+    followers: t.Tuple[str, ...]
+    also: str = ""  # what else it takes
+
+    def place(self, check: Check) -> t.Tuple[str, ...]:
+        """Where it is, as far as its followers share that."""
+        return tuple(getattr(check, field) for field in self.fields)
+
+    @property
+    def advice(self) -> str:
+        """What a follower says instead of its own advice."""
+        title = CHECK_TYPES[self.check].title
+        return f"First act on `{title}` of this {self.fields[0]}{self.also}: this may follow from it."
+
+
+# The first that applies is named.
+CAUSES = (
+    Cause("attachment", ("network",), ("interface", "mtu", "ping", "full_size"), ", and recreate its pods"),
+    Cause("multus_node", ("node",), ("multus", "interface", *OF_LINK)),
+    Cause("multus", ("node", "network"), ("interface", *OF_LINK)),
+    Cause("interface", ("node", "network"), OF_LINK),
 )
 
 
@@ -104,17 +128,21 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
 
 def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str) -> t.List[Check]:
     """What fails because of something else gets the advice for that: hosts, switches and images are not at fault."""
-    lacking = {(check.node, check.network) for check in checks if check.check == "multus" and check.status == FAILED}
-    edited = {check.network for check in checks if check.check == "attachment" and check.status == FAILED}
+    failed = [check for check in checks if check.status == FAILED]
+    lacking = {(check.node, check.network) for check in failed if check.check == "multus"}
+    places = {cause: {cause.place(check) for check in failed if check.check == cause.check} for cause in CAUSES}
 
     def advice(check: Check) -> str:
-        if check.status == FAILED and check.seen == NO_NODE[0]:
+        if check.status != FAILED:
+            return check.next
+        if check.seen == NO_NODE[0]:
             return NO_NODE[1]
-        without_multus = check.check == "workloads" or (check.node, check.network) in lacking
-        if check.status == FAILED and exclusive_cilium and without_multus:
+        if exclusive_cilium and (check.check == "workloads" or (check.node, check.network) in lacking):
             return f"{cilium.WHY} {exclusive_cilium} has cni-exclusive: true. {cilium.ADVICE}"
-        follows = check.check in FOLLOW_ATTACHMENT and check.network in edited
-        return NOT_AS_PLANNED if check.status == FAILED and follows else check.next
+        for cause, where in places.items():
+            if check.check in cause.followers and cause.place(check) in where:
+                return cause.advice
+        return check.next
 
     return [check._replace(next=advice(check)) for check in checks]
 

@@ -64,6 +64,27 @@ def test_a_drop_in_of_others_is_not_replaced(tmp_path, monkeypatch, text, refuse
         assert str(path) in memlock.wanted_files({"slurmd": unit()}, "infinity", [])[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "refused"),
+    [
+        ("zz-low.conf", "[Service]\nLimitMEMLOCK=1M\n", True),
+        ("99-site.conf", "[Service]\n LimitMEMLOCK=infinity\nLimitMEMLOCK=1M\n", True),
+        ("zz-files.conf", "[Service]\n# LimitMEMLOCK=1M\nLimitNOFILE=1000\n", False),
+        ("10-low.conf", "[Service]\nLimitMEMLOCK=1M\n", False),  # ours is read after it
+    ],
+)
+def test_a_drop_in_that_is_read_last_is_named(tmp_path, name, text, refused):
+    """Else the role would say that the limit is set, while systemd goes on with the other."""
+    (tmp_path / name).write_text(text)
+    low = unit("1048576", DropInPaths=f"{tmp_path}/gone.conf {tmp_path / name}")
+    if refused:
+        with pytest.raises(FabricError, match="systemd reads it last") as failed:
+            memlock.wanted_files({"containerd": low}, "infinity", [])
+        assert (failed.value.where, failed.value.seen) == (str(tmp_path / name), "LimitMEMLOCK=1M")
+    else:
+        assert memlock.wanted_files({"containerd": low}, "infinity", [])[0]
+
+
 def test_docker_reads_two_files(tmp_path, monkeypatch):
     monkeypatch.setattr(docker, "DAEMON", str(tmp_path / "daemon.json"))
     files, readers = memlock.wanted_files({"docker": unit()}, "infinity", [])

@@ -516,6 +516,28 @@ def test_what_cilium_has_renamed_is_no_fault_of_multus(exclusive: str) -> None:
     assert ("mtu", "cp1") not in told
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "cause"),
+    [
+        ("addons/multus_nodes", ["cp1"], "multus_node"),
+        ("pods/w1/network_status", [], "multus"),
+        ("pods/w1/network_status", [{"name": "default/rdma-net"}], "interface"),
+    ],
+)
+def test_a_pod_without_its_network_gets_the_advice_of_the_cause(path: str, value: t.Any, cause: str) -> None:
+    """Not to compare an address, set an MTU and remove routes as well."""
+    facts = probe()
+    facts["pods"]["w1"]["root"].update(links={}, main_routes=[])
+    put(facts, "pods/w1/network_status", [])
+    put(facts, path, value)
+    bad = {check.check: check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"}
+    followers = {"multus", "interface", "address", "main_routes", "mtu"} & set(bad) - {cause}
+    assert {"address", "main_routes", "mtu"} <= followers
+    assert bad[cause].next == CHECK_TYPES[cause].next_step
+    first = f"First act on `{CHECK_TYPES[cause].title}` of this node"
+    assert {check for check in bad if bad[check].next.startswith(first)} == followers
+
+
 @pytest.mark.parametrize("ipam", ["whereabouts", "spiderpool"])
 @pytest.mark.parametrize(
     ("change", "status", "seen"),

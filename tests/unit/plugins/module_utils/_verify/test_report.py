@@ -55,7 +55,7 @@ def test_why_a_playbook_fails_that_compares() -> None:
     assert report.refusal_worse([], ["w1"]) == ""
     found = report.refusal_worse([FAILED, *(ping("cp1", "w1", good=False) for _each in range(10))], ["w1", "w2"])
     assert found.startswith(
-        "The fabric is worse than before on w1, w2. memlock_user (w1): expected unlimited, seen 8 MiB. Apply the role"
+        "The fabric is worse than before on w1, w2. memlock_user (w1): expected unlimited, seen 8 MiB. Run the"
     )
     assert "ping (rdma-net cp1 w1): expected answers, seen 2 of 2 answered." in found
     assert found.endswith("And 1 more.")
@@ -74,8 +74,8 @@ def test_a_failure_says_what_was_expected_and_what_to_do() -> None:
         "LIMITS",
         "  FAILED   Locked memory, uid 1000     w1: 8 MiB",
         "           expected: unlimited",
-        "           next: Apply the role ipu.fabric.memlock to this host, then",
-        "             recreate its pods. If that changes nothing, the host's",
+        "           next: Run the playbook ipu.fabric.site with --tags",
+        "             memlock, then recreate the node's pods. If that changes",
     ]
 
 
@@ -127,7 +127,7 @@ def test_nodes_that_fail_alike_share_a_row_and_checks_their_advice() -> None:
         "FAILED   Locked memory, uid 1000     w1, w2: 8 MiB",
     ]
     assert [line for line in lines if line.startswith("next: ")] == [
-        "next: Apply the role ipu.fabric.memlock to this host, then",
+        "next: Run the playbook ipu.fabric.site with --tags",
         "next: the same as for Locked memory, uid 0",
     ]
 
@@ -257,7 +257,7 @@ def test_junit_names_are_unique_and_failures_tell_all() -> None:
     text = next(junit(CHECKS).iter("failure")).text or ""
     lines = text.splitlines()
     assert lines[:2] == ["expected: unlimited", "seen: 8 MiB"]
-    assert lines[2].startswith("next: Apply")
+    assert lines[2].startswith("next: Run")
 
 
 @pytest.mark.parametrize("seen", ["a\x00b\x1b[31m", "<&>\"'", "ü → ∞", "\ud800"])
