@@ -62,6 +62,10 @@ options:
         description: The reason that the condition C(Ready) of a custom resource has to give too. Empty for any.
         type: str
         default: ""
+      required:
+        description: Whether the object has to be there. Without it, one that is not there is ready.
+        type: bool
+        default: true
   crds:
     description: Names of CustomResourceDefinitions that have to be Established.
     type: list
@@ -282,6 +286,7 @@ OBJECT = {
     "field": {"type": "str", "default": "status.state"},
     "value": {"type": "str", "default": ""},
     "reason": {"type": "str", "default": ""},
+    "required": {"type": "bool", "default": True},
 }
 ATTACHMENT = {
     "name": {"type": "str", "required": True},

@@ -138,6 +138,13 @@ def _pod(plan: Facts, node: str, place: int) -> Facts:
             ],
             "policy": None,
             "gpu": None,
+            "dns": {
+                "servers": ["10.96.0.10"],
+                "name": "kubernetes.default.svc.cluster.local",
+                "address": "10.96.0.1",
+                "rc": 0,
+                "seen": "",
+            },
             "vipu": [],
             "error": "",
         },

@@ -348,7 +348,7 @@ def test_the_run_waits_for_the_pod_network_and_says_why(site: Site, api: ApiServ
     succeeded, said = site.run("manifests", "wait", kubernetes_timeout=2)
     assert not succeeded
     for part in (
-        "Waiting for the pod network (calico) and the nodes took too long.",
+        "Waiting for the pod network (calico), the nodes and CoreDNS took too long.",
         "DaemonSet calico-system/calico-node: 0 of 1 pods are ready",
         "calico-node-x7k2p, container calico-node: ImagePullBackOff",
         "quay.io/calico/node:v3.32.1",

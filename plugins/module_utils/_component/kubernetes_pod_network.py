@@ -37,6 +37,9 @@ CALICO_READY: t.Sequence[Object] = (
         "value": "False",
     },
 )
+# Its pods start once there is a pod network, and crash where their host's DNS server is one of them. A site may have
+# taken it out.
+DNS: Object = {"kind": "Deployment", "name": "coredns", "namespace": "kube-system", "required": False}
 FLANNEL_READY: t.Sequence[Object] = ({"kind": "DaemonSet", "name": "kube-flannel-ds", "namespace": "kube-flannel"},)
 TIGERA = "operator.tigera.io/v1"
 
@@ -75,7 +78,7 @@ def decide(settings: Settings, seen: Seen) -> PodNetworkWish:
         return calico(settings)
     if settings.cni == "flannel":
         return flannel(settings)
-    return PodNetworkWish(ready=settings.cni_workloads)
+    return PodNetworkWish(ready=[*settings.cni_workloads, DNS] if settings.cni_workloads else [])
 
 
 def kept_manifest(kubeconfig: str, name: str, url: str, release: str) -> str:
@@ -106,7 +109,7 @@ def calico(settings: Settings) -> PodNetworkWish:
         bundled=sources,
         images=[f"{place}/{prefix}{name}:v{release}" for name in CALICO_IMAGES],
         objects=[*image_set(settings.image_digests, release), installation],
-        ready=CALICO_READY,
+        ready=[*CALICO_READY, DNS],
     )
 
 
@@ -135,7 +138,7 @@ def flannel(settings: Settings) -> PodNetworkWish:
             **({"EnableIPv6": True, "IPv6Network": ipv6} if ipv6 else {}),
         },
         flannel_arguments=["--ip-masq", "--kube-subnet-mgr", *([f"--iface={interface}"] if interface else [])],
-        ready=FLANNEL_READY,
+        ready=[*FLANNEL_READY, DNS],
     )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from .._common.result import FabricError
-from .client import ApiError, Cluster, describe, message_of, persist
+from .client import ApiError, Cluster, describe, message_of
+from .pod_logs import read_log
 from .pod_problems import Problem, container_statuses, last_words, pod_problems
 from .pod_resources import NodeResources
 from .query import Object, query, quoted
@@ -21,7 +22,6 @@ KINDS = {
 }
 ROLE = "training.kubeflow.org/job-role"
 SUCCESS = ("Complete", "Succeeded")
-LOG_TIMEOUT = 60
 
 
 class JobOptions(t.TypedDict):
@@ -111,17 +111,10 @@ class JobWatch:
         return [Problem(f"{event['reason']}: {event['message']}", True) for event in newest]
 
     def tail(self, pod: Object, container: str) -> str:
-        path = f"/api/v1/namespaces/{self.params['namespace']}/pods/{pod['metadata']['name']}/log"
-        query = [("container", container), ("tailLines", self.params["log_lines"])]
-
-        def send() -> str:
-            answer = self.cluster.client.request(
-                "get", path, query_params=query, serialize=False, _request_timeout=LOG_TIMEOUT
-            )
-            return t.cast(str, answer.data.decode(errors="replace"))
-
         try:
-            return persist(send, path)
+            return read_log(
+                self.cluster, self.params["namespace"], pod["metadata"]["name"], container, self.params["log_lines"]
+            )
         except ApiError as error:
             return f"(no log: {message_of(error)})"
 

@@ -33,6 +33,7 @@ class Problem(t.NamedTuple):
 
     text: str
     fault: bool = False
+    step: str = ""  # what cures just this; empty: what the wait says
 
 
 def container_problem(container: Object, crash_is_fault: bool = True) -> t.Optional[Problem]:
@@ -57,6 +58,17 @@ def how_it_ended(terminated: Object, restarts: int = 0, longest: int = 300) -> s
     words = (terminated.get("message") or terminated.get("reason") or "").strip()[-longest:]
     text = f"exit code {terminated['exitCode']}" + (f", {restarts} restarts" if restarts else "")
     return f"{text}: {words}" if words else text
+
+
+def crashing(pod: Object) -> t.List[str]:
+    """The containers of a pod that crash again and again, and left no message."""
+    return [
+        container["name"]
+        for container in container_statuses(pod)
+        if container.get("restartCount", 0) >= CRASHES or query("state.waiting.reason", container) == CRASHING
+        for end in [query("state.terminated || lastState.terminated", container) or {}]
+        if end.get("exitCode") and not end.get("message")
+    ]
 
 
 def last_words(pod: Object) -> t.Dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .client import ApiError, Cluster, describe, message_of
+from .pod_logs import crash_reasons
 from .pod_problems import (
     MOUNT_EVENTS,
     NO_HOST_PATH,
@@ -37,6 +38,7 @@ class WantedObject(t.TypedDict):
     field: str  # of a custom resource, as JMESPath
     value: str  # empty: the object only has to be there
     reason: str  # of the condition Ready; empty: any
+    required: bool  # whether it has to be there
 
 
 class ReadyOptions(t.TypedDict):
@@ -115,14 +117,18 @@ def answering_pods(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.Lis
     return [pod for pod in pods if query("spec.nodeName", pod) not in lost]
 
 
-def only_lost_nodes_miss_it(daemonset: Object, pods: t.Sequence[Object], answering: t.Sequence[Object]) -> bool:
-    """Whether each other node has a ready pod of the newest revision. A node that died must not hold up the others."""
-    status, newest = daemonset.get("status") or {}, newest_pods(pods)
-    seen = status.get("observedGeneration", 0) >= daemonset["metadata"].get("generation", 0)
+def only_lost_nodes_miss_it(workload: Object, pods: t.Sequence[Object], answering: t.Sequence[Object]) -> bool:
+    """Whether all other pods are ready, and of the newest revision. A node that died must not hold up the others."""
+    status, newest = workload.get("status") or {}, newest_pods(pods)
+    seen = status.get("observedGeneration", 0) >= workload["metadata"].get("generation", 0)
     if not seen or len(answering) == len(pods):
         return False
     running = [pod for pod in answering if pod in newest and condition_true(pod, "Ready")]
-    return len(running) == len(answering) and len(pods) >= status.get("desiredNumberScheduled", 0)
+    of_daemon_set = workload["kind"] == "DaemonSet"
+    wanted = status.get("desiredNumberScheduled", 0) if of_daemon_set else query("spec.replicas", workload) or 1
+    # Of a Deployment somebody has to do its work.
+    enough = of_daemon_set or bool(running)
+    return enough and len(running) == len(answering) and len(pods) >= wanted
 
 
 def not_ready(pod: Object) -> t.List[Problem]:
@@ -194,7 +200,7 @@ class ObjectWatch:
         obj = {"apiVersion": wanted["api_version"], "kind": wanted["kind"], "metadata": metadata}
         name, current = describe(obj), self.cluster.read(obj)
         if current is None:
-            return [Problem(f"{name} is not there")]
+            return [Problem(f"{name} is not there")] if wanted["required"] else []
         if wanted["kind"] in WORKLOADS:
             return self.workload_problems({**current, "kind": wanted["kind"]})
         return self.state_problems(name, current, wanted)
@@ -251,13 +257,14 @@ class ObjectWatch:
             labelSelector=",".join(f"{k}={v}" for k, v in sorted(labels.items())),
         )
         newest = newest_pods(pods)
-        if workload["kind"] == "DaemonSet":
+        if workload["kind"] in ("DaemonSet", "Deployment"):
             answering = answering_pods(pods, self.cluster.items("/api/v1/nodes"))
             if only_lost_nodes_miss_it(workload, pods, answering):
                 return []
             newest = [pod for pod in newest if pod in answering]
         reasons = network_problems(self.cluster, workload["metadata"]["namespace"], newest)
         reasons += [problem for pod in newest for problem in pod_problems(pod) or not_ready(pod)]
+        reasons += crash_reasons(self.cluster, workload["metadata"]["namespace"], newest)
         return [Problem(f"{name}: {pending}"), *reasons, *self.resources.problems(newest)]
 
     def refusals(self, obj: Object) -> t.List[Problem]:

@@ -87,7 +87,7 @@ class Wait:
 
     def done(self, problems: t.Sequence[Problem]) -> bool:
         """True when ready; FabricError when it never will be or the time is up."""
-        now, faults = self.clock(), [problem.text for problem in problems if problem.fault]
+        now, faults = self.clock(), [problem for problem in problems if problem.fault]
         self.ready_since = None if problems else now if self.ready_since is None else self.ready_since
         self.faulty_since = None if not faults else now if self.faulty_since is None else self.faulty_since
         if self.ready_since is not None and now - self.ready_since >= self.limits.settle:
@@ -95,16 +95,16 @@ class Wait:
         if self.faulty_since is not None and now - self.faulty_since >= self.limits.patience:
             raise self.error("was stopped early: this can't become ready by waiting", faults, "not-ready")
         if self.elapsed() >= self.limits.timeout:
-            texts = [problem.text for problem in problems] or ["not ready for long enough"]
-            raise self.error("took too long", texts, "timeout")
+            raise self.error("took too long", problems or [Problem("not ready for long enough")], "timeout")
         return False
 
-    def error(self, how: str, texts: t.Sequence[str], code: Code) -> FabricError:
+    def error(self, how: str, problems: t.Sequence[Problem], code: Code) -> FabricError:
+        steps = dict.fromkeys(problem.step for problem in problems if problem.step)
         return FabricError(
             f"Waiting for {self.limits.what} {how}.",
             f"after {self.elapsed():.0f} s",
-            "; ".join(dict.fromkeys(texts)),
-            self.limits.next_step,
+            "; ".join(dict.fromkeys(problem.text for problem in problems)),
+            " ".join(steps) or self.limits.next_step,
             code=code,
         )
 

@@ -74,13 +74,24 @@ class GpuFacts(t.TypedDict):
     modules: t.List[str]  # of nvidia, nvidia_peermem and gdrdrv those that are loaded
 
 
-class AdvertisedRoutes(t.TypedDict, total=False):
+class DnsAnswer(t.TypedDict):
+    """Whether a pod finds the API by its name."""
+
+    servers: t.List[str]  # that the pod asks
+    name: str
+    address: str  # empty: none
+    rc: int  # 127: the image has no tool for it
+    seen: str
+
+
+class _NewerFacts(t.TypedDict, total=False):
     """Facts that recordings of earlier releases lack."""
 
     advertised_routes: t.List[str]  # interfaces of default routes from router advertisements
+    dns: DnsAnswer
 
 
-class NetworkFacts(UserFacts, AdvertisedRoutes):
+class NetworkFacts(UserFacts, _NewerFacts):
     """Of the container as uid 0."""
 
     tool_missing: bool  # no `ip` in the image
@@ -358,6 +369,7 @@ class ClusterFacts(t.TypedDict, total=False):
     policy: t.Optional[PolicyStatus]  # None: there is none
     releases: t.List[ChartRelease]
     addons: Addons
+    dns_problems: t.List[str]  # why pods of CoreDNS do not work; empty: nothing is known
     exclusive_cilium: str  # the ConfigMap that has Cilium rename multus's configuration; empty: none
     address_sources: t.List[AddressSource]
     pods_without: t.Dict[str, t.List[str]]  # by network: running pods that ask for it and lack it, each with the reason

@@ -9,6 +9,7 @@ import os
 import re
 import typing as t
 
+from .._common.dns import LOOP_STEP
 from .._common.findings import Findings
 from .._common.memlock_limits import limit_bytes, readable
 from .._common.text import join_endpoint
@@ -284,8 +285,7 @@ def _check_resolver(host: PlacedHost, facts: HostFacts, findings: Findings) -> N
             [host.name],
             "CoreDNS asks the DNS servers of its host, and one on the loopback interface would be CoreDNS itself.",
             f"{resolver['path']} has nameserver {', '.join(own)}",
-            "Write the real servers into a file on every host, and name it in kubernetes_kubelet_config: {resolvConf:"
-            " FILE}. Or run systemd-resolved, whose own servers kubeadm takes.",
+            LOOP_STEP,
         )
 
 

@@ -43,6 +43,7 @@ PLACES = {
     "node": ("nodes", NODE),
     "kubelet_requests": ("kubelet_requests",),
     "workloads": ("pods_without", NETWORK),
+    "dns": ("pods", NODE, "root", "dns"),
     "multus": ("pods", NODE, "network_status"),
     "interface": ("pods", NODE, "root", "links"),
     "address": ("pods", NODE, "root", "links"),

@@ -92,6 +92,12 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "network",
         "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image).",
     ),
+    "dns": CheckType(
+        "Services have names",
+        "network",
+        "See `kubectl -n kube-system get pods -l k8s-app=kube-dns` and their logs, kube-proxy on this node, and whether"
+        " port 53, UDP and TCP, passes between pods of different nodes.",
+    ),
     "multus": CheckType(
         "Multus handles pods",
         "network",

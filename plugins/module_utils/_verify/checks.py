@@ -48,10 +48,11 @@ from .cluster_checks import (
     check_kubelet_requests,
     check_workloads,
 )
+from .dns_checks import dns_check
 from .gpu_checks import check_gpus
 from .ipu_checks import check_ipu
 from .limit_checks import check_limits
-from .pods import Pods, addresses_of, advertised_to, interface_of, link_of, mtu_of
+from .pods import Pods, addresses_of, advertised_to, interface_of, link_of, mtu_of, node_of
 from .pool_checks import check_overlaps, check_pools
 from .rdma_checks import check_rdma
 from .route_checks import gateway_check, gateways_of, main_routes_check
@@ -247,6 +248,8 @@ def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     for node, pod in sorted(probe["pods"].items()):
         good = pod["state"] == "running"
         yield result("pod", good, "running", "running" if good else pod["reason"], node=node)
+        if node == node_of(node):
+            yield dns_check(pod, probe.get("dns_problems", []), node) if good else unproven("dns", *NODE_POD, node=node)
         for name in pod["networks"]:
             where: Place = {"node": node, "network": name}
             if good:

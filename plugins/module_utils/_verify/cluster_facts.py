@@ -22,7 +22,10 @@ from .._kube.client import ApiError, Cluster, TransportError, message_of
 from .._kube.helm_storage import decode_release
 from .._kube.kubelet_requests import judge, pending_requests
 from .._kube.multus import NAD_API, network_fault
+from .._kube.pod_logs import crash_reasons
+from .._kube.pod_problems import pod_problems
 from .._kube.query import Object, query
+from .._kube.readiness import not_ready
 from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import (
     ChartRelease,
@@ -58,6 +61,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     releases = pool.submit(newest_releases, cluster, ipu_release(plan))
     addons = pool.submit(addon_facts, cluster)
     exclusive = pool.submit(exclusive_cilium, cluster)
+    dns = pool.submit(dns_problems, cluster)
     sources = pool.submit(address_sources, cluster)
     lacking = pool.submit(pods_without, cluster, plan["networks"])
     requests = pool.submit(kubelet_requests, cluster, plan)
@@ -74,6 +78,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "releases": releases.result(),
         "addons": addons.result(),
         "exclusive_cilium": exclusive.result(),
+        "dns_problems": dns.result(),
         "address_sources": sources.result(),
         "pods_without": lacking.result(),
         "images": images.result(),
@@ -119,6 +124,14 @@ def pods_without(cluster: Cluster, networks: t.Sequence[PlannedNetwork]) -> t.Di
                 place = "{namespace}/{name}".format(**pod["metadata"])
                 found[network["name"]].append(f"{place} on {pod['spec']['nodeName']}: {fault}")
     return found
+
+
+def dns_problems(cluster: Cluster) -> t.List[str]:
+    """Why pods of CoreDNS do not work, whoever has installed it: all give them this label."""
+    namespace = "kube-system"
+    pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector="k8s-app=kube-dns")
+    found = [problem for pod in pods for problem in pod_problems(pod) or not_ready(pod)]
+    return [problem.text for problem in [*found, *crash_reasons(cluster, namespace, pods)]]
 
 
 def exclusive_cilium(cluster: Cluster) -> str:

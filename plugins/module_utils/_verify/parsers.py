@@ -14,6 +14,7 @@ from .._host.links import read_address
 from .._model.probe import (
     DefaultRoute,
     Directions,
+    DnsAnswer,
     Figure,
     GatewayAnswer,
     Gid,
@@ -172,6 +173,20 @@ def read_gpu(answers: t.Mapping[str, Answer]) -> GpuFacts:
     }
 
 
+def read_dns(answers: t.Mapping[str, Answer]) -> DnsAnswer:
+    """What getent and nslookup print behind the name. getent says nothing of what it does not find."""
+    answer = answers.get("dns", NO_ANSWER)
+    name, _newline, text = answer.text.partition("\n")
+    found = re.findall(r"^(?:Address(?: \d+)?: )?([\da-f.:]+)(?:\s|$)", text, re.MULTILINE) if answer.rc == 0 else []
+    return {
+        "servers": answers.get("servers", NO_ANSWER).text.split(),
+        "name": name,
+        "address": found[-1] if found else "",
+        "rc": answer.rc,
+        "seen": telling_line(text) if text.strip() else "no answer",
+    }
+
+
 def read_network(text: str, error: str = "") -> NetworkFacts:
     """The facts in the output of `pod.sh network`."""
     answers = sections(text)
@@ -195,6 +210,7 @@ def read_network(text: str, error: str = "") -> NetworkFacts:
         "main_routes": read_main_routes(answers.get("tables")),
         "policy": read_policy(answers),
         "gpu": read_gpu(answers),
+        "dns": read_dns(answers),
         "vipu": vipu,
         "error": error,
     }

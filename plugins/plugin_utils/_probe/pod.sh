@@ -9,6 +9,7 @@
 SYSFS=/sys/class
 MODULES=/sys/module
 NVIDIA=/proc/driver/nvidia/version
+RESOLV=/etc/resolv.conf
 
 # section NAME COMMAND...: the output of a command between two marks, so that one exec answers many questions.
 section() {
@@ -40,10 +41,26 @@ network() {
     section kernel cat /proc/sys/kernel/osrelease
     section driver cat "$NVIDIA"
     section modules modules
+    section servers sed -n 's/^nameserver //p' "$RESOLV"
+    section dns lookup
     while [ $# -ge 2 ]; do
         section "vipu $1 $2" tcp_open "$1" "$2"
         shift 2
     done
+}
+
+# The API's name in the domain of the cluster, which the kubelet writes into the search list; then what it resolves to.
+lookup() {
+    domain=$(sed -n 's/^search [^ ]*\.\(svc\.[^ ]*\).*/\1/p' "$RESOLV")
+    set -- "kubernetes.default.${domain:-svc}"
+    echo "$1"
+    if command -v getent >/dev/null; then
+        timeout 20 getent ahosts "$1"
+    elif command -v nslookup >/dev/null; then
+        timeout 20 nslookup "$1"
+    else
+        exit 127
+    fi
 }
 
 # The node's: namespaces do not divide them.

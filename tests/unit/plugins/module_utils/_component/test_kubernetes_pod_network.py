@@ -105,7 +105,9 @@ def test_the_plan_knows_what_the_role_installs(cni: str) -> None:
 
 def test_workloads_of_another_pod_network() -> None:
     cilium = {"kind": "DaemonSet", "name": "cilium", "namespace": "kube-system"}
-    assert wish("none", cni_workloads=[cilium]).ready == [cilium]
+    dns = {"kind": "Deployment", "name": "coredns", "namespace": "kube-system", "required": False}
+    assert wish("none", cni_workloads=[cilium]).ready == [cilium, dns]
+    assert all(wish(cni).ready[-1] == dns for cni in ("calico", "flannel"))
     assert wish("none").ready == []
 
 

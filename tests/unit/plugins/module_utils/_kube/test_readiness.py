@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.dns import LOOPED_STEP
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import readiness
 
 
@@ -221,6 +224,12 @@ def test_a_pod_whose_network_is_not_set_up_is_named(status, named):
 CRASHED = [{"name": "calico-node", "restartCount": 3, "state": {"terminated": {"exitCode": 1}}}]
 
 
+LOOPS = """.:53
+CoreDNS-1.12.0
+[FATAL] plugin/loop: Loop (127.0.0.1:42384 -> :53) detected for zone ".", see https://coredns.io/plugins/loop.
+"""
+
+
 class NodesCluster:
     """A DaemonSet, its pods, and two nodes, of which w2 may have died."""
 
@@ -233,6 +242,10 @@ class NodesCluster:
             {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}}
             for name, ready in conditions.items()
         ]
+
+    @property
+    def client(self):
+        return types.SimpleNamespace(request=lambda *_, **__: types.SimpleNamespace(data=LOOPS.encode()))
 
     def read(self, _obj):
         return self.daemonset
@@ -262,7 +275,11 @@ class NodesCluster:
         ),
         (
             NodesCluster(False, [daemon_pod("w1"), daemon_pod("w2", False, containerStatuses=CRASHED)]),
-            ["1 of 2 pods are ready", "calico-node-w2, container calico-node ends with exit code 1, 3 restarts"],
+            [
+                "1 of 2 pods are ready",
+                "calico-node-w2, container calico-node ends with exit code 1, 3 restarts",
+                "log of calico-node-w2, container calico-node: [FATAL] plugin/loop: Loop (127.0.0.1:42384 -> :53)",
+            ],
         ),
     ],
 )
@@ -308,3 +325,71 @@ def test_a_daemonset_that_its_controller_has_not_seen_yet(status):
     params = {"objects": [wanted], "crds": [], "accepted": [], "watch": [], "idle_faults": True}
     (problem,) = readiness.ObjectWatch(cluster, params).problems()
     assert "its controller has not seen the last change" in problem.text
+
+
+BACKING_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}}
+ENDED = {"terminated": {"exitCode": 1, "reason": "Error"}}
+TOLD = {"terminated": {"exitCode": 1, "message": "no config"}}
+DNS = {"api_version": "apps/v1", "kind": "Deployment", "name": "coredns", "namespace": "kube-system", "required": False}
+
+
+@pytest.mark.parametrize(
+    ("container", "log", "step"),
+    [
+        ({"state": BACKING_OFF, "lastState": ENDED, "restartCount": 2}, LOOPS, LOOPED_STEP),
+        ({"state": ENDED, "restartCount": 4}, LOOPS, LOOPED_STEP),
+        ({"state": BACKING_OFF, "lastState": ENDED, "restartCount": 2}, "listen udp :53: address in use\n", ""),
+        ({"state": BACKING_OFF, "lastState": ENDED, "restartCount": 2}, "", ""),
+        ({"state": BACKING_OFF, "lastState": TOLD, "restartCount": 2}, None, None),
+        ({"state": {"running": {}}, "lastState": ENDED, "restartCount": 1}, None, None),
+    ],
+)
+def test_why_coredns_crashes(container, log, step):
+    """It tells its log alone, and the kubelet only that it ended."""
+    asked = []
+
+    def request(_method, path, query_params, **_rest):
+        asked.append((path, dict(query_params)["container"]))
+        return types.SimpleNamespace(data=log.encode())
+
+    pod = {"metadata": {"name": "coredns-1"}, "spec": {"nodeName": "w1"}}
+    pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "coredns", **container}]}
+    cluster = NodesCluster(False, [pod])
+    cluster.daemonset = {
+        **deployment(2, updatedReplicas=2),
+        "metadata": {"name": "coredns", "namespace": "kube-system"},
+    }
+    watch = readiness.ObjectWatch(ClientOf(cluster, request), {"objects": [DNS], "crds": [], "accepted": []})
+    logs = [problem for problem in watch.problems() if problem.text.startswith("log of coredns-1, container coredns: ")]
+    assert asked == [("/api/v1/namespaces/kube-system/pods/coredns-1/log", "coredns")] * (log is not None)
+    last = (log or "it printed nothing\n").strip().splitlines()[-1]
+    assert [(each.text.partition(": ")[2], each.fault, each.step) for each in logs] == [(last, True, step)] * len(asked)
+
+
+class ClientOf:
+    """A cluster that is asked for logs by a client of its own."""
+
+    def __init__(self, cluster, request):
+        self.client, self.read, self.items = types.SimpleNamespace(request=request), cluster.read, cluster.items
+
+
+def test_what_does_not_have_to_be_there():
+    class Empty:
+        def read(self, _obj):
+            return None
+
+    params = {"objects": [DNS], "crds": [], "accepted": []}
+    assert readiness.ObjectWatch(Empty(), params).problems() == []
+    params["objects"] = [{**DNS, "required": True}]
+    assert [each.text for each in readiness.ObjectWatch(Empty(), params).problems()] == [
+        "Deployment kube-system/coredns is not there"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dead", "on", "ready"), [(True, ["w1", "w2"], True), (False, ["w1", "w2"], False), (True, ["w2", "w2"], False)]
+)
+def test_a_dead_node_does_not_hold_up_a_deployment_that_runs_elsewhere(dead, on, ready):
+    cluster = NodesCluster(dead, [daemon_pod(name, name == "w1") for name in on])
+    cluster.daemonset = deployment(2, updatedReplicas=2, availableReplicas=1)
+    assert (readiness.ObjectWatch(cluster, {}).workload_problems(cluster.daemonset) == []) == ready

@@ -48,6 +48,14 @@ def test_wait(looks, params, ending):
         assert watch() is ending
 
 
+@pytest.mark.parametrize(("step", "told"), [("Do this.", "Do this."), ("", "Look.")])
+def test_what_cures_just_this_problem_comes_before_what_the_wait_says(step, told):
+    wait = Wait(Limits("it", "Look.", timeout=100, patience=0, settle=0))
+    with pytest.raises(FabricError) as caught:
+        wait.done([SLOW, FAULT, Problem("loop", True, step)])
+    assert (caught.value.seen, caught.value.next_step) == ("image; loop", told)
+
+
 NODES = {"w1": "False", "w2": "True"}
 RAIL = {"name": "rail", "namespace": "jobs", "master": "eth1", "mode": "bridge", "mtu": 0, "ipam": {}}
 

@@ -29,6 +29,9 @@ SLAAC = {"address": "fd14:231f:7507:c150:d4a2:72ff:fe82:79db", "prefix": 64, "or
 IPAM = {"type": "nv-ipam", "poolName": "rdma-net"}
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 580.95.05 Release Build (dvs-builder@host)"
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module 580.95.05 Tue Sep 23 10:11:16 UTC 2025"
+DNS = {"servers": ["10.96.0.10"], "name": "kubernetes.default.svc.cluster.local", "address": "10.96.0.1", "rc": 0,
+       "seen": ""}  # fmt: skip
+NO_DNS = {**DNS, "address": "", "rc": 2, "seen": "no answer"}
 PONG = {"sent": 2, "received": 2, "rtt_ms": 0.08, "path_mtu": None, "supported": True, "seen": ""}
 
 
@@ -132,6 +135,7 @@ def pod(node: str) -> Facts:
             ],
             "policy": None,
             "gpu": {"kernel": "6.8.0-31-generic", "driver": OPEN, "modules": ["nvidia", "nvidia_peermem", "gdrdrv"]},
+            "dns": {**DNS},
             "vipu": [{"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""}],
             "error": "",
         },
@@ -337,6 +341,11 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("networks/rdma-net/attachment/ipam", {"type": "whereabouts"}, {"attachment": "failed"}, "whereabouts"),
         ("networks/rdma-net/attachment/mtu", 9000, {"attachment": "failed"}, "mtu is 9000"),
         ("pods/w1/network_status", None, {}, ""),
+        ("pods/w1/root/dns", NO_DNS, {"dns": "failed"}, "no answer (10.96.0.10)"),
+        ("pods/w1/root/dns", {**NO_DNS, "servers": []}, {"dns": "failed"}, "no server in /etc/resolv.conf"),
+        ("pods/w1/root/dns", {**NO_DNS, "rc": 127}, {"dns": "unproven"}, "neither getent nor nslookup"),
+        ("pods/w1/root/dns", {**NO_DNS, "name": ""}, {"dns": "failed"}, "no output"),
+        ("pods/w1/root/dns", {**DNS, "address": ""}, {"dns": "failed"}, "(10.96.0.10)"),
         ("addons/nfd", ["a/nfd", "b/nfd"], {"nfd": "failed"}, "a/nfd, b/nfd"),
         ("addons/multus", ["a/multus", "b/multus"], {"multus_once": "failed"}, "a/multus, b/multus"),
         ("pods_without/rdma-net", ["a/b on w1: why"], {"workloads": "failed"}, "a/b on w1: why"),
@@ -498,6 +507,27 @@ def test_what_follows_from_an_edited_network_is_no_fault_of_hosts_and_switches()
     assert bad["full_size"].next.startswith("First act on `Attachment matches the plan` of this network")
 
 
+@pytest.mark.parametrize(
+    ("problems", "step"),
+    [
+        ([], "kubectl -n kube-system get pods"),
+        (["pod coredns-1 on w1: readiness"], "kubectl -n kube-system get pods"),
+        (
+            ["CrashLoopBackOff", 'log: [FATAL] plugin/loop: Loop (127.0.0.1:4 -> :53) detected for zone "."'],
+            "resolvConf",
+        ),
+    ],
+)
+def test_why_names_do_not_resolve(problems: t.List[str], step: str) -> None:
+    facts = probe()
+    facts["dns_problems"] = problems
+    put(facts, "pods/w1/root/dns", NO_DNS)
+    (check,) = [check for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"]
+    assert check.check == "dns"
+    assert check.seen == "; ".join(["no answer (10.96.0.10)", *problems])
+    assert step in check.next
+
+
 @pytest.mark.parametrize("exclusive", ["", "ConfigMap kube-system/cilium-config"])
 def test_what_cilium_has_renamed_is_no_fault_of_multus(exclusive: str) -> None:
     """multus-cni#972: kube-multus-ds restarts, and Cilium renames its file again."""
@@ -637,7 +667,7 @@ def test_a_pod_that_does_not_start_leaves_unproven_what_it_would_have_shown() ->
     assert by_status(checks, "failed") == {"pod"}
     assert next(check.seen for check in checks if check.check == "pod") == "ImagePullBackOff, img: not found"
     assert by_status(checks, "unproven") == {
-        *PER_POD, "gateway", "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
+        "dns", *PER_POD, "gateway", "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
         "gpudirect", "gdrcopy",
     }  # fmt: skip
 

@@ -64,6 +64,7 @@ CASES: t.Dict[str, Case] = {
     "the image has no `ip` command": Case(
         {"pods/w1/root": {**fabrics.pod("w1")["root"], **NO_TOOL}},
     ),
+    "the image has neither getent nor nslookup": Case({"pods/w1/root/dns": {**fabrics.NO_DNS, "rc": 127}}),
     "the image's ping:": Case(
         {"pairs/0/small": fabrics.NO_PING, "pods/w1/gateways/0": {**GATEWAY, "ping": fabrics.NO_PING, "mac": ""}}
     ),

@@ -72,7 +72,7 @@ def test_limits_of_this_very_process(image: Image) -> None:
     assert set(limits["memlock"]) == {"soft", "hard"}
 
 
-OTHER = ("uid", "limits", "kernel", "driver", "modules")
+OTHER = ("uid", "limits", "kernel", "driver", "modules", "servers", "dns")
 
 
 def test_addresses_routes_and_rules_of_both_families_are_asked(image: Image) -> None:
@@ -96,6 +96,36 @@ def test_the_kernel_says_what_gpus_need(image: Image, tmp_path: Path) -> None:
     facts = parsers.read_network(image.output("network"))["gpu"]
     assert facts["driver"] == "NVRM version: NVIDIA UNIX Open Kernel Module 580"
     assert facts["modules"] == ["gdrdrv", "nvidia"]
+
+
+SEARCH = "search verify-x.svc.example.org svc.example.org example.org\nnameserver 10.96.0.10\nnameserver fd00::a\n"
+FOUND = "printf 'Server:\\t10.96.0.10\\nAddress:\\t10.96.0.10:53\\n\\nName:\\t%s\\nAddress: 10.96.0.1\\n' \"$1\""
+LOST = "printf ';; connection timed out; no servers could be reached\\n\\n'; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("tool", "body", "address", "rc", "seen"),
+    [
+        ("getent", 'echo "10.96.0.1       STREAM $2"', "10.96.0.1", 0, ""),
+        ("getent", 'echo "fd00:96::1      STREAM $2"', "fd00:96::1", 0, ""),
+        ("getent", "exit 2", "", 2, "no answer"),
+        ("nslookup", FOUND, "10.96.0.1", 0, ""),
+        ("nslookup", 'echo "** server can\'t find $1: NXDOMAIN"; exit 1', "", 1, "** server can't find"),
+        ("nslookup", LOST, "", 1, ";; connection timed out; no servers could be reached"),
+        ("", "", "", 127, "no answer"),
+    ],
+)
+def test_the_name_of_the_api_is_looked_up(
+    image: Image, tmp_path: Path, tool: str, body: str, address: str, rc: int, seen: str
+) -> None:
+    (tmp_path / "resolv.conf").write_text(SEARCH)
+    image.script = SCRIPT.replace("/etc/resolv.conf", f"{tmp_path}/resolv.conf")
+    if tool:
+        image.add(tool, body)
+    found = parsers.read_network(image.output("network"))["dns"]
+    assert (found["name"], found["servers"]) == ("kubernetes.default.svc.example.org", ["10.96.0.10", "fd00::a"])
+    assert (found["address"], found["rc"]) == (address, rc)
+    assert found["seen"].startswith(seen)
 
 
 def test_an_image_without_ip_is_told_apart(image: Image) -> None:

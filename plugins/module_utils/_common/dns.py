@@ -1,0 +1,18 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CoreDNS asks the DNS servers of its host. Where one of them asks CoreDNS, it ends."""
+
+from __future__ import annotations
+
+import re
+
+LOOP = re.compile(r"plugin/loop: Loop .* detected")  # its log then
+LOOP_STEP = (
+    "Write the real servers into a file on every host, and name it in kubernetes_kubelet_config: {resolvConf: FILE}."
+    " Or run systemd-resolved, whose own servers kubeadm takes."
+)
+LOOPED_STEP = (
+    f"{LOOP_STEP} Run site, which tells the kubelets; pods keep the servers that they were started with, so then"
+    " `kubectl -n kube-system delete pods -l k8s-app=kube-dns` and run it again."
+)

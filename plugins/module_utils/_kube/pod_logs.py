@@ -1,0 +1,45 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of what containers print, and what it says of one that crashes."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.dns import LOOP, LOOPED_STEP
+from .._common.text import printable
+from .client import ApiError, Cluster, TransportError, message_of, persist
+from .pod_problems import Problem, crashing
+from .query import Object
+
+SECONDS = 60
+LONGEST = 300  # characters of the last line that are shown
+
+
+def read_log(cluster: Cluster, namespace: str, pod: str, container: str, lines: int) -> str:
+    """Of the container that runs, or ended last. ApiError, TransportError where there is none."""
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+    query = [("container", container), ("tailLines", lines)]
+
+    def send() -> str:
+        answer = cluster.client.request("get", path, query_params=query, serialize=False, _request_timeout=SECONDS)
+        return t.cast(str, answer.data.decode(errors="replace"))
+
+    return persist(send, path)
+
+
+def crash_reasons(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
+    """The last line of each container that crashes without having said to the kubelet why."""
+    found = []
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        for container in crashing(pod):
+            try:
+                said = printable(read_log(cluster, namespace, name, container, 5)).strip().splitlines()
+            except (ApiError, TransportError) as error:
+                said = [f"no log: {message_of(error)}"]
+            text = said[-1].strip()[-LONGEST:] if said else "it printed nothing"
+            step = LOOPED_STEP if LOOP.search(text) else ""
+            found.append(Problem(f"log of {name}, container {container}: {text}", True, step))
+    return found
