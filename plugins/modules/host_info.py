@@ -419,7 +419,8 @@ rdma:
           type: str
           sample: mlx5_core
         kind:
-          description: V(physical), V(vf), V(bond), V(vlan) or V(other).
+          description:
+            - V(physical), V(vf), V(other), or what a virtual device is, such as V(bond), V(vlan), V(bridge) or V(vrf).
           type: str
           sample: physical
         link_layer:
@@ -485,10 +486,18 @@ rdma:
           type: str
           sample: 0c:42:a1:00:00:01
         lower:
-          description: The members of a bond or bridge, or the device below a VLAN.
+          description: The members of a bond, bridge or the like, or the device below a VLAN.
           type: list
           elements: str
           sample: []
+        master:
+          description: The device that it is a member of, such as a bond, a bridge or a VRF; empty where there is none.
+          type: str
+          sample: ""
+        master_kind:
+          description: What that device is, as C(kind).
+          type: str
+          sample: ""
         rdma_netdevs:
           description: The devices at the bottom whose hardware carries RDMA. These are what a device plugin selects.
           type: list
@@ -515,7 +524,9 @@ rdma:
       type: str
       sample: shared
     routes:
-      description: C(dev), C(source) address and C(gateway) for each address that was looked up; empty if there is none.
+      description:
+        - C(dev), C(source) address and C(gateway) for each address that was looked up; empty if there is none.
+        - Of the main table, or of a VRF's where only that has a way, or a nearer one.
       type: dict
       sample:
         10.5.0.20: {dev: ens1f0np0, source: 10.5.0.11, gateway: ""}

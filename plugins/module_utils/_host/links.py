@@ -52,6 +52,10 @@ REPRESENTOR = re.compile(r"pf\d+(vf|sf)\d+")
 NVIDIA = "0x10de"
 GPU_CLASSES = ("0x0300", "0x0302")  # with a display, and without
 GIDS = 32  # entries of a GID table that are read
+# Virtual devices that stand on others, or join them.
+STACKED = ("bond", "bridge", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap", "openvswitch", "team", "vlan", "vrf")
+# For iproute2 that does not tell: ovs-vswitchd always takes this name, people mostly that one.
+BY_NAME = (("ovs-system", "openvswitch"), ("vrf", "vrf"))
 INFINITY = str(2**64 - 1)  # as systemd before 229 writes it
 
 
@@ -68,6 +72,8 @@ class BareLink(t.TypedDict):
     mtu: int
     mac: str
     lower: t.List[str]
+    master: str
+    master_kind: str
 
 
 class IpAddress(t.TypedDict, total=False):
@@ -85,10 +91,17 @@ class IpAddress(t.TypedDict, total=False):
     dadfailed: bool
 
 
+class LinkInfo(t.TypedDict, total=False):
+    """What a virtual device is, in the JSON of `ip -d addr`."""
+
+    info_kind: str
+
+
 class IpItem(t.TypedDict, total=False):
     """An object in iproute2's JSON: a device of `ip addr` or `ip link`, a route, or the RDMA subsystem."""
 
     ifname: str
+    linkinfo: LinkInfo
     altnames: t.List[str]
     addr_info: t.List[IpAddress]
     dev: str
@@ -195,17 +208,21 @@ def _lower(sysfs: str, proc: str, netdev: str, kind: str) -> t.List[str]:
     )
 
 
-def _kind(sysfs: str, proc: str, netdev: str) -> str:
+def _kind(sysfs: str, proc: str, netdev: str, told: str) -> str:
+    """What a netdev is; told: what `ip` says, for sysfs does not know all kinds."""
     base = os.path.join(sysfs, "class/net", netdev)
     if os.path.isdir(os.path.join(base, "bonding")):
         return "bond"
-    if "DEVTYPE=vlan" in read_attribute(base, "uevent").split() or os.path.exists(
-        os.path.join(proc, "net/vlan", netdev)
-    ):
+    if os.path.exists(os.path.join(proc, "net/vlan", netdev)):
         return "vlan"
     if os.path.exists(os.path.join(base, "device/physfn")):
         return "vf"
-    return "physical" if os.path.exists(os.path.join(base, "device")) else "other"
+    if os.path.exists(os.path.join(base, "device")):
+        return "physical"
+    own = [line[len("DEVTYPE=") :] for line in read_attribute(base, "uevent").split() if line.startswith("DEVTYPE=")]
+    signs = [*own, told, "bridge" if os.path.isdir(os.path.join(base, "bridge")) else ""]
+    signs += [kind for start, kind in BY_NAME if netdev.startswith(start)]
+    return next((sign for sign in signs if sign in STACKED), "other")
 
 
 def _is_up(sysfs: str, netdev: str) -> bool:
@@ -219,9 +236,10 @@ def _is_up(sysfs: str, netdev: str) -> bool:
     )
 
 
-def _read_link(sysfs: str, proc: str, netdev: str) -> BareLink:
+def _read_link(sysfs: str, proc: str, netdev: str, kinds: t.Mapping[str, str]) -> BareLink:
     base = os.path.join(sysfs, "class/net", netdev)
-    device, kind = os.path.join(base, "device"), _kind(sysfs, proc, netdev)
+    device, kind = os.path.join(base, "device"), _kind(sysfs, proc, netdev, kinds.get(netdev, ""))
+    master = _master(sysfs, netdev)
     return {
         "netdev": netdev,
         "pci": pci_address(device),
@@ -233,6 +251,8 @@ def _read_link(sysfs: str, proc: str, netdev: str) -> BareLink:
         "mtu": to_number(read_attribute(base, "mtu")),
         "mac": read_attribute(base, "address"),
         "lower": _lower(sysfs, proc, netdev, kind),
+        "master": master,
+        "master_kind": _kind(sysfs, proc, master, kinds.get(master, "")) if master else "",
     }
 
 
@@ -268,7 +288,10 @@ def _carriers_of_bonds(sysfs: str, links: t.Iterable[BareLink]) -> t.Dict[str, t
 
 
 def read_links(
-    root: str, addresses: t.Mapping[str, t.Sequence[LinkAddress]], altnames: t.Mapping[str, t.Sequence[str]]
+    root: str,
+    addresses: t.Mapping[str, t.Sequence[LinkAddress]],
+    altnames: t.Mapping[str, t.Sequence[str]],
+    kinds: t.Optional[t.Mapping[str, str]] = None,
 ) -> t.List[Link]:
     """All links that a fabric may use: those with RDMA, of hardware, on top of hardware, or with an address."""
     sysfs, proc = os.path.join(root, "sys"), os.path.join(root, "proc")
@@ -278,7 +301,7 @@ def read_links(
         for name in list_names(sysfs, "class/net")
         if name != "lo" and os.path.isdir(os.path.join(sysfs, "class/net", name))
     ]
-    bare = [_read_link(sysfs, proc, name) for name in netdevs]
+    bare = [_read_link(sysfs, proc, name, kinds or {}) for name in netdevs]
     lower = {link["netdev"]: link["lower"] for link in bare}
     members = _carriers_of_bonds(sysfs, bare)
     guest = is_guest(proc)
@@ -302,7 +325,7 @@ def read_links(
             "addresses": list(addresses.get(link["netdev"], ())),
             "altnames": list(altnames.get(link["netdev"], ())),
         }
-        if found["rdma_netdevs"] or found["kind"] != "other" or found["addresses"]:
+        if found["rdma_netdevs"] or found["kind"] in ("physical", "vf", "bond", "vlan") or found["addresses"]:
             links.append(found)
     return links
 
@@ -370,6 +393,12 @@ def parse_altnames(text: str) -> t.Dict[str, t.List[str]]:
     }
 
 
+def parse_kinds(text: str) -> t.Dict[str, str]:
+    """What each virtual device is, such as vrf, from `ip -j -d addr`."""
+    found = {str(link.get("ifname")): link.get("linkinfo", {}).get("info_kind", "") for link in _json(text)}
+    return {name: str(kind) for name, kind in found.items() if kind}
+
+
 def parse_route(text: str) -> Route:
     """Device, source address and gateway from `ip -j route get`; empty where there is no route."""
     route = next(iter(_json(text)), IpItem())
@@ -406,7 +435,9 @@ def parse_memlock(text: str) -> t.Dict[str, str]:
 
 
 def _ip_addr(run: Runner) -> str:
-    done = run(["ip", "-j", "addr"])
+    done = run(["ip", "-j", "-d", "addr"])
+    if done.rc != 0 or not _json(done.out):
+        done = run(["ip", "-j", "addr"])  # iproute2 of 2018 prints some details as plain text
     if done.rc != 0 or not _json(done.out):
         raise FabricError(
             "Could not read the addresses of the network devices.",
@@ -418,7 +449,8 @@ def _ip_addr(run: Runner) -> str:
     return done.out
 
 
-def _route(run: Runner, address: str) -> Route:
+def _route(run: Runner, address: str, vrfs: t.Sequence[str]) -> Route:
+    """The way to an address by the main table or that of a VRF, which is nearer where it needs no gateway."""
     try:
         version = ipaddress.ip_address(address).version
     except ValueError as error:
@@ -429,8 +461,10 @@ def _route(run: Runner, address: str) -> Route:
             "Resolve host names first.",
             code="invalid-input",
         ) from error
-    done = run(["ip", "-j", f"-{version}", "route", "get", address])
-    return parse_route(done.out if done.rc == 0 else "")
+    ask = ["ip", "-j", f"-{version}", "route", "get", address]
+    answers = [run([*ask, *table]) for table in ([], *(["vrf", name] for name in vrfs))]
+    routes = [parse_route(done.out if done.rc == 0 else "") for done in answers]
+    return min((route for route in routes if route["dev"]), key=lambda route: route["gateway"] != "", default=routes[0])
 
 
 def read_netns_mode(run: Runner, root: str) -> str:
@@ -451,12 +485,14 @@ def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner =
     """Everything about RDMA on this host. See the module host_info."""
     addr = _ip_addr(run)
     addresses = parse_addresses(addr)
+    links = read_links(root, addresses, parse_altnames(addr), parse_kinds(addr))
+    vrfs = sorted({link["master"] for link in links if link["master_kind"] == "vrf"})
     return {
-        "links": read_links(root, addresses, parse_altnames(addr)),
+        "links": links,
         "loopback": addresses.get("lo", []),
         "gpus": read_gpus(os.path.join(root, "sys")),
         "netns_mode": read_netns_mode(run, root),
-        "routes": {address: _route(run, address) for address in routes_to},
+        "routes": {address: _route(run, address, vrfs) for address in routes_to},
         "memlock": _memlock(run),
         "modules": read_modules(root),
         "rdma_subsystem": os.path.isdir(os.path.join(root, "sys/class/infiniband")),

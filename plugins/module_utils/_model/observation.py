@@ -41,6 +41,9 @@ class PcieLink(t.TypedDict):
 class _LinkOptional(t.TypedDict, total=False):
     model: str  # of the NIC: its board, such as MT_0000000359, else PCI vendor:device; empty: not known
     firmware: str  # of the RDMA device; empty: none, or not known
+    # Observations of earlier releases lack these.
+    master: str  # the device that it is a member of; empty: none
+    master_kind: str  # as kind
 
 
 class Link(_LinkOptional):
@@ -54,7 +57,7 @@ class Link(_LinkOptional):
     path: str  # of the PCI function in sysfs, from the host bridge on
     numa_node: int  # -1: none
     driver: str  # of the RDMA device, else of the network device
-    kind: str  # physical, vf, bond, vlan or other
+    kind: str  # physical, vf, other, or that of a virtual device: bond, vlan, bridge, vrf and so on
     link_layer: str  # Ethernet or InfiniBand; empty without RDMA
     state: str  # of the RDMA port: ACTIVE, DOWN and so on; empty without RDMA
     up: bool
@@ -62,7 +65,7 @@ class Link(_LinkOptional):
     rate_gbps: t.Optional[float]  # Gb/s of the port; None: not known, as of software RDMA
     pcie: t.Optional[PcieLink]  # None: no PCIe, or a guest of a hypervisor
     mac: str
-    lower: t.List[str]  # members of a bond or bridge, or the device below a VLAN
+    lower: t.List[str]  # members of a bond, bridge or the like, or the device below a VLAN
     rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
     addresses: t.List[LinkAddress]  # lasting global ones
 

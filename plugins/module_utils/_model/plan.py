@@ -143,8 +143,8 @@ class PlannedLink(Address):
     pci: str  # 0000:81:00.0; empty for devices without one
     mac: str
     driver: str
-    kind: str  # physical, vf, bond, vlan or other
-    lower: t.List[str]  # members of a bond, or the device below a VLAN
+    kind: str  # as that of a Link
+    lower: t.List[str]  # members of a bond, bridge or the like, or the device below a VLAN
     rdma_netdevs: t.List[str]  # devices at the bottom whose hardware carries RDMA
     device: str  # RDMA device such as mlx5_0; empty without RDMA
     mtu: int  # bytes

@@ -16,17 +16,22 @@ from .._common.text import shorten_list
 from .._host.links import bottom
 from .._model.observation import Gpu, Link, RdmaFacts
 from .network_spec import Select
+from .nic_obstacles import Obstacle, find_obstacles
+
+Obstacles = t.Mapping[str, Obstacle]
 
 
-def _describe(link: Link) -> str:
+def _describe(link: Link, obstacles: t.Optional[Obstacles] = None) -> str:
     addresses = " ".join(f"{entry['address']}/{entry['prefix']}" for entry in link["addresses"]) or "no address"
     rdma = f"RDMA {link['device']} {link['state']}".rstrip() if link["device"] else "no RDMA"
     parts = [link["driver"], link["pci"], rdma, addresses, "" if link["up"] else "down"]
-    return f"{link['netdev']} ({', '.join(part for part in parts if part)})"
+    obstacle = (obstacles or {}).get(link["netdev"])
+    why = f": {obstacle.why}" if obstacle else ""
+    return f"{link['netdev']} ({', '.join(part for part in parts if part)}){why}"
 
 
-def _describe_all(links: t.Iterable[Link]) -> str:
-    return shorten_list(map(_describe, links), 8, "; ") or "none"
+def _describe_all(links: t.Iterable[Link], obstacles: t.Optional[Obstacles] = None) -> str:
+    return shorten_list((_describe(link, obstacles) for link in links), 8, "; ") or "none"
 
 
 def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
@@ -37,8 +42,8 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
     ]
 
 
-def _matches(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> bool:
-    """Whether a link fits a pattern of every rule. PCI address and driver may also be those of a NIC below it."""
+def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
+    """The rules of which a link fits no pattern. PCI address and driver may also be those of a NIC below it."""
     checks: t.Dict[str, t.Callable[[str], bool]] = {
         "name": lambda rule: any(fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link["altnames"])),
         "pci": lambda rule: any(
@@ -48,7 +53,7 @@ def _matches(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Se
         "driver": lambda rule: any(fnmatch.fnmatchcase(item["driver"], rule) for item in _below(link, links)),
         "subnet": lambda rule: any(_inside(entry["address"], rule) for entry in link["addresses"]),
     }
-    return all(any(map(check, rules[key])) for key, check in checks.items() if key in rules)
+    return [key for key, check in checks.items() if key in rules and not any(map(check, rules[key]))]
 
 
 # Parsed once, not for every link of every host, and not for every network that a link may be on.
@@ -75,29 +80,50 @@ def _narrow(candidates: t.List[Link], *preferences: t.Callable[[Link], bool]) ->
     return candidates
 
 
-def _raise_no_match(links: t.Sequence[Link], where: str) -> t.NoReturn:
+def _nics(links: t.Sequence[Link]) -> t.Sequence[Link]:
+    """Those of hardware, or on top of it; all where there is none."""
+    return [link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links
+
+
+def _raise_no_match(
+    links: t.Sequence[Link], where: str, misfits: t.Mapping[str, t.Sequence[str]], rules: int
+) -> t.NoReturn:
+    """Links that fit some of the rules come first, with those that they do not fit."""
+    close = [link for link in links if len(misfits[link["netdev"]]) < rules]
+    seen = [f"{_describe(link)}: not of its {' and '.join(misfits[link['netdev']])}" for link in close]
+    seen += [_describe(link) for link in _nics(links) if link not in close]
     raise FabricError(
         "No network device fits the selection of the fabric NIC.",
         where,
-        _describe_all([link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links),
+        shorten_list(seen, 8, "; ") or "none",
         "Correct `select` in fabric_networks, or load the NIC's driver: it may rename the device.",
     )
 
 
-def _raise_no_rdma(links: t.Sequence[Link], where: str) -> t.NoReturn:
+def _raise_blocked(links: t.Sequence[Link], where: str, obstacles: Obstacles) -> t.NoReturn:
+    steps = dict.fromkeys(filter(None, (obstacles[link["netdev"]].step for link in links)))
+    raise FabricError(
+        "Of the network devices that would be the fabric NIC, none can carry a macvlan.",
+        where,
+        _describe_all(links, obstacles),
+        f"{shorten_list(steps, 4, '; ')}. Or name another NIC in `select`." if steps else "Name a NIC in `select`.",
+    )
+
+
+def _raise_no_rdma(links: t.Sequence[Link], where: str, obstacles: Obstacles) -> t.NoReturn:
     raise FabricError(
         "The fabric needs a NIC with RDMA.",
         where,
-        _describe_all(links),
+        _describe_all(links, obstacles),
         "Load the NIC's RDMA driver (mlx5_ib; vmw_pvrdma of a virtual machine's PVRDMA adapter),"
         " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
     )
 
 
-def _check_nic(link: Link, where: str, require_rdma: bool) -> Link:
-    """The link, if it can carry a macvlan for RDMA."""
+def _check_nic(link: Link, where: str, require_rdma: bool, dropped: t.Sequence[Link], obstacles: Obstacles) -> Link:
+    """The link, if it can carry a macvlan for RDMA; dropped: those of the same selection that can't."""
     if require_rdma and not link["rdma_netdevs"]:
-        _raise_no_rdma([link], where)
+        _raise_no_rdma([link, *dropped], where, obstacles)
     if link["link_layer"] == "InfiniBand":
         raise FabricError(
             "macvlan is for Ethernet (RoCE), not for InfiniBand.",
@@ -110,17 +136,30 @@ def _check_nic(link: Link, where: str, require_rdma: bool) -> Link:
     return link
 
 
-def _candidates(links: t.Sequence[Link], select: Select, to_vipu: str, require_rdma: bool) -> t.List[Link]:
-    """Every link that the rules allow, or that has RDMA. A member of a bond or bridge can't carry a macvlan."""
-    rules, where = select.rules(), select.as_text()
-    members = {name for link in links if link["kind"] != "vlan" for name in link["lower"]}
-    free = [link for link in links if link["netdev"] not in members]
-    if rules:
-        by_name = {link["netdev"]: link for link in links}
-        return [link for link in free if _matches(link, by_name, rules)] or _raise_no_match(links, where)
+def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
+    """Every link that the rules allow."""
+    rules, by_name = select.rules(), {link["netdev"]: link for link in links}
+    misfits = {name: _misfits(link, by_name, rules) for name, link in by_name.items()}
+    found = [link for link in links if not misfits[link["netdev"]]]
+    if rules and not found:
+        _raise_no_match(links, select.as_text(), misfits, len(rules))
+    return found
+
+
+def _candidates(
+    links: t.Sequence[Link], select: Select, to_vipu: str, require_rdma: bool, obstacles: Obstacles
+) -> t.List[Link]:
+    """Every link that the rules allow, or that has RDMA, and that can carry a macvlan."""
+    where, selected = select.as_text(), _selected(links, select)
+    free = [link for link in selected if link["netdev"] not in obstacles]
+    if select.rules():
+        return free or _raise_blocked(selected, where, obstacles)
     with_rdma = [link for link in free if link["rdma_netdevs"]]
     if require_rdma and not with_rdma:
-        _raise_no_rdma([link for link in links if link["kind"] != "other"] or links, where)
+        blocked = [link for link in selected if link["rdma_netdevs"]]
+        if blocked:
+            _raise_blocked(blocked, where, obstacles)
+        _raise_no_rdma([link for link in links if link["kind"] != "other"] or links, where, {})
     return with_rdma or [link for link in free if link["netdev"] == to_vipu] or free
 
 
@@ -154,13 +193,15 @@ def nearest(gpu: Gpu, candidates: t.Sequence[Link], links: t.Sequence[Link]) -> 
     return [link for link, score in zip(candidates, scores) if score == best != (0, False)]
 
 
-def _nearest_or_raise(gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link]) -> t.List[Link]:
+def _nearest_or_raise(
+    gpu: Gpu, candidates: t.List[Link], links: t.Sequence[Link], dropped: t.Sequence[Link], obstacles: Obstacles
+) -> t.List[Link]:
     found = nearest(gpu, candidates, links)
     if not found:
         raise FabricError(
             "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
             f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
-            _describe_all(candidates),
+            _describe_all([*candidates, *dropped], obstacles),
             "Name the NIC in `select` by pci or name.",
         )
     return found
@@ -175,12 +216,14 @@ def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_
     links, where = rdma["links"], select.as_text()
     route = rdma["routes"].get(vipu_address)
     to_vipu = route["dev"] if route else ""
+    obstacles = find_obstacles({link["netdev"]: link for link in links})
     candidates = _narrow(
-        _candidates(links, select, to_vipu, require_rdma),
+        _candidates(links, select, to_vipu, require_rdma, obstacles),
         lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
     )
+    dropped = [link for link in _selected(links, select) if link["netdev"] in obstacles and link["rdma_netdevs"]]
     if select.gpu is not None:  # first: a NIC that has an address but is far from the GPU is no replacement
-        candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links)
+        candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links, dropped, obstacles)
     candidates = _narrow(
         candidates,
         lambda link: link["link_layer"] != "InfiniBand",
@@ -194,4 +237,4 @@ def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_
             _describe_all(candidates),
             "Name it in `select`, by name, pci, driver or subnet.",
         )
-    return _check_nic(candidates[0], where, require_rdma)
+    return _check_nic(candidates[0], where, require_rdma, dropped, obstacles)

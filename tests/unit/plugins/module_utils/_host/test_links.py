@@ -36,6 +36,7 @@ def test_mlx5_pf(tree):
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
             "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
             "numa_node": -1, "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
+            "master": "", "master_kind": "",
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
@@ -43,6 +44,7 @@ def test_mlx5_pf(tree):
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
             "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
             "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
+            "master": "", "master_kind": "",
         },
     }  # fmt: skip
 
@@ -132,6 +134,35 @@ def test_bridge_and_tunnel(tree):
     found = links(tree, **{"flannel.1": [{"address": "10.244.0.0", "prefix": 32}]})
     assert found["br0"]["rdma_netdevs"] == ["ens1f0np0"]
     assert found["flannel.1"]["rdma_netdevs"] == found["flannel.1"]["lower"] == []
+
+
+@pytest.mark.parametrize(
+    ("uevent", "told", "kind"),
+    [
+        ("", "vrf", "vrf"),  # Linux names neither VRFs nor teams nor ipvlans in uevent
+        ("DEVTYPE=vrf", "", "vrf"),
+        ("DEVTYPE=bridge", "", "bridge"),
+        ("", "team", "team"),
+        ("", "dummy", "other"),
+        ("", "", "other"),
+    ],
+)
+def test_the_kind_of_a_master(tree, uevent, told, kind):
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.netdev("up0")
+    tree.enslave("up0", ["ens1f0np0"])
+    tree.write("sys/devices/virtual/net/up0/uevent", f"{uevent}\nINTERFACE=up0")
+    found = {link["netdev"]: link for link in host_links.read_links(str(tree), {}, {}, {"up0": told})}
+    nic = found["ens1f0np0"]
+    assert (found["up0"]["kind"], nic["master"], nic["master_kind"]) == (kind, "up0", kind)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ovs-system", "openvswitch"), ("vrf-rdma", "vrf"), ("up0", "other")])
+def test_masters_that_are_known_by_their_names(tree, name, kind):
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.netdev(name, operstate="down")
+    tree.enslave(name, ["ens1f0np0"])
+    assert links(tree)["ens1f0np0"]["master_kind"] == kind
 
 
 def test_infiniband_port(tree):
@@ -320,6 +351,20 @@ def test_parse_altnames():
     assert host_links.parse_altnames(text) == {"eth1": ["enp1s0", "ens1"]}
 
 
+def test_parse_kinds():
+    """As iproute2 6.1 prints it; older ones print nothing of it, or no JSON."""
+    text = json.dumps(
+        [
+            {"ifname": "vrf-a", "linkinfo": {"info_kind": "vrf", "info_data": {"table": 50}}},
+            {"ifname": "eth1", "master": "vrf-a", "linkinfo": {"info_slave_kind": "vrf", "info_slave_data": {}}},
+            {"ifname": "eth0"},
+            {},
+        ]
+    )
+    assert host_links.parse_kinds(text) == {"vrf-a": "vrf"}
+    assert host_links.parse_kinds("1: lo: <LOOPBACK>") == {}
+
+
 @pytest.mark.parametrize(
     ("text", "route"),
     [
@@ -427,6 +472,42 @@ def test_read_rdma_asks_for_the_right_family(tree):
     host_links.read_rdma(["10.5.0.20", "fd00::20"], root=str(tree), run=run)
     assert ["ip", "-j", "-4", "route", "get", "10.5.0.20"] in asked
     assert ["ip", "-j", "-6", "route", "get", "fd00::20"] in asked
+
+
+def test_an_ip_whose_details_are_no_json(tree):
+    def run(argv):
+        return Done(0, "[{,bridge {" if "-d" in argv else IP, "") if argv[0] == "ip" else Done(127, "", "")
+
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    assert [link["addresses"] for link in host_links.read_rdma(root=str(tree), run=run)["links"]] == [[], FABRIC]
+
+
+VRF_ROUTE = '[{"dst":"10.5.0.20","dev":"ens1f0np0","table":"50","prefsrc":"10.5.0.11","flags":[]}]'
+
+
+@pytest.mark.parametrize(
+    ("main", "dev"),
+    [
+        ("[]", "ens1f0np0"),
+        ('[{"dev":"eno1","gateway":"10.1.0.1"}]', "ens1f0np0"),  # the default route leads everywhere
+        ('[{"dev":"eno1"}]', "eno1"),
+    ],
+)
+def test_routes_of_a_vrf(tree, main, dev):
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    tree.netdev("vrf-a")
+    tree.enslave("vrf-a", ["ens1f0np0"])
+    devices = json.dumps([*json.loads(IP), {"ifname": "vrf-a", "linkinfo": {"info_kind": "vrf"}}])
+
+    def run(argv):
+        if "route" in argv:
+            return Done(0, VRF_ROUTE if argv[-2:] == ["vrf", "vrf-a"] else main, "")
+        return Done(0, devices, "")
+
+    seen = host_links.read_rdma(["10.5.0.20"], root=str(tree), run=run)
+    assert seen["routes"]["10.5.0.20"]["dev"] == dev
+    nic = next(link for link in seen["links"] if link["netdev"] == "ens1f0np0")
+    assert (nic["master"], nic["master_kind"]) == ("vrf-a", "vrf")
 
 
 def test_read_rdma_without_rdma_and_systemctl(tree):

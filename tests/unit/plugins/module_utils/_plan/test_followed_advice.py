@@ -346,6 +346,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "fabric-nic",
+        "the RDMA NIC is a member of a bond, a bridge or Open vSwitch",
+        Done("Take ens1f0 out of ovs-system", {f"{LINK}/master": ""}),
+    ),
+    (
+        "fabric-nic",
         "loading a driver renames the NIC",
         Done("Correct `select` in fabric_networks", settings=network(select={"name": "ens1f0*"})),
     ),

@@ -138,6 +138,9 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={f"{LINK}/rdma_netdevs": [], f"{LINK}/device": ""},
         probe={"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["misc/rdma_cm"]},
     ),
+    "the RDMA NIC is a member of a bond, a bridge or Open vSwitch": Fault(
+        hosts={f"{LINK}/master": "ovs-system", f"{LINK}/master_kind": "openvswitch"}
+    ),
     "ib_umad or rdma_ucm is not loaded, the resource counts 0": Fault(
         hosts={"w1/rdma/modules": ["ib_uverbs", "ib_core"]},
         probe={"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["infiniband/mlx5_0"]},

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NICs that can't carry a macvlan, from sysfs to the finding: each says what is in its way."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
+from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree, host_with_management_nic
+
+Data = t.Dict[str, t.Any]
+
+
+def device(name: str, address: str = "", kind: str = "") -> Data:
+    """A device as `ip -d addr` prints it."""
+    entries = [{"local": address, "prefixlen": 24, "scope": "global"}] if address else []
+    return {"ifname": name, "addr_info": entries, **({"linkinfo": {"info_kind": kind}} if kind else {})}
+
+
+def observed(tree: Tree, *devices: Data) -> Data:
+    """A site whose w1 has what is in `tree`, read as on a real host."""
+
+    def run(argv: t.Sequence[str]) -> Done:
+        if argv[0] != "ip":
+            return Done(127, "", "not found")
+        return Done(0, "[]" if "route" in argv else json.dumps([device("eno1", "10.88.0.12"), *devices]), "")
+
+    hosts = site()
+    kept = {key: hosts["w1"]["rdma"][key] for key in ("routes", "netns_mode", "memlock", "modules")}
+    hosts["w1"]["rdma"] = {**host_links.read_rdma(root=str(tree), run=run), **kept}
+    return hosts
+
+
+def finding(hosts: Data, select: t.Optional[Data] = None, check: str = "fabric-nic") -> t.Tuple[str, str, str]:
+    network = {"name": "rdma-net", "hosts": ["w1"], "select": select or {}}
+    found = errors(plan(hosts, networks=[network]))[check]
+    return found["what"], found["seen"], found["next"]
+
+
+@pytest.fixture
+def tree(tmp_path: t.Any) -> Tree:
+    found = host_with_management_nic(tmp_path)
+    found.nic("ens1f0", "mlx5_0", "0000:81:00.0", mtu=9000)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        ("openvswitch", "Take ens1f0 out of up0 (ovs-vsctl del-port ens1f0)"),
+        ("bridge", "Name up0 in `select` instead, or take ens1f0 out of up0"),
+        ("team", "Name up0 in `select` instead, or take ens1f0 out of up0"),
+    ],
+)
+def test_a_member(tree, kind, step):
+    tree.netdev("up0", mtu=9000)
+    tree.enslave("up0", ["ens1f0"])
+    hosts = observed(tree, device("ens1f0", "10.5.0.12"), device("up0", "", kind))
+    what, seen, following = finding(hosts, {"name": "ens1f0"})
+    assert "No network device fits" not in what
+    assert seen.startswith("ens1f0 (mlx5_core, 0000:81:00.0, RDMA mlx5_0 ACTIVE, 10.5.0.12/24): member of up0: macvlan")
+    assert following.startswith(step)
+
+
+def test_a_bond_in_open_vswitch(tree):
+    """Neither the bond nor its member, nor Open vSwitch's own devices, is a master; the advice is about the bond."""
+    tree.bond("bond1", ["ens1f0"], mtu=9000)
+    tree.netdev("ovs-system", operstate="down")
+    tree.enslave("ovs-system", ["bond1"])
+    tree.netdev("br-ex")
+    hosts = observed(tree, device("bond1", "10.5.0.12"), device("br-ex", "10.6.0.12", "openvswitch"))
+    _what, seen, following = finding(hosts, {"name": "bond1"})
+    assert "member of ovs-system: macvlan can't use it" in seen
+    assert following.startswith("Take bond1 out of ovs-system (ovs-vsctl del-port bond1). Or name another NIC")
+    _what, seen, following = finding(hosts)
+    assert "bond1 (" in seen
+    assert "ens1f0 (" in seen
+    assert "ovs-system (" in seen
+    _what, seen, following = finding(hosts, {"subnet": "10.6.0.0/24"})
+    assert "br-ex (no RDMA, 10.6.0.12/24): a device of Open vSwitch" in seen
+    _what, _seen, following = finding(hosts, {"name": "ens1f0"})
+    assert following.startswith("Take bond1 out of ovs-system (ovs-vsctl del-port bond1), then name bond1 in `select`")
+
+
+def test_the_dropped_nic_is_named_beside_one_without_rdma(tree):
+    tree.bridge("br0", ["ens1f0"])
+    tree.netdev("ens2", tree.pci("0000:a1:00.0", "mlx5_core"))
+    _what, seen, _step = finding(observed(tree, device("ens2", "10.5.0.12")), {"name": "ens*"})
+    assert "ens2 (mlx5_core, 0000:a1:00.0, no RDMA, 10.5.0.12/24); ens1f0 (" in seen
+    assert "member of br0: macvlan can't use it" in seen
+
+
+def vrf(tree: Tree) -> Data:
+    tree.netdev("vrf-a")
+    tree.enslave("vrf-a", ["ens1f0"])
+    return observed(tree, device("ens1f0", "10.5.0.12"), device("vrf-a", "", "vrf"))
+
+
+@pytest.mark.parametrize("select", [{}, {"name": "ens1f0"}, {"subnet": "10.5.0.0/24"}, {"driver": "mlx5_core"}])
+def test_a_member_of_a_vrf_is_planned(tree, select):
+    planned = plan(vrf(tree), networks=[{"name": "rdma-net", "hosts": ["w1"], "select": select}])
+    assert planned["findings"] == []
+    assert planned["networks"][0]["master"] == "ens1f0"
+
+
+def test_a_vrf_itself(tree):
+    _what, seen, following = finding(vrf(tree), {"name": "vrf-a"})
+    assert "vrf-a (RDMA mlx5_0 ACTIVE, no address): a VRF" in seen
+    assert following.startswith("Name its member ens1f0 in `select` instead")
