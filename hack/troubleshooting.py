@@ -53,7 +53,8 @@ STEPS = {
     "etcd-group": "Name the same hosts in `etcd` and `kube_control_plane`.",
     "existing-cluster": "Take the host out of that cluster, or correct the endpoint.",
     "fabric-mtu": "Set one MTU on all NICs and switch ports, or a smaller `mtu` in `fabric_networks`.",
-    "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address.",
+    "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address,"
+    " or [name the subnet](networks.md#nics-without-an-address).",
     "gpu-hosts": "Set `fabric_gpu: false`, or see `lspci -d 10de:` on the hosts that should have GPUs.",
     "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
     "host-ports": "Open the named port in the firewalls, let all pass from `fabric_pod_cidr`:"
@@ -119,7 +120,8 @@ STEPS = {
     "source-credentials": "Take it out of the URL: `fabric_registry_auth`, or a file in `/etc/apt/auth.conf.d`.",
     "spiderpool-version": "Set `fabric_spiderpool_version` to a release in [releases](releases.md).",
     "stack": "Set `fabric_stack` to `network_operator` or `spiderpool`.",
-    "subnet": "Plan a larger subnet or `share`, fewer `reserved` addresses, or fewer pods.",
+    "subnet": "Plan a larger subnet or `share`, fewer `reserved` addresses, or fewer pods. Where a NIC has several,"
+    " name the fabric's in `select`: [subnets](networks.md#nics-without-an-address).",
     "sources": "Set the variable that the finding names to a source that answers, or let the hosts reach it:"
     " [mirrors](mirror.md). `fabric_probe_sources: false` asks none.",
     "swap": "Nothing: `site` turns swap off.",

@@ -32,7 +32,7 @@ class FabricNode:
     """A node's NIC on the fabric."""
 
     name: str
-    address: str
+    address: str  # empty: it has none, and the request states the subnet
     prefix: int  # bits
     mtu: int = 0  # bytes; 0: not known
 
@@ -42,6 +42,7 @@ class SubnetRequest:
     """What is known of a subnet, and what is wanted of it. The options of the module rdma_subnet."""
 
     nodes: t.Sequence[FabricNode]
+    subnet: str = ""  # CIDR; empty: that of the nodes' addresses
     gateway: str = ""
     reserved: t.Sequence[str] = ()  # addresses, CIDRs and ranges a-b that pods must not get, of any subnet
     share: str = "upper_half"  # or all, a CIDR, a range a-b
@@ -52,8 +53,8 @@ class SubnetRequest:
     pool_name: str = ""  # of the nv-ipam IPPool
 
 
-def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
-    """Each node's address with its prefix, by name."""
+def _interfaces(nodes: t.Sequence[FabricNode], stated: str) -> t.Dict[str, Interface]:
+    """Each node's address with its prefix, by name; in a stated subnet nodes need none."""
     found: t.Dict[str, Interface] = {}
     if not nodes:
         raise FabricError(
@@ -63,7 +64,7 @@ def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
             "Give at least one node with its address.",
             code="invalid-input",
         )
-    for node in nodes:
+    for node in [node for node in nodes if node.address or not stated]:
         name, text = node.name, f"{node.address}/{node.prefix}"
         try:
             interface = ipaddress.ip_interface(text)
@@ -87,14 +88,14 @@ def _interfaces(nodes: t.Sequence[FabricNode]) -> t.Dict[str, Interface]:
     return found
 
 
-def _network(interfaces: Interfaces) -> Network:
-    """The one subnet that all nodes share."""
+def _network(interfaces: Interfaces, stated: str) -> Network:
+    """The one subnet that all nodes share, or the one that is stated."""
     groups: t.Dict[Network, t.List[str]] = {}
     holders: t.Dict[Address, t.List[str]] = {}
     for name, interface in interfaces.items():
         groups.setdefault(interface.network, []).append(name)
         holders.setdefault(interface.ip, []).append(name)
-    if len(groups) > 1:
+    if len(groups) > 1 and not stated:
         raise FabricError(
             "All nodes of one fabric network must be on one subnet.",
             "nodes",
@@ -114,26 +115,29 @@ def _network(interfaces: Interfaces) -> Network:
                 "Give one of them another address.",
                 code="invalid-input",
             )
-    network = next(iter(groups))
+    network = ipaddress.ip_network(stated) if stated else next(iter(groups))
     if network.max_prefixlen - network.prefixlen < 2:
         raise FabricError(
             "A fabric subnet needs room for pods.",
-            "nodes",
+            "subnet" if stated else "nodes",
             f"{network} has no usable address besides the nodes'",
-            f"Use a subnet of /{network.max_prefixlen - 2} or shorter on the fabric NICs; a /24 is usual.",
+            f"Use a subnet of /{network.max_prefixlen - 2} or shorter"
+            + ("" if stated else " on the fabric NICs")
+            + "; a /24 is usual.",
             code="invalid-input",
         )
     return network
 
 
-def _refuse_overlap(network: Network, avoid: t.Iterable[str]) -> None:
+def _refuse_overlap(network: Network, avoid: t.Iterable[str], stated: str) -> None:
     for text in avoid:
         if not netaddr.IPSet(parse_range(text, "avoid")).isdisjoint(netaddr.IPSet(whole(network))):
             raise FabricError(
                 "The fabric subnet must not overlap another network of the cluster.",
                 f"avoid {text}",
                 f"the fabric subnet is {network}",
-                "Choose another fabric_pod_cidr or fabric_service_cidr: the fabric's addresses are given by the hosts.",
+                "Choose another fabric_pod_cidr or fabric_service_cidr"
+                + (", or another `subnet`." if stated else ": the fabric's addresses are given by the hosts."),
                 code="invalid-input",
             )
 
@@ -208,12 +212,12 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
     pods = request.pods
     if pods < 0:
         raise FabricError("A number of pods was expected.", "pods", str(pods), "Give 0 or more.", code="invalid-input")
-    interfaces = _interfaces(request.nodes)
-    network = _network(interfaces)
-    _refuse_overlap(network, request.avoid)
+    interfaces = _interfaces(request.nodes, request.subnet)
+    network = _network(interfaces, request.subnet)
+    _refuse_overlap(network, request.avoid, request.subnet)
     gateway = _gateway(network, request.gateway, interfaces)
     taken = _taken(network, interfaces, gateway, request.reserved)
-    demand = Demand(network, taken, request.share, pods, len(interfaces))
+    demand = Demand(network, taken, request.share, pods, len(request.nodes))
     allowed = demand.allowed(request.share)
     capacity = allowed.size
     if capacity < max(pods, 1):
@@ -228,9 +232,12 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
     pool: t.Optional[PoolSpec] = None
     if request.ipam == "nv-ipam":
         blocks, block_size, more = plan_blocks(demand, allowed, request.ipam_release)
-        allowed, capacity = blocks.allowed, sum(blocks.allocated(block_size, len(interfaces)))
+        allowed, capacity = blocks.allowed, sum(blocks.allocated(block_size, len(request.nodes)))
         pool = pool_spec(network, blocks, block_size, gateway)
         warnings += more
+    others = [f"{name} {interface}" for name, interface in interfaces.items() if interface.network != network]
+    if others:
+        warnings.append(f"Nodes have another prefix than {network}: {shorten_list(others, SHOWN)}.")
     if network.num_addresses > WINDOW:
         warnings.append(f"{network} is wider than IPAMs can count: pods get addresses of its first 2^53 only.")
     runs = list(allowed.iter_ipranges())

@@ -136,7 +136,10 @@ class Cluster(t.TypedDict):
 
 
 class PlannedLink(Address):
-    """The NIC of one host on one fabric network; address and prefix are those of the network's first family."""
+    """The NIC of one host on one fabric network; address and prefix are those of the network's first family.
+
+    A NIC may have none in a subnet that the site states: then they are empty and 0.
+    """
 
     netdev: str
     altname: str  # an alternative name that the NIC gets; empty: none

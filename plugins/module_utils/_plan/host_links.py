@@ -32,7 +32,14 @@ class HostLink:
 
     host: PlacedHost
     nic: Link
-    addresses: t.List[Address]  # one of each family of the network, in its order
+    addresses: t.List[Address]  # one of each family of the network, in its order; of a stated subnet it may lack
+    stated: t.Sequence[str] = ()  # subnets that the site states
+
+    @property
+    def subnets(self) -> t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]]:
+        """Those that pods reach by this NIC."""
+        own = [f"{one['address']}/{one['prefix']}" for one in self.addresses]
+        return [*map(_parse_cidr, self.stated), *(ipaddress.ip_interface(each).network for each in own)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,8 +108,8 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
         "mtu": nic["mtu"],
         "rate_gbps": nic.get("rate_gbps"),
         "pcie_gbps": pcie["gbps"] if pcie else None,
-        "address": link.addresses[0]["address"],
-        "prefix": link.addresses[0]["prefix"],
+        "address": link.addresses[0]["address"] if link.addresses else "",
+        "prefix": link.addresses[0]["prefix"] if link.addresses else 0,
         "addresses": link.addresses,
     }
 
@@ -149,7 +156,7 @@ def _choose_link(
             f"Check the cable and the switch port, then `ip link set {nic['netdev']} up`.",
         )
     addresses = _choose_addresses(network, nic)
-    if not addresses:
+    if addresses is None:
         listed = " ".join(entry["address"] for entry in nic["addresses"])
         families = f" of {' and of '.join(network.families)}" if network.families else ""
         findings.error(
@@ -157,10 +164,15 @@ def _choose_link(
             [host.name],
             f"{network.name}: the fabric NIC needs an address{families}, from which the plan takes the subnet.",
             f"{nic['netdev']} has {listed or 'none'}",
-            f"Give {nic['netdev']} an address on the fabric.",
+            f"Give {nic['netdev']} an address on the fabric"
+            + (
+                "."
+                if network.name == HOST
+                else f", or name the pods' subnet: key subnet of {network.name} in fabric_networks."
+            ),
         )
         return None
-    return HostLink(host, nic, addresses)
+    return HostLink(host, nic, addresses, [*network.subnets.values()])
 
 
 def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
@@ -169,6 +181,8 @@ def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
     for entry in static_first(nic["addresses"]):
         address = ipaddress.ip_address(entry["address"])
         allowed = [cidr for cidr in subnets if cidr.version == address.version] if network.families else subnets
+        if address.version in network.subnets and address not in _parse_cidr(network.subnets[address.version]):
+            continue
         if not address.is_link_local and (not allowed or any(address in cidr for cidr in allowed)):
             yield entry
 
@@ -187,10 +201,11 @@ def subnets_of(network: NetworkSpec, link: HostLink) -> t.List[str]:
     return list(dict.fromkeys(found))
 
 
-def _choose_addresses(network: NetworkSpec, nic: Link) -> t.List[Address]:
+def _choose_addresses(network: NetworkSpec, nic: Link) -> t.Optional[t.List[Address]]:
     """The NIC's address of each family of the network: inside a selected subnet if there is one of that family.
 
-    Static ones go before leases and before those of router advertisements.
+    Static ones go before leases and before those of router advertisements. None: it lacks one. Of a family whose subnet
+    the site states, it needs none.
 
     A network that names no family has one: IPv4 where the NIC has it, else IPv6.
     """
@@ -198,8 +213,10 @@ def _choose_addresses(network: NetworkSpec, nic: Link) -> t.List[Address]:
     for entry in _selected(network, nic):
         version = ipaddress.ip_address(entry["address"]).version
         first.setdefault(version, {"address": entry["address"], "prefix": entry["prefix"]})
-    wanted = [FAMILIES[family] for family in network.families] or sorted(first)[:1]
-    return [first[version] for version in wanted] if set(wanted) <= set(first) else []
+    wanted = [FAMILIES[family] for family in network.families] or sorted(network.subnets or first)[:1]
+    if not wanted or not set(wanted) <= {*first, *network.subnets}:
+        return None
+    return [first[version] for version in wanted if version in first]
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------

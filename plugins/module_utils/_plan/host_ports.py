@@ -134,7 +134,8 @@ def _needs(hosts: Hosts, pairs: t.Iterable[t.Tuple[Port, Pairs]]) -> t.Iterator[
 def roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[Need]:
     """A NIC whose RDMA is up keeps all packets to RoCE's port (kube-router#1746): there only the proof can tell."""
     for network in chosen:
-        plain = {name: link.addresses[0]["address"] for name, link in network.links.items() if not link.nic["device"]}
+        own = {name: link.addresses for name, link in network.links.items() if not link.nic["device"]}
+        plain = {name: addresses[0]["address"] for name, addresses in own.items() if addresses}
         for source, target in ring(list(plain)):
             yield Need(source, target, ROCE, plain[target], plain[source])
 

@@ -31,6 +31,7 @@ DEFAULTS: t.Dict[str, object] = {
     "mode": "bridge",
     "mtu": 0,
     "families": [],
+    "subnet": "",
     "gateway": "",
     "reserved": [],
     "share": "upper_half",
@@ -76,6 +77,7 @@ class NetworkSpec:
     mode: str
     mtu: int  # bytes; 0: that of the NICs
     families: t.List[str]  # ipv4, ipv6; empty: IPv4 where the NIC has it, else IPv6
+    subnets: t.Dict[int, str]  # CIDRs that the site states, by IP version; others are those of the NICs' addresses
     gateways: t.Dict[int, str]  # by IP version
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
@@ -153,6 +155,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     if isinstance(select, dict):
         _check_keys(f"select of {where}", select, SELECT, findings)
     problems = [*_select_problems(select), *_text_problems(text), *_mtu_problems(mtu), *_list_problems(lists)]
+    problems += _subnet_problems(text["subnet"], lists["families"])
     if not re.fullmatch("[0-9]{1,9}", hca_max):
         problems.append(
             (f"rdma_hca_max is '{hca_max}'", "Write a number of pods, or 0 for those that the GID table serves.")
@@ -163,6 +166,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         findings.error("networks", [], f"{where} is not valid.", seen, step)
     if problems or not isinstance(select, dict):
         return None
+    subnets = _read_subnets(text["subnet"])
     return NetworkSpec(
         name=text["name"],
         namespace=text["namespace"],
@@ -171,7 +175,8 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         master=text["master"],
         mode=text["mode"],
         mtu=int(mtu),
-        families=_texts(lists["families"]),
+        families=_texts(lists["families"]) or (["ipv4", "ipv6"] if len(subnets) > 1 else []),
+        subnets=subnets,
         gateways=_read_gateways(text["gateway"]),
         reserved=_texts(lists["reserved"]),
         share=text["share"],
@@ -180,6 +185,33 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         rdma_resource=text["rdma_resource"],
         rdma_hca_max=int(hca_max),
     )
+
+
+def _read_subnets(text: str) -> t.Dict[int, str]:
+    """The stated subnet of each IP version.
+
+    :raises ValueError: a part is no CIDR, or two are of one version.
+    """
+    parsed = [ipaddress.ip_network(part.strip()) for part in text.split(",")] if text else []
+    found: t.Dict[int, str] = {cidr.version: str(cidr) for cidr in parsed}
+    if len(found) < len(parsed):
+        raise ValueError("two are of one family")
+    return found
+
+
+def _subnet_problems(text: str, families: object) -> t.Iterator[Problem]:
+    step = "Write a CIDR such as 10.5.0.0/24, one of each family with a comma between, or nothing."
+    try:
+        subnets = _read_subnets(text)
+    except ValueError as error:
+        yield f"subnet is '{text}' ({error})", step
+        return
+    named = {FAMILIES[item] for item in families if item in FAMILIES} if isinstance(families, list) else set()
+    for version in sorted(set(subnets) - named) if named else ():
+        yield (
+            f"subnet has {subnets[version]}, families are {' and '.join(map(str, t.cast(t.List[object], families)))}",
+            "Name that family too (key families), or leave its subnet out.",
+        )
 
 
 def _read_gateways(text: str) -> t.Dict[int, str]:

@@ -19,7 +19,7 @@ from .._ipam import spiderpool
 from .._ipam.planned_ranges import pool_names
 from .._ipam.ranges import parse_ranges
 from .._ipam.subnet import SHOWN, FabricNode, SubnetRequest, plan_subnet
-from .._model.observation import ADVERTISED
+from .._model.observation import ADVERTISED, Address
 from .._model.plan import (
     Ipam,
     NodeSelectorRequirement,
@@ -34,7 +34,7 @@ from .._network.address_sets import describe_addresses, planned_addresses
 from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks, subnets_of
 from .hosts import Hosts
-from .network_spec import NetworkSpec
+from .network_spec import FAMILIES, NetworkSpec
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
@@ -111,6 +111,7 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         planned["accept_ra"] = False
     _check_whereabouts_ranges(network, rules.releases, findings)
     _check_advertised(chosen, rules.releases, findings)
+    _check_stated(chosen, findings)
     if _check_several_subnets(chosen, findings):
         return planned
     try:
@@ -271,14 +272,14 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
     # A gateway that is a host of this network is a finding already.
     gateways = {version: text for version, text in network.gateways.items() if text not in on_master}
     needed = rules.pods_per_node * len(links)
-    for number in range(max(len(network.families), 1)):
-        nodes = [FabricNode(name, **link.addresses[number]) for name, link in links.items()]
-        version = ipaddress.ip_address(nodes[0].address).version
+    for number, version in enumerate(_versions(chosen)):
+        nodes = [FabricNode(name, **_address(link, version)) for name, link in links.items()]
         # No name of a site's has a dot in it.
         pool_name = network.pool or network.name
         pool_name += f".ipv{version}" if number else ""
         request = SubnetRequest(
             nodes=nodes,
+            subnet=network.subnets.get(version, ""),
             gateway=gateways.pop(version, ""),
             reserved=[*network.reserved, *rules.taken],
             share=_share(network, version),
@@ -314,6 +315,38 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             "Correct `gateway`, leave it empty, or name both families (key families).",
         )
     return families
+
+
+def _versions(chosen: NetworkLinks) -> t.List[int]:
+    """IP versions of the network, in its order. One that names none has that of its subnet, or of its NICs."""
+    named = [FAMILIES[family] for family in chosen.network.families] or list(chosen.network.subnets)
+    return named or [ipaddress.ip_address(next(iter(chosen.links.values())).addresses[0]["address"]).version]
+
+
+def _address(link: HostLink, version: int) -> Address:
+    """That of the NIC; empty where it has none in a subnet that is stated."""
+    own = [one for one in link.addresses if ipaddress.ip_address(one["address"]).version == version]
+    return own[0] if own else {"address": "", "prefix": 0}
+
+
+def _check_stated(chosen: NetworkLinks, findings: Findings) -> None:
+    """NICs whose addresses are all of other subnets than the stated one: it may be mistyped."""
+    network = chosen.network
+    for version, cidr in network.subnets.items():
+        others = {
+            name: f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
+            for name, link in chosen.links.items()
+            for entry in link.nic["addresses"]
+            if ipaddress.ip_address(entry["address"]).version == version and entry.get("origin") != ADVERTISED
+        }
+        if others and not any(_address(link, version)["address"] for link in chosen.links.values()):
+            findings.warning(
+                "subnet",
+                others,
+                f"{network.name}: no NIC has an address of the subnet that is stated.",
+                f"subnet is {cidr}; {shorten_list(others.values(), SHOWN, '; ')}",
+                "Correct `subnet` in fabric_networks or leave subnet empty, unless pods are to have one of their own.",
+            )
 
 
 def _share(network: NetworkSpec, version: int) -> str:

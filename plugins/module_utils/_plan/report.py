@@ -207,7 +207,7 @@ def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
 
 
 def _link(link: PlannedLink) -> str:
-    return f"{link['netdev']} {link['address']}/{link['prefix']}"
+    return f"{link['netdev']} {link['address']}/{link['prefix']}" if link["address"] else link["netdev"]
 
 
 def finding_lines(finding: Finding) -> t.List[str]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import re
 import typing as t
 from types import MappingProxyType
@@ -224,9 +223,7 @@ def _is_of(address: str, link: HostLink) -> bool:
 
 def _in_subnets(address: str, link: HostLink) -> bool:
     parsed = parse_address(address)
-    return parsed is not None and any(
-        parsed in ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}").network for entry in link.addresses
-    )
+    return parsed is not None and any(parsed in subnet for subnet in link.subnets)
 
 
 def _outside(host: PlacedHost, chosen: t.Sequence[NetworkLinks], ipv6_pods: bool) -> str:

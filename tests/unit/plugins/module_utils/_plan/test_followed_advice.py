@@ -359,6 +359,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Fault(hosts={f"{LINK}/addresses": []}),
         Done("Give ens1f0 an address on the fabric", {f"{LINK}/addresses": GOOD_LINK["addresses"]}),
     ),
+    (
+        "fabric-nic",
+        Fault(hosts={f"{LINK}/addresses": []}),
+        Done("key subnet of rdma-net", settings=network(subnet="10.5.0.0/24")),
+    ),
     ("fabric-nic", Fault(settings=network(select={"gpu": 0})), Done("Correct select.gpu", settings=network())),
     (
         "host-identity",

@@ -121,6 +121,88 @@ def test_two_families_or_a_second_address_are_no_second_subnet(hosts):
     assert plan(hosts)["findings"] == []
 
 
+def without_addresses(hosts, *names):
+    for name in names:
+        hosts[name]["rdma"]["links"][1]["addresses"] = []
+
+
+def test_a_nic_without_an_address_takes_the_subnet_that_is_stated(hosts):
+    without_addresses(hosts, "w1", "w2")
+    found = errors(plan(hosts))["fabric-nic"]
+    assert found["next"] == (
+        "Give ens1f0 an address on the fabric, or name the pods' subnet: key subnet of rdma-net in fabric_networks."
+        " Or allow it with fabric_allow: [fabric-nic]."
+    )
+    for ipam in ("nv-ipam", "whereabouts"):
+        network = {"name": "rdma-net", "subnet": "10.5.0.0/24", "gateway": "10.5.0.1"}
+        planned = plan(hosts, networks=[network], ipam=ipam)
+        assert planned["findings"] == []
+        assert planned["networks"][0]["hosts"] == ["w1", "w2"]
+        subnet = planned["networks"][0]["subnet"]
+        assert (subnet["cidr"], subnet["capacity"] >= 16) == ("10.5.0.0/24", True)
+        link_of_w1 = planned["hosts"]["w1"]["links"]["rdma-net"]
+        assert (link_of_w1["address"], link_of_w1["prefix"], link_of_w1["addresses"]) == ("", 0, [])
+        assert plan_report.host_rows(planned)[1][1][4] == "ens1f0"
+    planned = plan(hosts, networks=[network], stack="spiderpool", ipu=False)
+    assert planned["findings"] == []
+
+
+def test_hosts_may_have_addresses_in_a_stated_subnet(hosts):
+    """One with an address there keeps it from pods; a prefix of another length is said."""
+    without_addresses(hosts, "w2")
+    hosts["w1"]["rdma"]["links"][1]["addresses"] = [{"address": "10.5.0.130", "prefix": 16}]
+    planned = plan(hosts, networks=[{"name": "rdma-net", "subnet": "10.5.0.0/24"}], ipam="whereabouts")
+    (found,) = planned["findings"]
+    assert (found["level"], found["what"]) == (
+        "warning",
+        "rdma-net: Nodes have another prefix than 10.5.0.0/24: w1 10.5.0.130/16.",
+    )
+    assert "10.5.0.130/32" in planned["networks"][0]["ipam"]["exclude"]
+    assert planned["hosts"]["w1"]["links"]["rdma-net"]["address"] == "10.5.0.130"
+
+
+def test_a_stated_subnet_that_no_nic_is_in(hosts):
+    (found,) = plan(hosts, networks=[{"name": "rdma-net", "subnet": "10.50.0.0/24"}])["findings"]
+    assert (found["level"], found["hosts"]) == ("warning", ["w1", "w2"])
+    assert found["seen"].startswith("subnet is 10.50.0.0/24; ens1f0 of w1 has 10.5.0.12/24")
+
+
+def test_a_stated_subnet_of_each_family(hosts):
+    without_addresses(hosts, "w1", "w2")
+    for families in ([], ["ipv6", "ipv4"]):
+        network = {"name": "rdma-net", "subnet": "10.5.0.0/24, fd00:5::/112", "families": families}
+        planned = plan(hosts, networks=[network])
+        assert planned["findings"] == []
+        cidrs = [subnet["cidr"] for subnet in planned["networks"][0]["subnets"]]
+        assert cidrs == (["10.5.0.0/24", "fd00:5::/112"] if not families else ["fd00:5::/112", "10.5.0.0/24"])
+    # The other one may be that of the NICs.
+    for number, name in enumerate(("w1", "w2"), 12):
+        hosts[name]["rdma"]["links"][1]["addresses"] = [{"address": f"10.5.0.{number}", "prefix": 24}]
+    network = {"name": "rdma-net", "subnet": "fd00:5::/112", "families": ["ipv4", "ipv6"]}
+    planned = plan(hosts, networks=[network])
+    assert planned["findings"] == []
+    assert [subnet["cidr"] for subnet in planned["networks"][0]["subnets"]] == ["10.5.0.0/24", "fd00:5::/112"]
+
+
+@pytest.mark.parametrize(
+    ("network", "check", "words"),
+    [
+        ({"subnet": "10.5.0.1/24"}, "networks", "subnet is '10.5.0.1/24'"),
+        ({"subnet": "10.5.0.0/24,10.6.0.0/24"}, "networks", "two are of one family"),
+        ({"subnet": "fd00:5::/64", "families": ["ipv4"]}, "networks", "families are ipv4"),
+        ({"subnet": ["10.5.0.0/24"]}, "networks", "subnet is"),
+        ({"subnet": "10.5.0.12/31"}, "subnet", "10.5.0.12/31 has no usable address"),
+        ({"subnet": "10.244.0.0/24"}, "subnet", "the fabric subnet is 10.244.0.0/24"),
+        ({"subnet": "10.5.0.0/28"}, "subnet", "6 are left"),
+        ({"subnet": "10.5.0.0/24", "gateway": "10.6.0.1"}, "subnet", "10.6.0.1 is not"),
+        ({"subnet": "10.5.0.0/24", "share": "10.6.0.0/25"}, "subnet", "10.6.0.0/25 is not inside"),
+    ],
+)
+def test_a_stated_subnet_that_can_not_be(hosts, network, check, words):
+    without_addresses(hosts, "w1", "w2")
+    assert words in errors(plan(hosts, networks=[{"name": "rdma-net", **network}]))[check]["seen"]
+
+
 def test_a_lease_goes_before_router_advertisements(hosts):
     for number, name in enumerate(("w1", "w2"), 1):
         hosts[name]["rdma"]["links"][1]["addresses"] = [
@@ -565,6 +647,12 @@ def test_without_networks_and_rdma_nothing_is_chosen(hosts):
 def test_without_networks_each_worker_needs_an_rdma_nic(hosts):
     hosts["w1"]["rdma"]["links"] = hosts["w1"]["rdma"]["links"][:1]
     assert errors(plan(hosts, networks=[]))["fabric-nic"]["hosts"] == ["w1"]
+
+
+def test_without_networks_a_nic_needs_an_address_of_its_own(hosts):
+    without_addresses(hosts, "w1")
+    found = errors(plan(hosts, networks=[]))["fabric-nic"]
+    assert (found["hosts"], found["next"].split(". ")[0]) == (["w1"], "Give ens1f0 an address on the fabric")
 
 
 def test_pvrdma_and_other_nics_are_no_network(hosts):
