@@ -64,7 +64,7 @@ NOT_TAKEN = {
     "questions",
     "download_proxy",
 }
-PLAN, APPLIED = "plan.json", "applied.json"
+PLAN, APPLIED, REPORT = "plan.json", "applied.json", "report.html"
 
 
 def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
@@ -195,7 +195,8 @@ def keep_applied(
     here, path = os.environ.get("PWD", ""), str(COLLECTION / "docs/examples/training.yml")
     usual = cluster["kubeconfig"] == os.path.join(here, "artifacts/admin.conf")
     example = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
-    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], example, usual)
+    report = os.path.join(folder, REPORT) if folder else ""
+    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], example, usual, report)
     return {"changed": False, "plan": applied, "text": "\n".join(steps)}
 
 

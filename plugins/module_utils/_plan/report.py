@@ -263,10 +263,11 @@ def job_variables(plan: Plan, kubeconfig: str) -> t.Dict[str, object]:
     return {variable: value for variable, (value, default) in wanted.items() if value != default}
 
 
-def next_steps(plan: Plan, kubeconfig: str, api_host: str, example: str, usual: bool) -> t.List[str]:
+def next_steps(plan: Plan, kubeconfig: str, api_host: str, example: str, usual: bool, report: str = "") -> t.List[str]:
     """What to type after site.
 
     kubeconfig: a path on api_host; usual: jobs find it without being told. example: the path of training.yml.
+    report: the path of report.html; empty where none is written.
     """
     local = api_host in ("localhost", "127.0.0.1")
     kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} get nodes"
@@ -275,7 +276,8 @@ def next_steps(plan: Plan, kubeconfig: str, api_host: str, example: str, usual: 
         given = job_variables(plan, "" if usual else kubeconfig)
         options = f" -e {shlex.quote(json.dumps(given))}" if given else ""
         lines.append(f"  ansible-playbook {shlex.quote(example)}{options}")
-    return [f"Next: look at the nodes{', then run a first IPUJob' if lines[1:] else ''}.", "", *lines]
+    steps = f"Next: look at the nodes{', then run a first IPUJob' if lines[1:] else ''}."
+    return [*([f"Report: {report}"] if report else []), steps, "", *lines]
 
 
 def split_drift(drift: t.Sequence[Drift]) -> t.Tuple[t.List[Drift], t.List[Drift]]:

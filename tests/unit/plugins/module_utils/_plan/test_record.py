@@ -131,6 +131,11 @@ def test_the_commands_after_site(settings, host, usual, expected):
     assert len(said) == (4 if host == "localhost" and settings.get("ipu", True) else 3)
 
 
+def test_the_report_comes_first():
+    said = plan_report.next_steps(plan(site()), "/a/admin.conf", "cp1", "training.yml", True, "/a/report.html")
+    assert said[:2] == ["Report: /a/report.html", "Next: look at the nodes."]
+
+
 def test_the_defaults_of_the_example_are_those_that_the_command_leaves_out():
     [train] = yaml.safe_load((ROOT / "docs/examples/training.yml").read_text(encoding="utf-8"))
     assert (train["vars"]["networks"], train["vars"]["rdma_resource"]) == (["rdma-net"], "rdma_shared_device_a")
