@@ -14,7 +14,7 @@ from ..module_utils._common.result import FabricError
 from ..module_utils._model.checks import Check, Expect, Head
 from ..module_utils._model.probe import Probe
 from ..module_utils._verify import history, narrow, report
-from ..module_utils._verify.catalog import CHECK_TYPES, FAILED
+from ..module_utils._verify.catalog import FAILED
 from ..module_utils._verify.checks import check_fabric, counts, outcome, summary
 from ..module_utils._verify.speed_checks import read_limit
 from ..modules import fabric_report
@@ -52,21 +52,16 @@ class ActionModule(ControllerAction):
 
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         plan, folder = options["plan"], options["artifacts_dir"]
-        unknown = sorted(set(options["allow_unproven"]) - set(CHECK_TYPES))
-        if unknown:
-            raise FabricError(
-                "Only checks can be accepted unproven.",
-                "option allow_unproven (verify_allow_unproven)",
-                f"no check named {', '.join(unknown)}",
-                f"Name some of these: {', '.join(CHECK_TYPES)}.",
-                code="invalid-input",
-            )
+        only = options["checks"]
+        narrow.known_checks(options["allow_unproven"], "Only checks can be accepted unproven.", "allow_unproven")
+        narrow.known_checks(only, "Only checks that exist can be made alone.", "checks")
         for name in ("rdma_bandwidth", "rdma_latency"):
             read_limit(name, options[name])
         probe = options.get("probe") or read_probe(options.get("probe_file"))
         expect = Expect(**{name: options[name] for name in Expect._fields})
         nodes, before = options["nodes"], options["before"]
-        checks = narrow.about_nodes(check_fabric(narrow.narrow_plan(plan, nodes), probe, expect), nodes)
+        every = check_fabric(narrow.narrow_plan(plan, nodes), probe, expect)
+        checks = narrow.only_checks(narrow.about_nodes(every, nodes), only)
         worse = narrow.regressions(checks, before) if before and probe["probed"] else []
         head = Head(
             time=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -77,7 +72,7 @@ class ActionModule(ControllerAction):
             nodes=nodes,
         )
         reports = []
-        if folder and not self._task.check_mode:
+        if folder and not (only or self._task.check_mode):
             place = os.path.join(self._loader.get_basedir(), folder)
             texts = {name: render(checks, head) for name, render in FILES.items()}
             earlier = history.read_history(read_file(os.path.join(place, HISTORY)))
@@ -89,11 +84,13 @@ class ActionModule(ControllerAction):
             "changed": False,
             "checks": [report.as_dict(check) for check in checks],
             "regressions": [report.as_dict(check) for check in worse],
-            "outcome": outcome(checks),
+            "outcome": outcome(checks, bool(only)),
             "failed_checks": counts(checks)[FAILED],
             "unproven": [entry._asdict() for entry in report.missing(checks)],
-            "summary": summary(checks),
-            "table": report.table(checks),
-            "refusal": report.refusal_worse(worse, nodes) if before else report.refusal(checks, reports),
+            "summary": summary(checks, bool(only)),
+            "table": report.table(checks, bool(only)),
+            "refusal": report.refusal_worse(worse, nodes)
+            if before
+            else report.refusal(checks, reports, only if probe["probed"] else ()),
             "reports": reports,
         }

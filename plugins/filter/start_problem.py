@@ -186,7 +186,22 @@ def no_hosts(groups: t.Mapping[str, t.Sequence[str]], sources: t.Sequence[str]) 
     )
 
 
-def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Sequence[str]) -> str:
+def checks_problem(asked: object, only_proves: bool) -> t.Optional[FabricError]:
+    """Some checks are no proof, which site and upgrade need."""
+    if only_proves or not asked:
+        return None
+    return FabricError(
+        "Only ipu.fabric.verify makes single checks; any other playbook needs the whole proof.",
+        "variable verify_checks",
+        str(asked),
+        "Leave verify_checks out, or run ipu.fabric.verify with it.",
+        code="invalid-input",
+    )
+
+
+def start_problem(
+    hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Sequence[str], only_proves: bool = False
+) -> str:
     groups = hosts["localhost"]["groups"]
     members = [host for group in GROUPS for host in groups.get(group, [])]
     some = members[0] if members else "localhost"
@@ -195,6 +210,8 @@ def start_problem(hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Seque
         found = no_hosts(groups, sources)
     if not found:
         found = tags_problem(hosts[some].get("ansible_run_tags", ()), hosts[some].get("ansible_skip_tags", ()))
+    if not found:
+        found = checks_problem(hosts[some].get("verify_checks"), only_proves)
     problems = [] if found else settings_problems(hosts[some])
     if problems:
         found = FabricError(

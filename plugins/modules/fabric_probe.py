@@ -67,6 +67,14 @@ options:
     type: list
     elements: str
     default: []
+  checks:
+    description:
+      - Names of the checks of M(ipu.fabric.fabric_report) that the facts are for; what takes long is left out where
+        none of them needs it.
+      - Empty sees all.
+    type: list
+    elements: str
+    default: []
   max_pairs:
     description:
       - Up to this many pairs of nodes, a ping goes between all of them on each network; beyond it, along a ring and its
@@ -192,12 +200,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.result import Runner, run_module
 from ..module_utils._kube.client import arguments, connect
-from ..module_utils._verify.narrow import narrow_plan
+from ..module_utils._verify.narrow import known_checks, narrow_plan
 from ..module_utils._verify.pods import Options
 from ..module_utils._verify.probe import probe
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    known_checks(module.params["checks"], "Only checks that exist can be made alone.", "checks")
     if module.check_mode:
         reason = "check mode creates no pods, and proof needs them"
         return {"changed": False, "probe": {"probed": False, "reason": reason}}
@@ -215,6 +224,7 @@ def main(run: Runner = run_module) -> None:
         timeout={"type": "int", "default": 300},
         command_timeout={"type": "int", "default": 30},
         nodes={"type": "list", "elements": "str", "default": []},
+        checks={"type": "list", "elements": "str", "default": []},
         max_pairs={"type": "int", "default": 100},
         rdma_seconds={"type": "int", "default": 300},
         forks={"type": "int", "default": 32},

@@ -101,6 +101,14 @@ options:
     type: list
     elements: str
     default: []
+  checks:
+    description:
+      - Names of the checks to make alone, as after a repair. RV(outcome) is never V(proved) then, and no file is
+        written, so that the reports stay those of the last proof.
+      - Empty makes all.
+    type: list
+    elements: str
+    default: []
   before:
     description: RV(checks) of a report before. RV(regressions) compares with it.
     type: list
@@ -179,6 +187,7 @@ regressions:
 outcome:
   description:
     - V(failed) when a check failed, else V(unproven) when one is unproven, else V(proved). In check mode V(not run).
+    - With O(checks), V(partial) in place of V(proved).
     - C(report.json) has it too.
   returned: success
   type: str

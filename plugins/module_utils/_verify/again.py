@@ -74,11 +74,10 @@ def nodes_at_fault(checks: t.Sequence[Check]) -> t.List[str]:
 
 
 def repeat_command(checks: t.Sequence[Check]) -> str:
-    """The proof of these nodes and their neighbours alone, or of all where it is about no node or about many."""
+    """This check alone, on these nodes and their neighbours, or on all where it is about no node or about many."""
     nodes = nodes_at_fault(checks)
-    if not nodes or len(nodes) > MOST:
-        return VERIFY
-    return f"{VERIFY} -e '{json.dumps({'verify_nodes': nodes})}'"
+    some = {"verify_nodes": nodes} if 0 < len(nodes) <= MOST else {}
+    return f"{VERIFY} -e '{json.dumps({'verify_checks': sorted({check.check for check in checks}), **some})}'"
 
 
 def look_command(check: Check) -> str:

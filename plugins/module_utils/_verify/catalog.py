@@ -251,6 +251,7 @@ STATUSES = (PASSED, FAILED, UNPROVEN, ACCEPTED, SKIPPED)
 
 # What a whole report says.
 PROVED, NOT_RUN = "proved", "not run"
+PARTIAL = "partial"  # nothing failed of the checks that were asked for: no proof
 
 # Why a check is unproven, and what would prove it.
 NO_NODE = ("the cluster has no node of this name", "Run site, which joins the host, or take it out of the inventory.")

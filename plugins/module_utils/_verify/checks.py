@@ -29,6 +29,7 @@ from .catalog import (
     NODE_POD,
     NOT_RUN,
     OF_IPUS,
+    PARTIAL,
     PASSED,
     PROVED,
     SKIPPED,
@@ -166,10 +167,11 @@ def counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
     return {status: sum(c.status == status for c in checks) for status in STATUSES}
 
 
-def outcome(checks: t.Sequence[Check]) -> str:
-    """What all checks together say: failed, unproven, proved, or not run."""
+def outcome(checks: t.Sequence[Check], partial: bool = False) -> str:
+    """What all checks together say: failed, unproven, proved, or not run. Some of them alone prove nothing."""
     number = counts(checks)
-    return next((status for status in (FAILED, UNPROVEN) if number[status]), PROVED if number[PASSED] else NOT_RUN)
+    good = PARTIAL if partial else PROVED
+    return next((status for status in (FAILED, UNPROVEN) if number[status]), good if number[PASSED] else NOT_RUN)
 
 
 def shown_counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
@@ -177,9 +179,9 @@ def shown_counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
     return {status: n for status, n in counts(checks).items() if n or status not in (UNPROVEN, ACCEPTED)}
 
 
-def summary(checks: t.Sequence[Check]) -> str:
+def summary(checks: t.Sequence[Check], partial: bool = False) -> str:
     """The headline: the outcome and the counts."""
-    return f"{outcome(checks)}: " + ", ".join(f"{n} {status}" for status, n in shown_counts(checks).items())
+    return f"{outcome(checks, partial)}: " + ", ".join(f"{n} {status}" for status, n in shown_counts(checks).items())
 
 
 # Networks

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import typing as t
+from difflib import get_close_matches
 
 from .._common.result import FabricError
 from .._model.checks import Check
 from .._model.plan import Plan
-from .catalog import FAILED, PASSED, UNPROVEN
+from .catalog import CHECK_TYPES, FAILED, PASSED, UNPROVEN
 from .pods import node_of
 
 Key = t.Tuple[str, str, t.Tuple[str, ...], str, str]
@@ -57,6 +58,25 @@ def about_nodes(checks: t.Sequence[Check], nodes: t.Sequence[str]) -> t.List[Che
         return not named or bool(named & set(nodes))
 
     return [check for check in checks if not nodes or concerns(check)]
+
+
+def known_checks(names: t.Sequence[str], what: str, option: str) -> None:
+    """FabricError for a name that no check has."""
+    unknown = sorted(set(names) - set(CHECK_TYPES))
+    if unknown:
+        near = [f"{name} (did you mean {hit}?)" for name in unknown for hit in get_close_matches(name, CHECK_TYPES, 1)]
+        raise FabricError(
+            what,
+            f"option {option} (verify_{option})",
+            f"no check named {', '.join(near or unknown)}",
+            f"Name some of these: {', '.join(CHECK_TYPES)}.",
+            code="invalid-input",
+        )
+
+
+def only_checks(checks: t.Sequence[Check], names: t.Sequence[str]) -> t.List[Check]:
+    """The checks of these names. All if there is no name."""
+    return [check for check in checks if not names or check.check in names]
 
 
 def key_of(check: t.Mapping[str, t.Any]) -> Key:

@@ -39,6 +39,11 @@ class Options(t.NamedTuple):
     ipu: bool
     ipu_partition: str
     ipu_device: int
+    checks: t.Sequence[str] = ()  # names of those that the facts are for; empty: of all
+
+    def asks(self, *checks: str) -> bool:
+        """Whether facts are needed for one of these checks."""
+        return not self.checks or bool(set(checks) & set(self.checks))
 
     def image_for(self, plan: Plan) -> str:
         """The one image of all pods: with RDMA in the plan, the one with RDMA's tools."""

@@ -115,9 +115,9 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
     ask_pods(run, pods)
     return {
         "pods": pods,
-        "pairs": ping_pairs(run, pods),
-        "traffic": measure_pairs(run, pods),
-        "host_traffic": measure_hosts(run, pods),
+        "pairs": ping_pairs(run, pods) if run.options.asks("ping", "full_size") else [],
+        "traffic": measure_pairs(run, pods) if run.options.asks(*TRAFFIC_TOOLS, "rdma_counters") else [],
+        "host_traffic": measure_hosts(run, pods) if run.options.asks("host_traffic") else [],
         "webhook": accepted.result() if accepted else None,
     }
 

@@ -14,11 +14,12 @@ import xml.etree.ElementTree as ET
 from .._common.text import printable, shorten_list
 from .._model.checks import Check, Head, Missing
 from . import matrix
-from .catalog import ACCEPTED, AREAS, CHECK_TYPES, FAILED, PASSED, SKIPPED, UNPROVEN
+from .catalog import ACCEPTED, AREAS, CHECK_TYPES, FAILED, NOT_RUN, PASSED, SKIPPED, UNPROVEN
 from .checks import counts, outcome, summary
 from .pods import SECOND, node_of
 
 WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
+NO_PROOF = "Only some checks were made: the reports stay those of the last proof."
 FEW = 10  # failures of one check that the terminal tells, and names in one of them
 
 
@@ -57,18 +58,21 @@ def notes(checks: t.Sequence[Check]) -> t.List[str]:
 # Terminal
 
 
-def refusal(checks: t.Sequence[Check], reports: t.Sequence[str]) -> str:
-    """Why a playbook fails that is to prove the fabric. Empty: it does not."""
-    said, where = f"{summary(checks)}. ", f"Reports: {', '.join(reports)}"
+def refusal(checks: t.Sequence[Check], reports: t.Sequence[str], only: t.Sequence[str] = ()) -> str:
+    """Why a playbook fails that is to prove the fabric, or to make only some checks. Empty: it does not."""
+    said, where = f"{summary(checks)}. ", f"Reports: {', '.join(reports)}" if reports else ""
+    if only and outcome(checks) == NOT_RUN:
+        why = "; ".join(sorted({check.seen for check in checks})) or "the plan has none of them for these nodes"
+        return f"{said}{', '.join(only)}: not made. Seen: {why}. Next: leave out verify_checks, or name other checks."
     if outcome(checks) == FAILED:
-        return f"{said}The table above says what to do about each failure. {where}"
+        return f"{said}The table above says what to do about each failure. {where}".rstrip()
     if outcome(checks) != UNPROVEN:
         return ""
     entries = " ".join(f"{', '.join(each.checks)}: {each.seen}. {each.missing}" for each in missing(checks))
     return (
         f"{said}Nothing failed, but not all that the plan asks for could be tested. {entries} "
         f"To accept checks unproven, name them in verify_allow_unproven. {where}"
-    )
+    ).rstrip()
 
 
 def refusal_worse(worse: t.Sequence[Check], nodes: t.Sequence[str]) -> str:
@@ -83,12 +87,12 @@ def refusal_worse(worse: t.Sequence[Check], nodes: t.Sequence[str]) -> str:
     return " ".join([f"The fabric is worse than before{' on ' + ', '.join(nodes) if nodes else ''}.", *told])
 
 
-def table(checks: t.Sequence[Check]) -> str:
+def table(checks: t.Sequence[Check], partial: bool = False) -> str:
     """At most WIDTH columns: like results in one row, each failure with what to do; the counts in the last line."""
     lines: t.List[str] = []
     reasons = {check.seen for check in checks}
     if len(reasons) == 1 and all(check.status == SKIPPED for check in checks):
-        return "\n".join([*textwrap.wrap(f"Nothing was proven: {reasons.pop()}.", WIDTH), "", summary(checks)])
+        return "\n".join([*textwrap.wrap(f"Nothing was proven: {reasons.pop()}.", WIDTH), "", summary(checks, partial)])
     for area in AREAS:
         mine = [check for check in checks if CHECK_TYPES[check.check].area == area]
         if mine:
@@ -101,7 +105,9 @@ def table(checks: t.Sequence[Check]) -> str:
     rest = missing(checks)
     if rest:
         lines += ["", "UNPROVEN (verify_allow_unproven takes these names)", *itertools.chain(*map(to_prove, rest))]
-    return "\n".join([*lines[1:], "", summary(checks)])
+    if partial:
+        lines += ["", *textwrap.wrap(f"NOTE  {NO_PROOF}", WIDTH, subsequent_indent="  ")]
+    return "\n".join([*lines[1:], "", summary(checks, partial)])
 
 
 def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:

@@ -76,6 +76,31 @@ def test_earlier_proofs_of_the_whole_site_are_remembered(run: t.Callable[..., t.
     assert len(prove(ipu_partition="p1")) == 1
 
 
+def test_some_checks_alone_prove_nothing_and_leave_the_reports(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    plan = fabrics.plan()
+    for network in plan["networks"]:
+        network["hosts"] = list(plan["hosts"])
+    options = {"plan": plan, "probe": fabrics.probe(), "artifacts_dir": str(tmp_path), "ipu_partition": "p1"}
+    run(**options)
+    before = {path: path.read_text() for path in tmp_path.iterdir()}
+    done = run(**options, checks=["mtu"])
+    assert {check["check"] for check in done["checks"]} == {"mtu"}
+    assert (done["outcome"], done["refusal"], done["reports"]) == ("partial", "", [])
+    assert "proved" not in done["table"]
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+    failed = run(**options, checks=["write_bandwidth"], rdma_bandwidth=98.5)
+    assert failed["refusal"].startswith("failed: 0 passed, 1 failed, 0 skipped. ")
+
+
+def test_a_check_that_the_plan_does_not_have_is_not_repeated(run: t.Callable[..., t.Any]) -> None:
+    plan = fabrics.plan()
+    for network in plan["networks"]:
+        network["hosts"] = list(plan["hosts"])
+    done = run(plan=plan, probe=fabrics.probe(), checks=["gpudirect"])
+    assert "gpudirect: not made. Seen: GPU checks are off. Next: leave out verify_checks" in done["refusal"]
+    assert "no check named mtuu (did you mean mtu?)" in run(checks=["mtuu"])["msg"]
+
+
 def test_a_relative_folder_starts_at_the_playbook(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
     assert str(tmp_path / "playbooks/out/report.json") in run(artifacts_dir="out")["reports"]
     assert (tmp_path / "playbooks/out/report.json").exists()
@@ -167,6 +192,7 @@ def test_every_expectation_of_a_site_is_an_option() -> None:
         "probe_file",
         "artifacts_dir",
         "nodes",
+        "checks",
         "before",
     }
 

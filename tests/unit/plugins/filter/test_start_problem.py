@@ -108,6 +108,15 @@ def test_groups_that_others_call_differently(groups: dict[str, list[str]], step:
 
 
 @pytest.mark.parametrize(
+    ("asked", "only_proves", "refused"), [([], False, False), (["mtu"], True, False), (["mtu"], False, True)]
+)
+def test_single_checks_are_no_proof_for_other_playbooks(asked: list[str], only_proves: bool, refused: bool) -> None:
+    problem = start_problem.checks_problem(asked, only_proves)
+    assert bool(problem) == refused
+    assert ("run ipu.fabric.verify with it" in str(problem)) == refused
+
+
+@pytest.mark.parametrize(
     ("run", "skipped", "said"),
     [
         (["macvaln"], [], "macvaln (did you mean macvlan?)"),

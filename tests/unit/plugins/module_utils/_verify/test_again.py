@@ -50,9 +50,9 @@ def test_which_nodes_a_repetition_needs(checks, nodes):
 @pytest.mark.parametrize(
     ("checks", "options"),
     [
-        ([failed(node="w1")], ' -e \'{"verify_nodes": ["w1"]}\''),
-        ([failed(node=f"w{number}") for number in range(9)], ""),
-        ([failed("policy")], ""),
+        ([failed(node="w1")], ' -e \'{"verify_checks": ["mtu"], "verify_nodes": ["w1"]}\''),
+        ([failed(node=f"w{number}") for number in range(9)], ' -e \'{"verify_checks": ["mtu"]}\''),
+        ([failed("policy")], ' -e \'{"verify_checks": ["policy"]}\''),
     ],
 )
 def test_the_command_that_repeats_it(checks, options):

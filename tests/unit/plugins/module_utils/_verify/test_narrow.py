@@ -53,6 +53,15 @@ def test_checks_about_nodes():
     assert narrow.about_nodes(checks, ["n1"]) == [checks[0], checks[1], checks[3], checks[4]]
 
 
+def test_checks_by_name():
+    checks = [check("passed", "policy"), check("failed", "mtu"), check("passed", "mtu", node="n2")]
+    assert narrow.only_checks(checks, []) == checks
+    assert narrow.only_checks(checks, ["mtu"]) == checks[1:]
+    narrow.known_checks(["mtu"], "What.", "checks")
+    with pytest.raises(FabricError, match=r"no check named mtuu \(did you mean mtu\?\)"):
+        narrow.known_checks(["mtuu"], "What.", "checks")
+
+
 @pytest.mark.parametrize(
     ("before", "now", "worse"),
     [

@@ -139,6 +139,18 @@ def rdma_plan() -> Facts:
 
 
 @pytest.mark.parametrize(
+    ("checks", "pinged", "measured"),
+    [([], True, True), (["mtu"], False, False), (["ping"], True, False), (["mtu", "read_latency"], False, True)],
+)
+def test_what_takes_long_is_left_out_where_no_check_needs_it(
+    monkeypatch: pytest.MonkeyPatch, checks: t.List[str], pinged: bool, measured: bool
+) -> None:
+    monkeypatch.setattr(probe, "measure_pairs", lambda run, pods: ["measured"])
+    facts = probe.probe(FakeApi(["n0", "n1"]), plan(2), options(checks=checks))
+    assert (bool(facts["pairs"]), bool(facts["traffic"])) == (pinged, measured)
+
+
+@pytest.mark.parametrize(
     ("allocatable", "awaited"),
     [
         ({"n0": "63", "n1": "63"}, []),

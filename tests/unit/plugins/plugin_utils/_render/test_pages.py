@@ -106,7 +106,8 @@ def test_a_failure_says_what_to_do_what_was_seen_and_how_to_repeat_it() -> None:
     assert section.index("Locked memory, uid 1000") < section.index('class="next"') < section.index("<table")
     assert section.count('class="next"') == 1
     assert "&#34;soft&#34;: &#34;8388608&#34;" in section
-    command = """ansible-playbook -i inventory ipu.fabric.verify -e '{"verify_nodes": ["w1", "w2"]}'"""
+    options = '{"verify_checks": ["memlock_user"], "verify_nodes": ["w1", "w2"]}'
+    command = f"ansible-playbook -i inventory ipu.fabric.verify -e '{options}'"
     assert f"<code>{command}</code>" in html.unescape(section)
     assert '<b class="failed">2</b>failed' in text
     assert '<b class="soft">0</b>failed' in report_page([PASSED], HEAD)
