@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
+import itertools
 import typing as t
 
 from .._common.result import FabricError
@@ -25,6 +26,9 @@ Interface = t.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 Interfaces = t.Mapping[str, Interface]  # by the node's name
 
 SHOWN = 5  # names in a message
+SUBNETS = 8  # in a message
+POINT_TO_POINT = 2  # bits of a link between a node and a switch: /30 and longer
+ROUTED = "https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#routed-rails"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +92,37 @@ def _interfaces(nodes: t.Sequence[FabricNode], stated: str) -> t.Dict[str, Inter
     return found
 
 
+def _refuse_several(groups: t.Mapping[Network, t.Sequence[str]]) -> t.NoReturn:
+    """Say which kind of several subnets these are: a mistake, two families, or a rail that is routed."""
+    listed = sorted(groups.items(), key=lambda item: (item[0].version, item[0]))
+    what = "All nodes of one fabric network must be on one subnet."
+    if len({network.version for network in groups}) > 1:
+        step = "Give each node an address of the same family, or name the one that all have (key families)."
+    elif any(one.overlaps(other) for one, other in itertools.combinations(groups, 2)):
+        step = "Correct the prefix of the nodes that differ, or plan one network for each subnet."
+    elif all(network.max_prefixlen - network.prefixlen <= POINT_TO_POINT for network in groups):
+        what = "The rail is routed, with a point-to-point link for each node: its subnets have no address for a pod."
+        step = (
+            "On the switches put the NICs of the rail into one VLAN or VXLAN with one subnet, such as a /24. A pod takes"
+            " the only address of such a link with SR-IOV or host-device networks alone, by a CIDRPool of nv-ipam; they"
+            f" are not planned, so leave this network out then: {ROUTED}"
+        )
+    else:
+        what += " A subnet for each rack or node, with routers between, is a network of its own to pods."
+        step = (
+            "Plan one network for each subnet (keys hosts and select.subnet): its pods reach each other, and jobs stay"
+            " within it. Or put all NICs of the network into one subnet (a VLAN or VXLAN), or correct an address that"
+            f" is mistyped: {ROUTED}"
+        )
+    raise FabricError(
+        what,
+        "nodes",
+        shorten_list((f"{network}: {shorten_list(sorted(names), SHOWN)}" for network, names in listed), SUBNETS, "; "),
+        step,
+        code="invalid-input",
+    )
+
+
 def _network(interfaces: Interfaces, stated: str) -> Network:
     """The one subnet that all nodes share, or the one that is stated."""
     groups: t.Dict[Network, t.List[str]] = {}
@@ -96,16 +131,7 @@ def _network(interfaces: Interfaces, stated: str) -> Network:
         groups.setdefault(interface.network, []).append(name)
         holders.setdefault(interface.ip, []).append(name)
     if len(groups) > 1 and not stated:
-        raise FabricError(
-            "All nodes of one fabric network must be on one subnet.",
-            "nodes",
-            "; ".join(
-                f"{network}: {shorten_list(sorted(names), SHOWN)}"
-                for network, names in sorted(groups.items(), key=lambda item: str(item[0]))
-            ),
-            "Correct the prefix of the nodes that differ, or plan one network for each subnet.",
-            code="invalid-input",
-        )
+        _refuse_several(groups)
     for address, names in holders.items():
         if len(names) > 1:
             raise FabricError(
@@ -123,7 +149,7 @@ def _network(interfaces: Interfaces, stated: str) -> Network:
             f"{network} has no usable address besides the nodes'",
             f"Use a subnet of /{network.max_prefixlen - 2} or shorter"
             + ("" if stated else " on the fabric NICs")
-            + "; a /24 is usual.",
+            + f"; a /24 is usual. A point-to-point link has no address for a pod: {ROUTED}",
             code="invalid-input",
         )
     return network

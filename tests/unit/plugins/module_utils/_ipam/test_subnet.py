@@ -170,6 +170,41 @@ def test_mtu_is_the_least_that_is_known():
 
 
 @pytest.mark.parametrize(
+    ("given", "what", "step", "never"),
+    [
+        # nvidia-k8s-ipam#40, #43 and #57: a /31 for each NIC, the switch at its other end.
+        (["10.5.0.1/31", "10.5.0.3/31"], "point-to-point", "CIDRPool", "one network for each"),
+        (["10.5.0.1/30", "10.5.0.5/30"], "point-to-point", "CIDRPool", "one network for each"),
+        (["10.5.0.1/32", "10.5.0.2/32"], "point-to-point", "CIDRPool", "one network for each"),
+        (["fd00::1/127", "fd00::3/127"], "point-to-point", "CIDRPool", "one network for each"),
+        # A subnet for each rack, or for each node.
+        (["10.5.1.11/24", "10.5.1.12/24", "10.5.2.11/24"], "rack or node", "one network for each subnet", "prefix"),
+        (["10.5.1.11/26", "10.5.1.75/26"], "rack or node", "one network for each subnet", "prefix"),
+        (["fd00:5:1::11/64", "fd00:5:2::11/64"], "rack or node", "one network for each subnet", "prefix"),
+        # A mistake.
+        (["10.5.0.11/24", "10.5.0.12/16"], "one subnet", "Correct the prefix", "CIDRPool"),
+        (["10.5.0.11/24", "fd00::12/64"], "one subnet", "same family", "prefix"),
+    ],
+)
+def test_several_subnets_are_told_apart(given, what, step, never):
+    texts = [text.split("/") for text in given]
+    members = [{"name": f"w{n}", "address": address, "prefix": int(bits)} for n, (address, bits) in enumerate(texts)]
+    with pytest.raises(FabricError) as error:
+        plan_subnet(nodes=members, pods=len(members))
+    assert what in error.value.what
+    assert step in error.value.next_step
+    assert never not in error.value.next_step
+    assert all(str(ipaddress.ip_interface(text).network) in error.value.seen for text in given)
+
+
+def test_many_subnets_are_cut_short():
+    members = [{"name": f"w{n}", "address": f"10.5.{n}.1", "prefix": 31} for n in range(200)]
+    with pytest.raises(FabricError) as error:
+        plan_subnet(nodes=members)
+    assert error.value.seen.endswith("10.5.7.0/31: w7 and 192 more")
+
+
+@pytest.mark.parametrize(
     ("options", "what", "seen"),
     [
         ({"nodes": []}, "comes from the nodes", "no node"),

@@ -638,7 +638,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "subnet",
         host("rdma/links/1/addresses", [{"address": "10.6.0.12", "prefix": 24}]),
         Done(
-            "plan one network for each subnet",
+            "Plan one network for each subnet",
             settings={
                 "networks": [
                     {"name": "a", "select": {"subnet": "10.5.0.0/24"}, "hosts": ["w2"]},
