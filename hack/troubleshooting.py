@@ -78,7 +78,8 @@ STEPS = {
     "kubeconfig": "Copy a kubeconfig with the rights of cluster-admin to `fabric_kubeconfig`.",
     "kubernetes-range": "Take the Kubernetes or the network operator that the plan names.",
     "kubernetes-version": "Set `fabric_kubernetes_version` to a release with all three numbers that the role knows.",
-    "link-layer": "Set the port to Ethernet (`rdma_host_link_type`, then a reboot), or select another NIC.",
+    "link-layer": "Set the port to Ethernet (`rdma_host_link_type`, then a reboot), or from iWARP to RoCE, or select"
+    " another NIC.",
     "master-name": "Give the network another `master`, or rename the NIC that has its name.",
     "locked-memory": "Raise the limit where the host is started, or lower `verify_memlock`:"
     " [locked memory](requirements.md#locked-memory-and-cgroups).",

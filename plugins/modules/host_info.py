@@ -424,7 +424,9 @@ rdma:
           type: str
           sample: physical
         link_layer:
-          description: V(Ethernet) or V(InfiniBand); empty without RDMA.
+          description:
+            - V(Ethernet), which is RoCE, V(InfiniBand), or V(iWARP) or V(usNIC), other protocols on Ethernet.
+            - Empty without RDMA.
           type: str
           sample: Ethernet
         state:
@@ -511,6 +513,12 @@ rdma:
           elements: dict
           sample:
             - {address: 10.5.0.11, prefix: 24}
+    lone_devices:
+      description: RDMA devices that lead to no network device of the host, such as InfiniBand without IPoIB.
+      type: list
+      elements: dict
+      sample:
+        - {device: mlx5_1, pci: "0000:c1:00.0", driver: mlx5_core, link_layer: InfiniBand, state: ACTIVE}
     gpus:
       description:
         - NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as those of links.

@@ -17,7 +17,7 @@ import typing as t
 
 from .._common.command import Done, run_program
 from .._common.result import FabricError
-from .._model.observation import ADVERTISED, LEASE, Gpu, Link, LinkAddress, RdmaFacts, Route
+from .._model.observation import ADVERTISED, LEASE, Gpu, Link, LinkAddress, RdmaDevice, RdmaFacts, Route
 from .nic_model import firmware, model, pci_model
 from .nic_speed import is_guest, pcie_link, port_rate
 from .sysfs import driver_name, list_names, numa_node, pci_address, pci_path, read_attribute, to_number
@@ -143,6 +143,8 @@ class Port(t.NamedTuple):
 
 
 NO_PORT = Port("", 0, "", "", "")
+# Node types whose ports call themselves Ethernet, and are not RoCE.
+NOT_ROCE = {"RNIC": "iWARP", "usNIC": "usNIC", "usNIC UDP": "usNIC"}
 
 
 def _netdev_of_port(sysfs: str, device: str, number: int) -> str:
@@ -173,20 +175,52 @@ def _netdev_of_port(sysfs: str, device: str, number: int) -> str:
     )
 
 
+def _read_port(sysfs: str, device: str, number: int) -> Port:
+    base = os.path.join(sysfs, "class/infiniband", device)
+    port = os.path.join(base, "ports", str(number))
+    node_type, state = (
+        read_attribute(path).partition(":")[2].strip()
+        for path in (os.path.join(base, "node_type"), os.path.join(port, "state"))
+    )
+    layer = NOT_ROCE.get(node_type) or read_attribute(port, "link_layer")
+    return Port(device, number, layer, state, driver_name(os.path.join(base, "device")))
+
+
+def _numbers(sysfs: str, device: str) -> t.List[int]:
+    """The ports of an RDMA device."""
+    return sorted(to_number(name) for name in list_names(sysfs, "class/infiniband", device, "ports"))
+
+
 def read_ports(sysfs: str) -> t.Dict[str, Port]:
-    """The RDMA port of each netdev that has one."""
+    """The RDMA port of each netdev that has one: of several RoCE's, else the first."""
     ports: t.Dict[str, Port] = {}
     for device in list_names(sysfs, "class/infiniband"):
-        base = os.path.join(sysfs, "class/infiniband", device)
-        for number in sorted(to_number(name) for name in list_names(base, "ports")):
-            port = os.path.join(base, "ports", str(number))
-            netdev = _netdev_of_port(sysfs, device, number)
-            if netdev and netdev not in ports:
-                state = read_attribute(port, "state").partition(":")[2].strip()
-                ports[netdev] = Port(
-                    device, number, read_attribute(port, "link_layer"), state, driver_name(os.path.join(base, "device"))
-                )
+        for number in _numbers(sysfs, device):
+            netdev, port = _netdev_of_port(sysfs, device, number), _read_port(sysfs, device, number)
+            known = ports.get(netdev)
+            if netdev and (known is None or known.link_layer != "Ethernet" == port.link_layer):
+                ports[netdev] = port
     return ports
+
+
+def read_lone_devices(sysfs: str) -> t.List[RdmaDevice]:
+    """RDMA devices without a netdev here: InfiniBand without IPoIB, EFA, or the netdev is a pod's."""
+    found: t.List[RdmaDevice] = []
+    for device in list_names(sysfs, "class/infiniband"):
+        numbers = _numbers(sysfs, device)
+        if not any(_netdev_of_port(sysfs, device, number) for number in numbers):
+            port = _read_port(sysfs, device, numbers[0] if numbers else 1)
+            pci = pci_address(os.path.join(sysfs, "class/infiniband", device, "device"))
+            found.append(
+                {
+                    "device": device,
+                    "pci": pci,
+                    "driver": port.driver,
+                    "link_layer": port.link_layer,
+                    "state": port.state,
+                }
+            )
+    return found
 
 
 def _master(sysfs: str, netdev: str) -> str:
@@ -489,6 +523,7 @@ def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner =
     vrfs = sorted({link["master"] for link in links if link["master_kind"] == "vrf"})
     return {
         "links": links,
+        "lone_devices": read_lone_devices(os.path.join(root, "sys")),
         "loopback": addresses.get("lo", []),
         "gpus": read_gpus(os.path.join(root, "sys")),
         "netns_mode": read_netns_mode(run, root),

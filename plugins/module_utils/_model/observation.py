@@ -58,7 +58,7 @@ class Link(_LinkOptional):
     numa_node: int  # -1: none
     driver: str  # of the RDMA device, else of the network device
     kind: str  # physical, vf, other, or that of a virtual device: bond, vlan, bridge, vrf and so on
-    link_layer: str  # Ethernet or InfiniBand; empty without RDMA
+    link_layer: str  # Ethernet, InfiniBand, or iWARP and usNIC, which are other protocols; empty without RDMA
     state: str  # of the RDMA port: ACTIVE, DOWN and so on; empty without RDMA
     up: bool
     mtu: int  # bytes
@@ -90,7 +90,18 @@ class Route(t.TypedDict):
     gateway: str
 
 
+class RdmaDevice(t.TypedDict):
+    """An RDMA device that leads to no network device of its host."""
+
+    device: str
+    pci: str  # empty for devices without one
+    driver: str
+    link_layer: str  # of its first port: as that of a Link, or Unknown
+    state: str  # likewise
+
+
 class _RdmaOptional(t.TypedDict, total=False):
+    lone_devices: t.List[RdmaDevice]  # observations of earlier releases lack them
     loopback: t.List[LinkAddress]  # global ones of lo; observations of earlier releases lack them
 
 

@@ -19,7 +19,7 @@ from .endpoints import static_first
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec
-from .nics import choose_nic
+from .nics import LinkLayerError, choose_nic
 
 NAMES = 4  # that a finding lists
 
@@ -143,7 +143,7 @@ def _choose_link(
     try:
         nic = choose_nic(host.rdma, network.select, vipu_address, require_rdma)
     except FabricError as error:
-        check = "link-layer" if "InfiniBand" in error.seen else "fabric-nic"
+        check = "link-layer" if isinstance(error, LinkLayerError) else "fabric-nic"
         seen = f"{error.seen} ({error.where})"
         findings.error(check, [host.name], f"{network.name}: {error.what}", seen, error.next_step)
         return None

@@ -14,11 +14,21 @@ import typing as t
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._host.links import bottom
-from .._model.observation import Gpu, Link, RdmaFacts
+from .._model.observation import Gpu, Link, RdmaDevice, RdmaFacts
 from .network_spec import Select
 from .nic_obstacles import Obstacle, find_obstacles
 
 Obstacles = t.Mapping[str, Obstacle]
+INFINIBAND = "InfiniBand"
+NOT_ROCE = ("iWARP", "usNIC")
+
+
+class LinkLayerError(FabricError):
+    """The NIC's RDMA is not RoCE."""
+
+
+class _NoNicError(FabricError):
+    """No network device is the fabric NIC."""
 
 
 def _describe(link: Link, obstacles: t.Optional[Obstacles] = None) -> str:
@@ -92,7 +102,7 @@ def _raise_no_match(
     close = [link for link in links if len(misfits[link["netdev"]]) < rules]
     seen = [f"{_describe(link)}: not of its {' and '.join(misfits[link['netdev']])}" for link in close]
     seen += [_describe(link) for link in _nics(links) if link not in close]
-    raise FabricError(
+    raise _NoNicError(
         "No network device fits the selection of the fabric NIC.",
         where,
         shorten_list(seen, 8, "; ") or "none",
@@ -111,7 +121,7 @@ def _raise_blocked(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
 
 
 def _raise_no_rdma(links: t.Sequence[Link], where: str, obstacles: Obstacles) -> t.NoReturn:
-    raise FabricError(
+    raise _NoNicError(
         "The fabric needs a NIC with RDMA.",
         where,
         _describe_all(links, obstacles),
@@ -124,16 +134,65 @@ def _check_nic(link: Link, where: str, require_rdma: bool, dropped: t.Sequence[L
     """The link, if it can carry a macvlan for RDMA; dropped: those of the same selection that can't."""
     if require_rdma and not link["rdma_netdevs"]:
         _raise_no_rdma([link, *dropped], where, obstacles)
-    if link["link_layer"] == "InfiniBand":
-        raise FabricError(
+    port = f"{link['netdev']} ({link['device']} port {link['port']})"
+    if link["link_layer"] == INFINIBAND:
+        raise LinkLayerError(
             "macvlan is for Ethernet (RoCE), not for InfiniBand.",
             where,
-            f"{link['netdev']} ({link['device']} port {link['port']}) has link layer InfiniBand",
-            f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{link['port']}=2, then reboot) or select another NIC."
-            " This can't be allowed: no pod would get a link. InfiniBand needs an IPoIBNetwork, a HostDeviceNetwork or"
-            " SR-IOV of the network operator.",
+            f"{port} has link layer InfiniBand",
+            _infiniband_step(link["port"]),
+        )
+    if require_rdma and link["link_layer"] in NOT_ROCE:
+        raise LinkLayerError(
+            f"RDMA of pods on a macvlan is RoCE, not {link['link_layer']}.",
+            where,
+            f"{port}, driver {link['driver']}, is {link['link_layer']}: it has no GIDs of pods' addresses",
+            f"Switch it to RoCE if it can (E810: `devlink dev param set pci/{link['pci']} name enable_roce value true"
+            " cmode runtime`, after enable_iwarp is false; roce_ena=1 of Intel's own irdma), select another NIC, or set"
+            " fabric_require_rdma to false for plain Ethernet.",
         )
     return link
+
+
+def _infiniband_step(port: int) -> str:
+    return (
+        f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{port}=2, then reboot) or select another NIC."
+        " This can't be allowed: no pod would get a link. InfiniBand needs an IPoIBNetwork, a HostDeviceNetwork or"
+        " SR-IOV of the network operator."
+    )
+
+
+def _may_be(device: RdmaDevice, rules: t.Mapping[str, t.Sequence[str]]) -> bool:
+    """Whether `select` may mean an RDMA device that has no netdev, and so no address."""
+    names = {"name": device["device"], "pci": device["pci"], "driver": device["driver"], "subnet": ""}
+    patterns = {key: [*rules[key], *(f"0000:{rule}" for rule in rules[key] if key == "pci")] for key in rules}
+    return all(any(fnmatch.fnmatchcase(names[key], rule.lower()) for rule in patterns[key]) for key in rules)
+
+
+def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoReturn:
+    """RDMA devices without a netdev, for which no macvlan has a master."""
+    seen, steps = [], []
+    for device in devices:
+        layer = device["link_layer"]
+        why = "not RoCE: InfiniBand" if layer == INFINIBAND else "not RoCE" if layer != "Ethernet" else ""
+        if layer == INFINIBAND:
+            steps.append(_infiniband_step(1))
+        elif layer == "Ethernet":
+            steps.append(
+                f"Find the network device of {device['device']}: `rdma link` names one that a pod has, which then"
+                " leaves that pod; otherwise load its driver, such as mlx5_core with Ethernet."
+            )
+        else:
+            steps.append(f"Pods get {device['driver'] or device['device']} from its vendor's device plugin, not here.")
+        parts = filter(None, (device["driver"], device["pci"], device["state"]))
+        seen.append(f"{device['device']} ({', '.join(parts)}): {why + ', and ' if why else ''}no network device here")
+    kind = LinkLayerError if any(device["link_layer"] == INFINIBAND for device in devices) else FabricError
+    raise kind(
+        "The fabric needs a network device with RDMA over Ethernet (RoCE); the host's RDMA devices have none.",
+        error.where,
+        f"{shorten_list(seen, 4, '; ')}; {error.seen}",
+        f"{' '.join(dict.fromkeys(steps))} Otherwise: {error.next_step}",
+    ) from error
 
 
 def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
@@ -208,6 +267,17 @@ def _nearest_or_raise(
 
 
 def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_rdma: bool = True) -> Link:
+    """The link whose network the pods join. An error names RDMA devices without a network device too."""
+    try:
+        return _choose_nic(rdma, select, vipu_address, require_rdma)
+    except _NoNicError as error:
+        lone = [device for device in rdma.get("lone_devices", ()) if _may_be(device, select.rules())]
+        if lone:
+            _raise_lone(lone, error)
+        raise
+
+
+def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma: bool) -> Link:
     """The link whose network the pods join.
 
     By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
@@ -226,7 +296,7 @@ def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_
         candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links, dropped, obstacles)
     candidates = _narrow(
         candidates,
-        lambda link: link["link_layer"] != "InfiniBand",
+        lambda link: link["link_layer"] != INFINIBAND and not (require_rdma and link["link_layer"] in NOT_ROCE),
         lambda link: link["netdev"] == to_vipu,
         lambda link: bool(link["addresses"]),
     )

@@ -457,6 +457,15 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Start the kubelet without --root-dir", {"w1/host/obstacles/kubelet_directory": "/var/lib/kubelet"}),
     ),
     ("link-layer", "the master is InfiniBand", Done("Set the port to Ethernet", {f"{LINK}/link_layer": "Ethernet"})),
+    ("link-layer", "the fabric NIC speaks iWARP", Done("Switch it to RoCE", {f"{LINK}/link_layer": "Ethernet"})),
+    (
+        "link-layer",
+        "RDMA without a network device: EFA, InfiniBand without IPoIB",
+        Done(
+            "Set the port to Ethernet",
+            {f"{LINK}/{key}": GOOD_LINK[key] for key in ("rdma_netdevs", "device")} | {"w1/rdma/lone_devices": []},
+        ),
+    ),
     (
         "locked-memory",
         "the host is a container that may not raise its limit of locked memory",

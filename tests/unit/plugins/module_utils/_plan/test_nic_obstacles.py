@@ -113,3 +113,75 @@ def test_a_vrf_itself(tree):
     _what, seen, following = finding(vrf(tree), {"name": "vrf-a"})
     assert "vrf-a (RDMA mlx5_0 ACTIVE, no address): a VRF" in seen
     assert following.startswith("Name its member ens1f0 in `select` instead")
+
+
+# ---- RDMA that is not RoCE ------------------------------------------------------------------------------------------
+
+
+def lone(folder: t.Any, device: str, driver: str, link_layer: str) -> Tree:
+    found = host_with_management_nic(folder)
+    found.rdma(device, found.pci("0000:c1:00.0", driver), link_layer=link_layer)
+    return found
+
+
+INFINIBAND, EFA = ("mlx5_0", "mlx5_core", "InfiniBand"), ("rdmap0s6", "efa", "Unknown")
+IN_A_POD = ("mlx5_0", "mlx5_core", "Ethernet")
+
+
+@pytest.mark.parametrize(
+    ("device", "check", "seen", "step"),
+    [
+        (INFINIBAND, "link-layer", "not RoCE: InfiniBand, and no network device here", "Set the port to Ethernet"),
+        (EFA, "fabric-nic", "not RoCE, and no network device here", "Pods get efa from its vendor's device plugin"),
+        (IN_A_POD, "fabric-nic", "ACTIVE): no network device here", "`rdma link` names one that a pod has"),
+    ],
+)
+@pytest.mark.parametrize("select", [{}, {"pci": "0000:c1:*"}, {"pci": "C1:00.0"}])
+def test_rdma_without_a_network_device(tmp_path, device, check, seen, step, select):
+    _what, found, following = finding(observed(lone(tmp_path, *device)), select, check)
+    assert found.startswith(f"{device[0]} ({device[1]}, 0000:c1:00.0, ACTIVE): ")
+    assert seen in found
+    assert "eno1 (igb" in found
+    assert step in following
+
+
+def test_a_lone_device_that_is_not_selected_is_not_named(tmp_path):
+    _what, found, _step = finding(observed(lone(tmp_path, *EFA)), {"name": "ens7"})
+    assert "rdmap0s6" not in found
+
+
+@pytest.mark.parametrize("device", [INFINIBAND, EFA, IN_A_POD])
+def test_a_roce_nic_beside_it_is_planned(tmp_path, device):
+    tree = lone(tmp_path, *device)
+    tree.nic("ens1f0", "mlx5_9", "0000:81:00.0", mtu=9000)
+    planned = plan(observed(tree, device_of_fabric()), networks=[{"name": "rdma-net", "hosts": ["w1"]}])
+    assert planned["findings"] == []
+
+
+def device_of_fabric() -> Data:
+    return device("ens1f0", "10.5.0.12")
+
+
+@pytest.mark.parametrize(("node_type", "protocol"), [("4: RNIC", "iWARP"), ("6: usNIC UDP", "usNIC")])
+def test_ethernet_that_is_not_roce(tree, node_type, protocol):
+    tree.write("sys/class/infiniband/mlx5_0/node_type", node_type)
+    hosts = observed(tree, device_of_fabric())
+    what, seen, following = finding(hosts, {}, "link-layer")
+    assert what == f"rdma-net: RDMA of pods on a macvlan is RoCE, not {protocol}."
+    assert seen.startswith(f"ens1f0 (mlx5_0 port 1), driver mlx5_core, is {protocol}")
+    assert "fabric_require_rdma to false" in following
+    network = {"name": "rdma-net", "hosts": ["w1"], "select": {"name": "ens1f0"}}
+    plain = plan(hosts, networks=[network], require_rdma=False)
+    assert plain["networks"][0]["master"] == "ens1f0"
+    tree.nic("ens3", "mlx5_1", "0000:a1:00.0", mtu=9000)
+    hosts = observed(tree, device_of_fabric(), device("ens3", "10.6.0.12"))
+    assert plan(hosts, networks=[{"name": "rdma-net", "hosts": ["w1"]}])["networks"][0]["master"] == "ens3"
+
+
+def test_of_two_devices_of_a_nic_the_one_with_roce_counts(tree):
+    """siw and rxe on one NIC, or irdma with both protocols."""
+    tree.rdma("a_siw0", netdevs=["ens1f0"], parent="ens1f0")
+    tree.write("sys/class/infiniband/a_siw0/node_type", "4: RNIC")
+    planned = plan(observed(tree, device_of_fabric()), networks=[{"name": "rdma-net", "hosts": ["w1"]}])
+    assert planned["findings"] == []
+    assert planned["hosts"]["w1"]["links"]["rdma-net"]["device"] == "mlx5_0"

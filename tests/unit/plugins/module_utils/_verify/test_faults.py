@@ -106,6 +106,7 @@ FIRST_FOUND = {"name": "calico", "seen": "DaemonSet kube-system/calico-node",
 EXCLUSIVE = {"name": "cilium", "seen": "DaemonSet kube-system/cilium", "exclusive": True}
 SHORT_TOKENS = {"name": "service-account-extend-token-expiration", "value": "false"}
 PINNED = "mirror.site/a:v1"
+LONE = {"device": "mlx5_0", "pci": "0000:81:00.0", "driver": "mlx5_core", "link_layer": "InfiniBand", "state": "ACTIVE"}
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
 REQUEST = {"name": "csr-1", "requestor": "system:node:x", "node": "", "problem": "no host is the node x"}
 
@@ -167,6 +168,14 @@ FAULTS: t.Dict[str, Fault] = {
     "the master is InfiniBand": Fault(
         hosts={f"{LINK}/link_layer": "InfiniBand"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/link_layer": "InfiniBand"}
     ),
+    "RDMA without a network device: EFA, InfiniBand without IPoIB": Fault(
+        hosts={
+            f"{LINK}/rdma_netdevs": [],
+            f"{LINK}/device": "",
+            "w1/rdma/lone_devices": [LONE],
+        }
+    ),
+    "the fabric NIC speaks iWARP": Fault(hosts={f"{LINK}/link_layer": "iWARP"}),
     "the RDMA link is down": Fault(
         hosts={f"{LINK}/state": "DOWN"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/state": "DOWN"}
     ),
