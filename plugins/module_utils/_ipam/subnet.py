@@ -103,7 +103,7 @@ def _refuse_several(groups: t.Mapping[Network, t.Sequence[str]]) -> t.NoReturn:
     elif all(network.max_prefixlen - network.prefixlen <= POINT_TO_POINT for network in groups):
         what = "The rail is routed, with a point-to-point link for each node: its subnets have no address for a pod."
         step = (
-            "On the switches put the NICs of the rail into one VLAN or VXLAN with one subnet, such as a /24. A pod takes"
+            "On the switches put NICs of the rail into one VLAN or VXLAN with one subnet, such as a /24. A pod gets"
             " the only address of such a link with SR-IOV or host-device networks alone, by a CIDRPool of nv-ipam; they"
             f" are not planned, so leave this network out then: {ROUTED}"
         )
