@@ -125,7 +125,8 @@ STEPS = {
     " name the fabric's in `select`: [subnets](networks.md#nics-without-an-address).",
     "sources": "Set the variable that the finding names to a source that answers, or let the hosts reach it:"
     " [mirrors](mirror.md). `fabric_probe_sources: false` asks none.",
-    "swap": "Nothing: `site` turns swap off.",
+    "swap": "Nothing: `site` turns swap off. What an agent or a script turns on at each boot, turn off in the file"
+    " that the plan names.",
     "systemd": "Boot the host with systemd.",
     "time": "Set `fabric_ntp`, or repair the time service of the host.",
     "unique-hostname": "Give each host its own name.",

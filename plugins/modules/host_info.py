@@ -195,6 +195,12 @@ host:
       description: Swap devices and files in use.
       type: list
       elements: str
+    swap_origins:
+      description:
+        - Files that turn swap on at each boot, beside C(/etc/fstab) and units of swap, each with its V(path) and the
+          line that was V(seen).
+      type: list
+      elements: dict
     ports_busy:
       description: Those of O(ports) that are listened on.
       type: list

@@ -30,6 +30,7 @@ from .files import read_text
 from .locked_memory import read_locked_memory
 from .obstacles import read_obstacles
 from .shadows import read_shadows
+from .swap import swap_origins
 from .vip import read_vip
 
 if t.TYPE_CHECKING:
@@ -320,6 +321,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "memory_mb": parse_memory_mb(read_text(os.path.join(root, "proc/meminfo"))),
         "disk_mb": {path: free_mb(root, path) for path in questions.paths},
         "swap": parse_swaps(read_text(os.path.join(root, "proc/swaps"))),
+        "swap_origins": swap_origins(root),
         "ports_busy": busy_ports(root, questions.ports),
         "cgroup": cgroup_version(root),
         "locked_memory": read_locked_memory(root),

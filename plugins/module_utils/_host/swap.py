@@ -1,16 +1,20 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""systemd's units that turn swap on: those of administrators, of zram, and of generators that look at partitions."""
+"""What turns swap on: systemd's units, which can be masked, and agents and scripts, which only their owner can stop."""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import re
 import typing as t
 
 from .._common.command import output_of, run_program
 from .._common.result import FabricError
+from .._model.observation import SwapOrigin
+from .files import read_text
 from .systemd import Unit, parse_show
 
 if t.TYPE_CHECKING:
@@ -21,6 +25,17 @@ UNITS = "/etc/systemd/system"
 SERVICES = ("dphys-swapfile.service", "swapspace.service", "zram-config.service", "zramswap.service")
 PROPERTIES = "Id,LoadState,ActiveState,UnitFileState,FragmentPath,SourcePath"
 SECONDS = 120
+AGENT = "/etc/waagent.conf"  # of Azure: it has a swap file on the disk that a host gets anew
+# What runs at each boot and may have been written to turn swap on.
+SCRIPTS = (
+    "/etc/rc.local",
+    "/etc/crontab",
+    "/etc/cron.d/*",
+    "/etc/systemd/system/*.wants/*.service",
+    "/var/lib/cloud/scripts/per-boot/*",
+    "/var/spool/cron/crontabs/root",
+)
+SWAPON = re.compile(r"^(?![ \t]*[#;]).*\bswapon\b(?!.*(?:--show|--summary|\s-s\b)).*", re.MULTILINE)
 
 
 def _starts(unit: Unit) -> bool:
@@ -33,6 +48,27 @@ def _starts(unit: Unit) -> bool:
 def starting_units(shown: str) -> t.List[str]:
     """The units that turn swap on, out of what systemctl show prints."""
     return [unit["Id"] for unit in parse_show(shown).values() if _starts(unit)]
+
+
+def agent_swaps(text: str) -> bool:
+    """Whether Azure's agent is told to turn swap on: only on a disk that it may format, too."""
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    settings = {key.strip(): value.split("#")[0].strip('" ').lower() for key, value in pairs}
+    return settings.get("ResourceDisk.EnableSwap") == settings.get("ResourceDisk.Format") == "y"
+
+
+def swap_origins(root: str = "/") -> t.List[SwapOrigin]:
+    """Beside fstab and units of swap, what turns it on at each boot, or when the agent starts."""
+    found: t.List[SwapOrigin] = []
+    if agent_swaps(read_text(os.path.join(root, AGENT[1:]))):
+        found.append({"path": AGENT, "seen": "ResourceDisk.EnableSwap=y"})
+    for pattern in SCRIPTS:
+        for path in sorted(glob.glob(os.path.join(root, pattern[1:]))):
+            known = os.path.basename(path) in SERVICES or not os.path.isfile(path)
+            line = None if known else SWAPON.search(read_text(path))
+            if line:
+                found.append({"path": f"/{os.path.relpath(path, root)}", "seen": line.group().strip()})
+    return found
 
 
 def systemd_runs() -> bool:

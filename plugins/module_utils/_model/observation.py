@@ -291,6 +291,13 @@ class Obstacles(t.TypedDict):
     neighbours: int  # that the kernel keeps for all network namespaces together; 0: not known
 
 
+class SwapOrigin(t.TypedDict):
+    """A file that has swap turned on at each boot, which the role kubernetes leaves alone."""
+
+    path: str
+    seen: str  # its line
+
+
 class _HostOptional(t.TypedDict, total=False):
     obstacles: Obstacles  # observations of earlier releases lack them
     vip: t.Optional[VipFacts]  # None: none was asked for
@@ -300,6 +307,7 @@ class _HostOptional(t.TypedDict, total=False):
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker, of a node of kubeadm; another runtime's socket; empty: no node, or not known
     cni_files: t.List[CniFile]  # in the order in which runtimes look at them
+    swap_origins: t.List[SwapOrigin]
     cni_disabled: t.List[CniFile]  # that Cilium has renamed
     shadows: t.List[Shadow]  # programs and units that go before those of packages
     resolver: Resolver  # that the kubelet gives to pods which use their host's DNS

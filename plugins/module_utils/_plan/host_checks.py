@@ -15,6 +15,7 @@ from .._common.memlock_limits import limit_bytes, readable
 from .._common.text import join_endpoint
 from .._host.facts import CNI_PLUGINS
 from .._host.port_probe import PROCESS as LISTENER
+from .._host.swap import AGENT
 from .._model.observation import HostFacts, NodeIdentity
 from .clocks import check_clock
 from .cluster import API_PORT, normal_endpoint
@@ -218,6 +219,23 @@ def _check_swap(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
             "Swap is on; the role kubernetes turns it off permanently.",
             ", ".join(facts["swap"]),
             "Nothing, unless something else on this host needs swap.",
+        )
+
+
+def _check_swap_origins(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
+    """The role masks units and takes lines out of fstab. What an agent or a script does is its owner's."""
+    for origin in facts.get("swap_origins", []):
+        cure = (
+            "Set ResourceDisk.EnableSwap=n there, restart walinuxagent, and run swapoff --all."
+            if origin["path"] == AGENT
+            else f"Take it out of {origin['path']}, or disable the service, and run swapoff --all."
+        )
+        findings.warning(
+            "swap",
+            [host.name],
+            "Swap is back after the next boot, and the kubelet does not start while it is on.",
+            f"{origin['path']} has {origin['seen']}",
+            cure,
         )
 
 
@@ -512,7 +530,7 @@ _ALWAYS = (
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_name, _check_shadows, _check_resolver, _check_swap, _check_ports, _check_dns)
+_MANAGED = (_check_name, _check_shadows, _check_resolver, _check_swap, _check_swap_origins, _check_ports, _check_dns)
 _UNIQUE = (
     _Unique(
         "unique-hostname",

@@ -130,6 +130,8 @@ def dns_problems(cluster: Cluster) -> t.List[str]:
     """Why pods of CoreDNS do not work, whoever has installed it: all give them this label."""
     namespace = "kube-system"
     pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector="k8s-app=kube-dns")
+    if not pods:
+        return [f"no pod in {namespace} has the label k8s-app=kube-dns"]
     found = [problem for pod in pods for problem in pod_problems(pod) or not_ready(pod)]
     return [problem.text for problem in [*found, *crash_reasons(cluster, namespace, pods)]]
 

@@ -82,3 +82,51 @@ def test_a_unit_that_can_not_be_stopped(units, monkeypatch):
     with pytest.raises(FabricError) as caught:
         swap.mask_units(Module(), ["swapfile.swap"])
     assert (caught.value.where, caught.value.seen) == ("swapfile.swap", "Job for swapfile.swap failed.")
+
+
+AZURE = (
+    "# Microsoft Azure Linux Agent\nResourceDisk.Format=%s\nResourceDisk.EnableSwap=%s\nResourceDisk.SwapSizeMB=2048\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "swaps"),
+    [
+        (AZURE % ("y", "y"), True),
+        (AZURE % ("y", '"Y" # on'), True),
+        (AZURE % ("y", "n"), False),
+        (AZURE % ("n", "y"), False),  # cloud-init looks after the disk, and the agent leaves it alone
+        ("#ResourceDisk.EnableSwap=y\n#ResourceDisk.Format=y\n", False),
+        ("", False),
+    ],
+)
+def test_swap_of_azures_agent(tmp_path, text, swaps):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/waagent.conf").write_text(text)
+    found = [{"path": "/etc/waagent.conf", "seen": "ResourceDisk.EnableSwap=y"}]
+    assert swap.swap_origins(str(tmp_path)) == found * swaps
+
+
+WANTS = "etc/systemd/system/multi-user.target.wants"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "seen"),
+    [
+        ("etc/rc.local", "#!/bin/sh\nmkswap /mnt/swap\nswapon /mnt/swap\nexit 0\n", "swapon /mnt/swap"),
+        ("etc/cron.d/swap", "@reboot root /sbin/swapon -a\n", "@reboot root /sbin/swapon -a"),
+        (f"{WANTS}/swap.service", "[Service]\nExecStart=/sbin/swapon /s\n", "ExecStart=/sbin/swapon /s"),
+        (f"{WANTS}/zramswap.service", "[Service]\nExecStart=/sbin/swapon /s\n", ""),  # it is masked
+        (
+            "var/lib/cloud/scripts/per-boot/swap.sh",
+            "if [ ! -f /mnt/swap ]; then\n  fallocate /mnt/swap\nfi\n  swapon /mnt/swap\n",
+            "swapon /mnt/swap",
+        ),
+        ("etc/rc.local", "# swapon /mnt/swap\nswapon --show\nswapon -s\nswapoff -a\n", ""),
+        ("usr/local/bin/x", "swapon -a\n", ""),  # nothing runs it
+    ],
+)
+def test_scripts_that_turn_swap_on_at_each_boot(tmp_path, path, text, seen):
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(text)
+    assert swap.swap_origins(str(tmp_path)) == ([{"path": f"/{path}", "seen": seen}] if seen else [])

@@ -696,6 +696,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
             },
         ),
     ),
+    (
+        "swap",
+        "an agent or a script turns swap on at each boot",
+        Done("Set ResourceDisk.EnableSwap=n there", {"w1/host/swap_origins": []}),
+    ),
+    (
+        "swap",
+        host("host/swap_origins", [{"path": "/etc/rc.local", "seen": "swapon /swap"}]),
+        Done("Take it out of /etc/rc.local", {"w1/host/swap_origins": []}),
+    ),
     ("systemd", host("host/systemd", False), Done("Boot the host with systemd", {"w1/host/systemd": True})),
     (
         "time",
@@ -828,10 +838,10 @@ def test_an_upgrade_as_printed(check: str, releases: t.Tuple[str, str], nodes: t
     assert [each for each in upgrade(str(wanted), releases[1], **left) if each["check"] == check] == []
 
 
-# Findings whose advice no plan of these can show: of a bundle, of releases of operators, of dates; swap needs nothing.
+# Findings whose advice no plan of these can show: of a bundle, of releases of operators, of dates.
 ELSEWHERE = {
     *("bundle", "ipu-operator", "ipu-operator-crd", "ipu-operator-upgrade", "master-name", "network-operator-upgrade"),
-    *("release-ended", "swap", "upgrade-ready"),
+    *("release-ended", "upgrade-ready"),
 }
 
 

@@ -365,6 +365,9 @@ FAULTS: t.Dict[str, Fault] = {
     "a host has less memory, processors or disk than its role needs": Fault(
         hosts={"w1/host/memory_mb": 900, "cp1/host/cpus": 1, "w2/host/disk_mb": {"/var/lib": 900}}
     ),
+    "an agent or a script turns swap on at each boot": Fault(
+        hosts={"w1/host/swap_origins": [{"path": "/etc/waagent.conf", "seen": "ResourceDisk.EnableSwap=y"}]}
+    ),
     "the clock of a host is wrong": Fault(hosts={"w1/host/time/offset": -400}),
     "no NTP server of the site answers a host": Fault(
         hosts={"w1/host/time/servers": {"ntp1.site": False}}, settings={"ntp": ["ntp1.site"]}
