@@ -111,7 +111,8 @@ STEPS = {
     "python-version": "Point `ansible_python_interpreter` at Python 3.8 or later.",
     "rail-nics": "Replace the NIC, or update its firmware.",
     "rdma-modules": "Load the modules and name them in `/etc/modules-load.d/rdma.conf`.",
-    "rdma-resource": "Give NICs the same names on all hosts, or plan fewer pods for each NIC."
+    "rdma-resource": "Give NICs the same names on all hosts, each the first by name on its PCI function, or plan fewer"
+    " pods for each NIC."
     " Have the kubelet's data in `/var/lib/kubelet`.",
     "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
     "release-table": "Check that this release exists, or take one of the table.",

@@ -511,6 +511,13 @@ rdma:
           type: list
           elements: str
           sample: [ens1f0np0]
+        function_netdevs:
+          description:
+            - All network devices of its PCI function by name, if that has an RDMA device.
+            - A device plugin knows the function by the first of them alone.
+          type: list
+          elements: str
+          sample: [ens1f0np0]
         addresses:
           description:
             - Lasting global addresses with their prefix lengths.

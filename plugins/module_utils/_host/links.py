@@ -270,6 +270,12 @@ def _is_up(sysfs: str, netdev: str) -> bool:
     )
 
 
+def _function_netdevs(sysfs: str, pci: str) -> t.List[str]:
+    """The network devices of a PCI function with an RDMA device. A subfunction is none of them."""
+    base = os.path.join(sysfs, "bus/pci/devices", pci)
+    return list_names(base, "net") if pci and list_names(base, "infiniband") else []
+
+
 def _read_link(sysfs: str, proc: str, netdev: str, kinds: t.Mapping[str, str]) -> BareLink:
     base = os.path.join(sysfs, "class/net", netdev)
     device, kind = os.path.join(base, "device"), _kind(sysfs, proc, netdev, kinds.get(netdev, ""))
@@ -356,6 +362,7 @@ def read_links(
             "model": model(sysfs, port.device, (carriers or [link["netdev"]])[0]),
             "firmware": firmware(sysfs, port.device),
             "rdma_netdevs": carriers,
+            "function_netdevs": _function_netdevs(sysfs, link["pci"]),
             "addresses": list(addresses.get(link["netdev"], ())),
             "altnames": list(altnames.get(link["netdev"], ())),
         }

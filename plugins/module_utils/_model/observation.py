@@ -44,6 +44,8 @@ class _LinkOptional(t.TypedDict, total=False):
     # Observations of earlier releases lack these.
     master: str  # the device that it is a member of; empty: none
     master_kind: str  # as kind
+    # Of the PCI function, if it has an RDMA device, by name: the device plugin knows it by the first alone.
+    function_netdevs: t.List[str]
 
 
 class Link(_LinkOptional):

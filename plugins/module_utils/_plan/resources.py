@@ -10,8 +10,9 @@ import itertools
 import typing as t
 
 from .._common.findings import Findings
+from .._common.text import shorten_list
 from .._model.plan import PVRDMA, PlannedNetwork, RdmaResource
-from .host_links import NetworkLinks
+from .host_links import NAMES, NetworkLinks
 
 GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
 
@@ -46,6 +47,7 @@ def check_resources(
     findings: Findings,
 ) -> None:
     """The device plugin knows NICs by name alone, and by the same names on every host."""
+    _check_first_names(chosen, networks, findings)
     resource_of = {network["name"]: network["resource"] for network in networks}
     for resource, netdevs in _netdevs_by_resource(networks).items():
         own: t.Dict[str, t.Set[str]] = {}  # by host
@@ -85,6 +87,32 @@ def check_resources(
                 "Pods beyond that stay pending if they ask for it. Set fabric_pods_per_node to"
                 f" {most}, or plan fewer networks on one NIC.",
             )
+
+
+def _check_first_names(
+    chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork], findings: Findings
+) -> None:
+    """The device plugin knows a PCI function by the name of its first network device alone."""
+    resource_of, selected = {one["name"]: one["resource"] for one in networks}, _netdevs_by_resource(networks)
+    for one in chosen:
+        resource = resource_of[one.network.name]
+        for host, link in one.links.items():
+            nics = {nic["netdev"]: nic for nic in (link.host.rdma or {"links": []})["links"]}
+            for name in link.nic["rdma_netdevs"]:
+                names = nics[name].get("function_netdevs", []) if name in nics else []
+                if link.nic["driver"] == PVRDMA or not names or names[0] in selected.get(resource, {names[0]}):
+                    continue
+                first, others = names[0], nics.get(names[0], {}).get("device", "") and name in names
+                step = f"Give {name} a name that comes before {first} (a systemd .link file by MAC or path)"
+                step += f", or the networks of {name} and {first} one rdma_resource" if others else ""
+                findings.error(
+                    "rdma-resource",
+                    [host],
+                    f"{resource} would be 0: the device plugin knows a PCI function by its first network device alone.",
+                    f"{name} is to be selected; {nics[name]['pci']} has {shorten_list(names, NAMES)}"
+                    + ("" if name in names else f", and {name} is a subfunction of it"),
+                    f"{step if name in names else f'Select {first}'}, or select another NIC.",
+                )
 
 
 def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.Set[str]]:

@@ -616,6 +616,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("modprobe -a ib_umad rdma_ucm", {"w1/rdma/modules": ["ib_uverbs", "ib_core", "ib_umad", "rdma_ucm"]}),
     ),
     (
+        "rdma-resource",
+        "several network devices on one PCI function, the fabric NIC not the first",
+        Done("Give ens1f0 a name that comes before ens0", {f"{LINK}/function_netdevs": ["ens1f0", "ens9"]}),
+    ),
+    (
         "sources",
         host("host/sources", [DEAD]),
         Done("let these hosts reach this one", {"w1/host/sources": []}),

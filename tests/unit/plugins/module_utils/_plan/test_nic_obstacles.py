@@ -185,3 +185,75 @@ def test_of_two_devices_of_a_nic_the_one_with_roce_counts(tree):
     planned = plan(observed(tree, device_of_fabric()), networks=[{"name": "rdma-net", "hosts": ["w1"]}])
     assert planned["findings"] == []
     assert planned["hosts"]["w1"]["links"]["rdma-net"]["device"] == "mlx5_0"
+
+
+# ---- several network devices on one PCI function --------------------------------------------------------------------
+
+
+def resource_findings(hosts: Data, *networks: Data) -> t.List[t.Tuple[str, str, str]]:
+    found = plan(hosts, networks=[{"hosts": ["w1"], **network} for network in networks])["findings"]
+    return [(item["level"], item["seen"], item["next"]) for item in found if item["check"] == "rdma-resource"]
+
+
+def test_representors_beside_the_nic(tmp_path):
+    """switchdev: what a pod gave back comes first by name."""
+    tree = host_with_management_nic(tmp_path)
+    pci = tree.pci("0000:d8:00.0", "mlx5_core")
+    tree.netdev("ens8f1", pci, phys_port_name="p0", mtu=9000)
+    for number, name in enumerate(("58609951635cbfa", "ens8f1_0", "ens8f1_1")):
+        tree.netdev(name, pci, phys_port_name=f"pf0vf{number}")
+    tree.rdma("mlx5_0", pci, netdevs=["ens8f1"])
+    ((level, seen, step),) = resource_findings(observed(tree, device("ens8f1", "10.5.0.12")), {"name": "rdma-net"})
+    assert level == "error"
+    assert seen == "ens8f1 is to be selected; 0000:d8:00.0 has 58609951635cbfa, ens8f1, ens8f1_0, ens8f1_1"
+    assert step.startswith("Give ens8f1 a name that comes before 58609951635cbfa (a systemd .link file by MAC or path)")
+    tree.netdev("0fabric", pci, phys_port_name="p0", mtu=9000)  # followed: the NIC with its new name
+    tree.rdma("mlx5_1", pci, netdevs=["0fabric"])
+    hosts = observed(tree, device("0fabric", "10.5.0.12"))
+    assert resource_findings(hosts, {"name": "rdma-net", "select": {"name": "0fabric"}}) == []
+
+
+def test_the_second_port_of_mlx4(tmp_path):
+    tree = host_with_management_nic(tmp_path)
+    pci = tree.pci("0000:05:00.0", "mlx4_core")
+    tree.netdev("ens5", pci, dev_port=0, mtu=9000)
+    tree.netdev("ens5d1", pci, dev_port=1, mtu=9000)
+    tree.rdma("mlx4_0", pci, netdevs=["ens5", "ens5d1"])
+    hosts = observed(tree, device("ens5", "10.6.0.12"), device("ens5d1", "10.5.0.12"))
+    ports = [{"name": "a", "select": {"name": "ens5"}}, {"name": "b", "select": {"name": "ens5d1"}}]
+    assert resource_findings(hosts, ports[0]) == []
+    for networks in (ports[1:], ports):
+        ((level, seen, step),) = resource_findings(hosts, *networks)
+        assert (level, seen) == ("error", "ens5d1 is to be selected; 0000:05:00.0 has ens5, ens5d1")
+        assert "or the networks of ens5d1 and ens5 one rdma_resource" in step
+    assert resource_findings(hosts, *({**port, "rdma_resource": "both"} for port in ports)) == []
+
+
+def test_a_subfunction(tree):
+    """Its PCI function has the NIC itself and the representor."""
+    nic = "sys/devices/pci0000:00/0000:81:00.0"
+    part = f"{nic}/mlx5_core.sf.4"
+    (tree.root / part).mkdir()
+    tree.netdev("ens1f0s88", part, mtu=9000)
+    tree.rdma("mlx5_4", part, netdevs=["ens1f0s88"])
+    hosts = observed(tree, device("ens1f0s88", "10.5.0.12"))
+    ((level, seen, step),) = resource_findings(hosts, {"name": "rdma-net", "select": {"name": "ens1f0s88"}})
+    assert (level, step[:14]) == ("error", "Select ens1f0,")
+    assert "0000:81:00.0 has ens1f0, and ens1f0s88 is a subfunction of it" in seen
+
+
+def test_a_bond_of_nics_with_representors(tree):
+    """RoCE LAG: the member's name is selected, and has to come first too."""
+    pci = "sys/devices/pci0000:00/0000:81:00.0"
+    tree.netdev("aux0", pci, phys_port_name="pf0vf0")
+    tree.bond("bond0", ["ens1f0"], mtu=9000)
+    hosts = observed(tree, device("bond0", "10.5.0.12"))
+    ((_level, seen, _step),) = resource_findings(hosts, {"name": "rdma-net"})
+    assert seen == "ens1f0 is to be selected; 0000:81:00.0 has aux0, ens1f0"
+
+
+def test_software_rdma_and_pvrdma_have_no_function_of_their_own(tmp_path):
+    tree = host_with_management_nic(tmp_path)
+    tree.netdev("ens2", tree.pci("0000:00:04.0", "virtio_net"), mtu=9000)
+    tree.rdma("rxe0", netdevs=["ens2"], parent="ens2")
+    assert resource_findings(observed(tree, device("ens2", "10.5.0.12")), {"name": "rdma-net"}) == []

@@ -147,6 +147,9 @@ FAULTS: t.Dict[str, Fault] = {
         probe={"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["infiniband/mlx5_0"]},
     ),
     "the device plugin selects no NIC, the resource counts 0": Fault(probe={"nodes/w1/allocatable/rdma-net/count": 0}),
+    "several network devices on one PCI function, the fabric NIC not the first": Fault(
+        hosts={f"{LINK}/function_netdevs": ["ens0", "ens1f0"]}
+    ),
     "the container has no RDMA device files": Fault(probe={"pods/w1/rdma/files": []}),
     "RDMA devices are exclusive to network namespaces": Fault(hosts={"w1/rdma/netns_mode": "exclusive"}),
     "no GID is the pod's address; its index differs from pod to pod": Fault(probe={GID: []}),
