@@ -17,7 +17,8 @@ description:
     V(tcp) on the same networks; only variables differ.
   - Open MPI 4.1 and 5 both work, and find the workers.
   - Each rank gets C(NCCL_SOCKET_IFNAME), C(NCCL_IB_DISABLE), C(UCX_TLS) and C(HOROVOD_MPI_THREADS_DISABLE). With
-    V(roce) it also looks for the RoCE v2 GIDs of its pod's own IPv4 addresses, and gets C(NCCL_IB_HCA) and
+    V(roce) it also looks for the RoCE v2 GIDs of its pod's own addresses, IPv4 before IPv6, and gets
+    C(NCCL_IB_HCA) and
     C(UCX_NET_DEVICES) with the ports of all rails, C(NCCL_IB_GID_INDEX) and C(UCX_IB_GID_INDEX). Variables that the
     job or the image sets stay.
   - NCCL and UCX take one GID index for all rails. Where a pod has different ones, they are left to choose by

@@ -29,7 +29,8 @@ fail() {
   exit 1
 }
 
-# The IPv4 addresses of this network namespace.
+# The addresses of this network namespace: IPv4 with dots, IPv6 as 32 digits. Only the lasting ones, so none that it made
+# itself of what a router advertises.
 own_addresses() {
   while read -r sign word rest; do
     case "$sign $word $rest" in
@@ -37,53 +38,72 @@ own_addresses() {
     "/32 host LOCAL"*) echo "$address" ;;
     esac
   done </proc/net/fib_trie
+  while read -r address _index _prefix scope flags _interface; do
+    case $scope$flags in 00[89a-f]?) echo "$address" ;; esac
+  done 2>/dev/null </proc/net/if_inet6
 }
 
-# DEVICE PORT INDEX ADDRESS INTERFACE of each RoCE v2 GID with an IPv4 address.
+# DEVICE PORT INDEX ADDRESS INTERFACE of each RoCE v2 GID with an address, but for link-local ones.
 table() {
   for gid in "$sysfs"/infiniband/*/ports/*/gids/*; do
     { read -r value <"$gid"; } 2>/dev/null || continue
-    case $value in $prefix*) ;; *) continue ;; esac
+    case $value in fe80:* | 0000:0000:0000:0000:0000:0000:*) continue ;; esac
     port=${gid%/gids/*} index=${gid##*/}
     { read -r type <"$port/gid_attrs/types/$index"; } 2>/dev/null || continue
     [ "$type" = "RoCE v2" ] || continue
     { read -r interface <"$port/gid_attrs/ndevs/$index"; } 2>/dev/null || interface=
-    hex=${value#"$prefix"} low=${value##*:}
-    high=${hex%:*}
-    address=$((0x$high >> 8)).$((0x$high & 255)).$((0x$low >> 8)).$((0x$low & 255))
+    case $value in
+    $prefix*)
+      hex=${value#"$prefix"} low=${value##*:}
+      high=${hex%:*}
+      address=$((0x$high >> 8)).$((0x$high & 255)).$((0x$low >> 8)).$((0x$low & 255))
+      ;;
+    *)
+      rest=$value: address=
+      while [ -n "$rest" ]; do address=$address${rest%%:*} rest=${rest#*:}; done
+      ;;
+    esac
     device=${port#"$sysfs/infiniband/"}
     echo "${device%%/*} ${port##*/} $index $address $interface"
   done
 }
 
-# rail INTERFACE: DEVICE:PORT and INDEX of its GID.
+# rail INTERFACE: family, DEVICE:PORT and INDEX of its GID; that of IPv4 if it has both.
 rail() {
-  found=
+  found='' six=''
   while read -r device port index address interface; do
     [ "${interface:-$rails}" = "$1" ] || continue
     case $whose$own in node*) ;; *"$newline$address$newline"*) ;; *) continue ;; esac
-    [ -z "$found" ] || [ "$index" -lt "${found##* }" ] || continue
-    found="$device:$port $index"
+    case $address in
+    *.*) [ -n "$found" ] && [ "$index" -ge "${found##* }" ] || found="AF_INET $device:$port $index" ;;
+    *) [ -n "$six" ] && [ "$index" -ge "${six##* }" ] || six="AF_INET6 $device:$port $index" ;;
+    esac
   done
-  echo "$found"
+  echo "${found:-$six}"
 }
 
-# first DEVICE:PORT: the index that NCCL and UCX choose there by themselves.
+# first FAMILY DEVICE:PORT: the index that NCCL, and with IPv4 UCX, choose there by themselves.
 first() {
   lowest=
-  while read -r device port index _address _interface; do
-    [ "$device:$port" = "$1" ] || continue
+  while read -r device port index address _interface; do
+    [ "$device:$port" = "$2" ] || continue
+    case $1:$address in
+    AF_INET6:*.*) continue ;;
+    AF_INET:*.* | AF_INET6:*) ;;
+    *) continue ;;
+    esac
     [ -z "$lowest" ] || [ "$index" -lt "$lowest" ] || continue
     lowest=$index
   done
   echo "$lowest"
 }
 
-# Variables of all rails. NCCL and UCX take one index for all devices, or choose the first RoCE v2 GID of IPv4 on each.
+# Variables of all rails. NCCL and UCX take one index for all devices, or choose the first RoCE v2 GID of
+# IPv4 on each. Of IPv6 that is so for NCCL alone: UCX takes link-local ones too, which come first.
 rdma() {
   own=$newline$(own_addresses)$newline
   gids=$(table)
-  hcas='' indexes='' same=yes chosen=yes one=''
+  hcas='' indexes='' same=yes chosen=yes one='' af=''
   # shellcheck disable=SC2086 # a word for each
   for name in $(IFS=,; echo $rails); do
     hca=$(echo "$gids" | rail "$name")
@@ -91,23 +111,25 @@ rdma() {
     node:) fail "no RoCE v2 GID belongs to $name of the node." "check the name, its address and ibv_devices." ;;
     pod:) fail "no RoCE v2 GID holds an address of this pod on $name." "check $name and the RDMA resource of the pod." ;;
     esac
-    index=${hca##* } hca=${hca%% *}
+    family=${hca%% *} index=${hca##* } hca=${hca#* }
+    hca=${hca% *}
     case ,$hcas, in *",$hca,"*) fail "two rails are on $hca: $rails." "leave one of them in interfaces." ;; esac
     hcas=${hcas:+$hcas,}$hca indexes=${indexes:+$indexes, }$name:$index
     [ "$index" = "${one:=$index}" ] || same=no
-    [ "$index" = "$(echo "$gids" | first "$hca")" ] || chosen=no
+    [ "$index" = "$(echo "$gids" | first "$family" "$hca")" ] || chosen=no
+    [ "$family" = "${af:=$family}" ] || chosen=no
   done
   default "NCCL_IB_HCA==$hcas"
   default "UCX_NET_DEVICES=$hcas"
   if [ $same = yes ]; then
     default "NCCL_IB_GID_INDEX=$one"
     default "UCX_IB_GID_INDEX=$one"
-  elif [ $chosen = yes ]; then
-    default NCCL_IB_ADDR_FAMILY=AF_INET
+  elif [ $chosen = yes ] && [ "$af${UCX_IB_GID_INDEX+set}" != AF_INET6 ]; then
+    default "NCCL_IB_ADDR_FAMILY=$af"
     default NCCL_IB_ROCE_VERSION_NUM=2
     default UCX_IB_GID_INDEX=auto
   else
-    fail "the rails have different GID indexes ($indexes): NCCL and UCX take one for all." "start the job again, or leave one rail in interfaces."
+    fail "the rails have different GID indexes ($indexes): NCCL and UCX take one for all." "start the job again, or leave one rail in interfaces; with IPv6, where only NCCL uses them, set UCX_IB_GID_INDEX to one of them in env."
   fi
 }
 

@@ -300,6 +300,16 @@ Local:
            |-- 10.6.0.130
               /32 host LOCAL
 """
+# /proc/net/if_inet6 of such a pod, as Linux 6.18 has it: an address that a router gave it, its own ones, and fe80.
+INET6 = """\
+20010db800070001d4e95bfffecbd30f 02 40 00 00     net1
+00000000000000000000000000000001 01 80 10 80       lo
+fe80000000000000d4e95bfffecbd30f 02 40 20 80     net1
+fd000005000000000000000000000082 02 40 00 80     net1
+fd000006000000000000000000000082 03 40 00 80     net2
+"""
+SIX, SIX2 = (f"fd00:{net}:0000:0000:0000:0000:0000:0082" for net in ("0005", "0006"))
+SIX_NODE, SLAAC = "fd00:0005:0000:0000:0000:0000:0000:000b", "2001:0db8:0007:0001:d4e9:5bff:fecb:d30f"
 MAPPED = "0000:0000:0000:0000:0000:ffff:"
 LINK_LOCAL = "fe80:0000:0000:0000:0000:0000:0000:0001"
 OWN, OWN2 = f"{MAPPED}0a05:0082", f"{MAPPED}0a06:0082"
@@ -320,6 +330,7 @@ class Entry(t.NamedTuple):
 
 def sysfs(root, entries):
     (root / "fib_trie").write_text(TRIE)
+    (root / "if_inet6").write_text(INET6)
     for entry in entries:
         port = root / "class/infiniband" / entry.device / "ports" / entry.port
         texts = {"gids": entry.gid, "gid_attrs/types": entry.kind, "gid_attrs/ndevs": entry.interface}
@@ -342,16 +353,17 @@ class Rank(t.NamedTuple):
 
 def run(root, shell, *words, program=("env",), **environment):
     script = mpijob.RANK_SCRIPT.replace("sysfs=/sys/class", f"sysfs={root}/class")
-    script = script.replace("/proc/net/fib_trie", f"{root}/fib_trie")
+    for file in ("fib_trie", "if_inet6"):
+        script = script.replace(f"/proc/net/{file}", f"{root}/{file}")
     command = [shell, "-c", script, "rank", *words, "--", *program]
     given = {"PATH": f"{root}/bin:/usr/bin:/bin", **environment}
     done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
     return Rank(done.returncode, done.stdout, done.stderr)
 
 
-def rails(devices, index=None):
+def rails(devices, index=None, family="AF_INET"):
     """Variables of rails whose GIDs have one index, or None where NCCL and UCX choose."""
-    chosen = {"NCCL_IB_ADDR_FAMILY": "AF_INET", "NCCL_IB_ROCE_VERSION_NUM": "2", "UCX_IB_GID_INDEX": "auto"}
+    chosen = {"NCCL_IB_ADDR_FAMILY": family, "NCCL_IB_ROCE_VERSION_NUM": "2", "UCX_IB_GID_INDEX": "auto"}
     same = {"NCCL_IB_GID_INDEX": index, "UCX_IB_GID_INDEX": index}
     return {"NCCL_IB_HCA": f"={devices}", "UCX_NET_DEVICES": devices, **(same if index else chosen)}
 
@@ -403,6 +415,26 @@ SHELLS = ["dash", "bash"]
             "net1,net2",
             rails("mlx5_0:1,mlx5_1:1", "7"),
         ),
+        # IPv6 alone: neither a link-local address nor that of the node, nor one that a router gave.
+        (
+            [
+                Entry("mlx5_0", "1", LINK_LOCAL),
+                Entry("mlx5_0", "3", SIX_NODE, "ens1"),
+                Entry("mlx5_0", "5", SLAAC),
+                Entry("mlx5_0", "6", SIX, kind=V1),
+                Entry("mlx5_0", "7", SIX),
+            ],
+            "net1",
+            rails("mlx5_0:1", "7"),
+        ),
+        ([Entry("mlx5_0", "5", SIX, ""), Entry("mlx5_0", "1", LINK_LOCAL, "")], "net1", rails("mlx5_0:1", "5")),
+        # Of both families IPv4, as IPv6 may be the pods' alone; and the rails may have one each.
+        ([Entry("mlx5_0", "3", SIX), Entry("mlx5_0", "5", OWN)], "net1", rails("mlx5_0:1", "5")),
+        (
+            [Entry("mlx5_0", "3", OWN), Entry("mlx5_1", "3", SIX2, "net2")],
+            "net1,net2",
+            rails("mlx5_0:1,mlx5_1:1", "3"),
+        ),
     ],
 )
 def test_rank_finds_the_pods_own_gids(tmp_path, shell, entries, wanted, seen):
@@ -436,6 +468,25 @@ def test_rank_finds_the_pods_own_gids(tmp_path, shell, entries, wanted, seen):
         ),
         ([Entry("mlx5_0", "3", OWN), Entry("mlx5_0", "5", OWN2, "net2")], "net1,net2", "two rails are on mlx5_0:1"),
         ([], "net1", "no RoCE v2 GID holds an address of this pod"),
+        ([Entry("mlx5_0", "1", LINK_LOCAL)], "net1", "holds an address of this pod on net1"),
+        ([Entry("mlx5_0", "3", SIX_NODE)], "net1", "holds an address of this pod on net1"),
+        ([Entry("mlx5_0", "3", SLAAC)], "net1", "holds an address of this pod on net1"),
+        # Each is the first that NCCL takes; UCX takes fe80, and no family serves one of IPv4 and one of IPv6.
+        (
+            [
+                Entry("mlx5_0", "1", LINK_LOCAL),
+                Entry("mlx5_0", "3", SIX),
+                Entry("mlx5_1", "1", LINK_LOCAL, "net2"),
+                Entry("mlx5_1", "5", SIX2, "net2"),
+            ],
+            "net1,net2",
+            "different GID indexes (net1:3, net2:5)",
+        ),
+        (
+            [Entry("mlx5_0", "3", OWN), Entry("mlx5_1", "5", SIX2, "net2")],
+            "net1,net2",
+            "different GID indexes (net1:3, net2:5)",
+        ),
     ],
 )
 def test_rank_that_can_not_use_its_rails_ends(tmp_path, shell, entries, wanted, said):
@@ -449,9 +500,27 @@ def test_rank_that_can_not_use_its_rails_ends(tmp_path, shell, entries, wanted, 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_nccl_chooses_by_itself_of_ipv6_too(tmp_path, shell):
+    node = Entry("mlx5_1", "3", NODE2, "ens2")
+    sysfs(tmp_path, [Entry("mlx5_0", "3", SIX), node, Entry("mlx5_1", "5", SIX2, "net2")])
+    done = run(tmp_path, shell, "pod", "net1,net2", ",,", UCX_IB_GID_INDEX="3")
+    assert done.variables() == {**rails("mlx5_0:1,mlx5_1:1", family="AF_INET6"), "UCX_IB_GID_INDEX": "3"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_rank_on_a_kernel_without_ipv6(tmp_path, shell):
+    sysfs(tmp_path, [Entry("mlx5_0", "3", OWN)])
+    (tmp_path / "if_inet6").unlink()
+    done = run(tmp_path, shell, "pod", "net1", ",,")
+    assert (done.code, done.errors, done.variables()) == (0, "", rails("mlx5_0:1", "3"))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_rank_without_a_network_uses_the_nodes_gid(tmp_path, shell):
     sysfs(tmp_path, [Entry("vmw_pvrdma0", "1", OTHER), Entry("vmw_pvrdma0", "3", NODE, "ens224")])
     assert run(tmp_path, shell, "node", "ens224", ",,").variables() == rails("vmw_pvrdma0:1", "3")
+    sysfs(tmp_path, [Entry("mlx5_0", "3", SIX_NODE, "ens226")])
+    assert run(tmp_path, shell, "node", "ens226", ",,").variables() == rails("mlx5_0:1", "3")
     done = run(tmp_path, shell, "node", "ens225", ",,")
     assert (done.code, "no RoCE v2 GID belongs to ens225 of the node" in done.errors) == (1, True)
 
