@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._model.plan import Finding, Level
-from .text import printable
+from .text import printable, shorten_list
 
 # Checks that a site may allow by name: their errors then count as warnings.
 ALLOWABLE: t.Dict[str, str] = {
@@ -127,6 +127,21 @@ REQUIRED: t.Dict[str, str] = {
 CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}
 
 
+ALIKE = 3  # findings with the same words that are told one by one
+ONE_BY_ONE = ("plan-moved",)  # each is a decision, and they have a limit of their own
+
+
+def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
+    """Findings that differ only in what was seen on their hosts, as one where there are many."""
+    first = group[0]
+    if len(group) <= ALIKE or first["check"] in ONE_BY_ONE or not all(finding["hosts"] for finding in group):
+        return list(group)
+    hosts = list(dict.fromkeys(host for finding in group for host in finding["hosts"]))
+    rest = len(hosts) - len(first["hosts"])
+    seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and the like on {rest} more hosts"
+    return [{**first, "hosts": hosts, "seen": seen}]
+
+
 class Findings:
     """Collects findings; the same one on several hosts is kept once, with the hosts."""
 
@@ -165,5 +180,12 @@ class Findings:
         return any(finding["check"] == check for finding in self.errors)
 
     def as_list(self) -> t.List[Finding]:
-        """Errors before warnings, each in the order in which they were reported."""
-        return sorted(self._findings.values(), key=lambda finding: finding["level"])
+        """Errors before warnings, each in the order in which they were reported.
+
+        What several hosts have in common but for what was seen is one finding: a mistake in a setting is one mistake.
+        """
+        groups: t.Dict[t.Tuple[str, ...], t.List[Finding]] = {}
+        for finding in sorted(self._findings.values(), key=lambda finding: finding["level"]):
+            words = (finding["level"], finding["check"], finding["what"], finding["next"])
+            groups.setdefault(words, []).append(finding)
+        return [each for group in groups.values() for each in _folded(group)]
