@@ -67,6 +67,7 @@ def random_rail(rng: random.Random, rail: int, hosts: t.Dict[str, t.Dict[str, t.
         host["rdma"]["links"].append(
             {
                 **dict.fromkeys(("device", "pci", "mac", "driver"), "x"),
+                "port": 1,
                 "netdev": f"rail{rail}",
                 "kind": "physical",
                 "link_layer": "Ethernet",
