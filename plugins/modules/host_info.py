@@ -489,6 +489,14 @@ rdma:
           description: Release of the firmware of the RDMA device; empty where there is none.
           type: str
           sample: 20.35.1012
+        rdma_devices:
+          description: RDMA devices of the PCI functions of V(rdma_netdevs). A bond without RoCE LAG has several.
+          type: list
+          elements: str
+        gid_room:
+          description: Addresses that the GID table of the RDMA port has room for; 0 where it is not known.
+          type: int
+          sample: 128
         mac:
           description: Hardware address.
           type: str

@@ -18,7 +18,7 @@ import typing as t
 from .._common.command import Done, run_program
 from .._common.result import FabricError
 from .._model.observation import ADVERTISED, LEASE, Gpu, Link, LinkAddress, RdmaDevice, RdmaFacts, Route
-from .nic_model import firmware, model, pci_model
+from .nic_model import firmware, gid_room, model, pci_model
 from .nic_speed import is_guest, pcie_link, port_rate
 from .sysfs import driver_name, list_names, numa_node, pci_address, pci_path, read_attribute, to_number
 
@@ -361,8 +361,12 @@ def read_links(
             "pcie": None if guest else pcie_link(sysfs, carriers or [link["netdev"]]),
             "model": model(sysfs, port.device, (carriers or [link["netdev"]])[0]),
             "firmware": firmware(sysfs, port.device),
+            "gid_room": gid_room(sysfs, port.device, port.number),
             "rdma_netdevs": carriers,
             "function_netdevs": _function_netdevs(sysfs, link["pci"]),
+            "rdma_devices": sorted(
+                {device for name in carriers for device in list_names(sysfs, "class/net", name, "device/infiniband")}
+            ),
             "addresses": list(addresses.get(link["netdev"], ())),
             "altnames": list(altnames.get(link["netdev"], ())),
         }

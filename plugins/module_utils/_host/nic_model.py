@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-from .sysfs import read_attribute
+from .sysfs import list_names, read_attribute, to_number
+
+GIDS = 16  # entries that are read for their types
 
 
 def firmware(sysfs: str, device: str) -> str:
@@ -22,6 +24,15 @@ def model(sysfs: str, device: str, netdev: str) -> str:
     """
     board = read_attribute(sysfs, "class/infiniband", device, "board_id") if device else ""
     return board or pci_model(os.path.join(sysfs, "class/net", netdev, "device"))
+
+
+def gid_room(sysfs: str, device: str, port: int) -> int:
+    """How many addresses a port's GID table has room for: each takes an entry for every type that the NIC speaks."""
+    base = os.path.join(sysfs, "class/infiniband", device, "ports", str(port))
+    entries = list_names(base, "gids") if device else []
+    # Entries that nobody has can't be read.
+    types = {read_attribute(base, "gid_attrs/types", entry) for entry in sorted(entries, key=to_number)[:GIDS]} - {""}
+    return len(entries) // (len(types) or 2)
 
 
 def pci_model(function: str) -> str:

@@ -46,6 +46,8 @@ class _LinkOptional(t.TypedDict, total=False):
     master_kind: str  # as kind
     # Of the PCI function, if it has an RDMA device, by name: the device plugin knows it by the first alone.
     function_netdevs: t.List[str]
+    rdma_devices: t.List[str]  # of the functions of rdma_netdevs: one, unless a bond has ports that are no RoCE LAG
+    gid_room: int  # addresses that the GID table of the port has room for; 0: not known
 
 
 class Link(_LinkOptional):

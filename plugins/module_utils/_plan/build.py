@@ -33,7 +33,17 @@ from .distribution import made_by, plan_distribution
 from .gpus import check_gpus, plan_gpus
 from .hardening import plan_hardening, short_tokens
 from .host_checks import Expected, check_hosts, check_identity, read_memlock
-from .host_links import NetworkLinks, check_mtu, check_own_node, check_pcie, check_pvrdma, choose_links, planned_link
+from .host_links import (
+    NetworkLinks,
+    check_bond,
+    check_mtu,
+    check_node_subnet,
+    check_own_node,
+    check_pcie,
+    check_pvrdma,
+    choose_links,
+    planned_link,
+)
 from .host_ports import (
     check_host_ports,
     cluster_needs,
@@ -140,9 +150,11 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         check_pcie(network, findings)
         check_alike(network, findings)
         check_pvrdma(network, findings)
+        check_bond(network, findings)
     for network in chosen:
         check_mtu(network, findings)
         check_own_node(network, findings)
+        check_node_subnet(network, settings.stack == "spiderpool", findings)
     if not settings.manage_kubernetes:
         check_autodetection(running, [*chosen, *devices], findings)
     labels = labels_in_use(settings, running)

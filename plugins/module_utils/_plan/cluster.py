@@ -124,6 +124,17 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
                     f"{address} is in {cidr}",
                     f"Set {variable} to addresses that nothing else has.",
                 )
+        resolver = host.facts.get("resolver") if host.facts else None
+        servers = [parse_address(text) for text in resolver["servers"]] if resolver else []
+        for (variable, cidr), server in itertools.product(named, servers):
+            if settings.manage_kubernetes and server is not None and server in cidr:
+                findings.warning(
+                    "cidr",
+                    [host.name],
+                    f"{variable} covers a DNS server of the hosts, which pods can't reach then.",
+                    f"{server} is in {cidr}",
+                    f"Set {variable} to addresses that nothing else has.",
+                )
     return cidrs
 
 

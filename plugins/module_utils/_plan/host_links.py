@@ -15,7 +15,7 @@ from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import Address, Link, LinkAddress
 from .._model.plan import HOST, PVRDMA, PlannedLink
-from .endpoints import static_first
+from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec
@@ -23,7 +23,7 @@ from .nics import LinkLayerError, choose_nic
 
 NAMES = 4  # that a finding lists
 
-_parse_cidr = functools.lru_cache(maxsize=256)(ipaddress.ip_network)
+_parse_cidr = functools.lru_cache(maxsize=256)(functools.partial(ipaddress.ip_network, strict=False))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,6 +312,45 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
             f"the driver is {PVRDMA}",
             "Let the port group accept forged transmits and learn MAC addresses; then see what verify says.",
         )
+
+
+def check_bond(chosen: NetworkLinks, findings: Findings) -> None:
+    """Ports of one card in a RoCE LAG are one RDMA device; else answers come in at a port that knows nothing."""
+    for name, link in chosen.links.items():
+        devices = link.nic.get("rdma_devices", [])
+        if len(devices) > 1:
+            links = link.host.rdma["links"] if link.host.rdma else []
+            cards = {each["pci"].rpartition(".")[0] for each in links if each["netdev"] in link.nic["rdma_netdevs"]}
+            findings.warning(
+                "fabric-nic",
+                [name],
+                f"{chosen.network.name}: the ports of a bond should be one RDMA device. Otherwise what the switch sends"
+                " to the other port is lost, and RDMA fails between some pods.",
+                f"{link.nic['netdev']} has {', '.join(devices)} of {'different cards' if len(cards) > 1 else 'one card'}",
+                "Bond the two ports of one card, in a mode that its driver makes one device of (802.3ad, balance-xor or"
+                " active-backup: mlx5_bond_0). Or take the ports out of the bond, and plan a network for each.",
+            )
+
+
+def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings) -> None:
+    """Where a pod is on the subnet of its node's address, its answers to the node leave by the macvlan, and are lost.
+
+    own_routes: whether the stack routes addresses of nodes over the pod network.
+    """
+    for name, link in () if own_routes else chosen.links.items():
+        subnets = [_parse_cidr(f"{entry['address']}/{entry['prefix']}") for entry in link.addresses]
+        nodes = [parse_address(text) for text in link.host.addresses]
+        inside = [subnet for subnet in subnets if any(address in subnet for address in nodes if address)]
+        if inside:
+            findings.warning(
+                "on-master",
+                [name],
+                f"{chosen.network.name}: pods of this network can't answer their own node on eth0. The kubelet's probes"
+                " fail in them, and they don't reach a hostPort of their node.",
+                f"addresses of nodes are in {' and '.join(map(str, inside))}, and pods go there by net1",
+                "Give nodes an address of another NIC and subnet (fabric_node_address, or ip in the inventory). Or set"
+                " fabric_stack to spiderpool, which routes to nodes by eth0. Nothing, if these pods need neither.",
+            )
 
 
 def check_own_node(chosen: NetworkLinks, findings: Findings) -> None:

@@ -19,7 +19,7 @@ from .._ipam import spiderpool
 from .._ipam.planned_ranges import pool_names
 from .._ipam.ranges import parse_ranges
 from .._ipam.subnet import SHOWN, FabricNode, SubnetRequest, plan_subnet
-from .._model.observation import ADVERTISED, Address
+from .._model.observation import ADVERTISED, LEASE, Address
 from .._model.plan import (
     Ipam,
     NodeSelectorRequirement,
@@ -34,7 +34,7 @@ from .._network.address_sets import describe_addresses, planned_addresses
 from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks, subnets_of
 from .hosts import Hosts
-from .network_spec import FAMILIES, NetworkSpec
+from .network_spec import DEFAULTS, FAMILIES, NetworkSpec
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
@@ -128,6 +128,7 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     planned["subnets"] = [family.subnet for family in families]
     reserved = _check_reserved(network, planned["subnets"], findings)
     _check_ipu_machines(network, planned["subnets"], reserved, rules.vipu, findings)
+    _check_leases(chosen, planned["subnets"], reserved, findings)
     planned["pools"] = [family.pool for family in families if family.pool]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
     own_ipam = rules.releases["ipam"] == "spiderpool"
@@ -150,6 +151,29 @@ def _check_reserved(network: NetworkSpec, subnets: t.Sequence[PlannedSubnet], fi
             "Write the addresses of `reserved` as they are in this subnet, or take them out.",
         )
     return inside
+
+
+def _check_leases(
+    chosen: NetworkLinks, subnets: t.Sequence[PlannedSubnet], reserved: t.Sequence[str], findings: Findings
+) -> None:
+    """A DHCP server of the network does not know of pods. Who has set `reserved` or `share` has thought of it."""
+    network = chosen.network
+    leased = [
+        name
+        for name, link in chosen.links.items()
+        for entry in link.nic["addresses"]
+        if entry.get("origin") == LEASE and entry["address"] in {one["address"] for one in link.addresses}
+    ]
+    if leased and not reserved and network.share == DEFAULTS["share"]:
+        spans = " and ".join(_span(subnet) for subnet in subnets)
+        findings.warning(
+            "subnet",
+            leased,
+            f"{network.name}: hosts have addresses of a DHCP server, which may give those of pods to somebody else.",
+            f"leases on this network; pods get {spans}",
+            "Put the addresses that the server gives out into `reserved`, or keep it off those of pods and set `share`"
+            " to their range.",
+        )
 
 
 def _check_ipu_machines(

@@ -14,7 +14,7 @@ from .._common.text import shorten_list
 from .._model.plan import PVRDMA, PlannedNetwork, RdmaResource
 from .host_links import NAMES, NetworkLinks
 
-GIDS = 256  # in the table of a port; RoCE v1 and v2 take one each
+GID_ROOM = 128  # addresses in the table of a port, where it does not say: 256 entries, for RoCE v1 and v2 each
 
 
 def plan_resources(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.List[RdmaResource]:
@@ -25,7 +25,7 @@ def plan_resources(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[Planne
     hca_max: t.Dict[str, int] = {}  # the most that a network of the resource asks for
     for spec in (one.network for one in chosen):
         hca_max[spec.rdma_resource] = max(spec.rdma_hca_max, hca_max.get(spec.rdma_resource, 0))
-    room = _room(networks)
+    room = _room(chosen, networks)
     return [
         {
             "resourceName": name.partition("/")[2],
@@ -65,7 +65,7 @@ def check_resources(
                     f"{netdev} belongs to it on other hosts, and is the name of another NIC here: pods get both",
                     "Give the NICs the same names on all hosts (systemd .link files by MAC or path).",
                 )
-    room = _room(networks)
+    room = _room(chosen, networks)
     for planned in resources:
         name, most = f"{planned['resourcePrefix']}/{planned['resourceName']}", planned["rdmaHcaMax"]
         if most > room[name]:
@@ -124,21 +124,26 @@ def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.
     return names
 
 
-def _room(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, int]:
-    """For how many pods of a host each resource's NICs have GIDs.
+def _room(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, int]:
+    """For how many pods of a host each resource's NICs have GIDs, by the smallest table of all hosts.
 
     The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
     """
     netdevs = _netdevs_by_resource(networks)
     sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
     families = max((len(network["subnets"]) for network in networks), default=1)
+    tables: t.Dict[str, int] = {}
+    for one in chosen:
+        name = one.network.rdma_resource
+        seen = [link.nic.get("gid_room", 0) or GID_ROOM for link in one.links.values()]
+        tables[name] = min([*seen, tables.get(name, GID_ROOM * 8)])
     return {
-        name: _pods_of_a_port(families) // max(sharing[netdev] for netdev in own)
+        name: max(_pods_of_a_port(tables[name], families) // max(sharing[netdev] for netdev in own), 1)
         for name, own in netdevs.items()
         if own
     }
 
 
-def _pods_of_a_port(families: int) -> int:
-    """How many macvlans a port has GIDs for: each takes two for its link-local address and two for every other one."""
-    return GIDS // (2 * (1 + max(families, 1))) - 1
+def _pods_of_a_port(room: int, families: int) -> int:
+    """How many macvlans a port has GIDs for, beside the host's own: each has a link-local address, and its others."""
+    return room // (1 + max(families, 1)) - 1

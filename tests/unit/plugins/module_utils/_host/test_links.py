@@ -37,6 +37,7 @@ def test_mlx5_pf(tree):
             "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
             "numa_node": -1, "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
             "master": "", "master_kind": "", "function_netdevs": [],
+            "rdma_devices": [], "gid_room": 0,
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
@@ -45,6 +46,7 @@ def test_mlx5_pf(tree):
             "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
             "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
             "master": "", "master_kind": "", "function_netdevs": ["ens1f0np0"],
+            "rdma_devices": ["mlx5_0"], "gid_room": 0,
         },
     }  # fmt: skip
 
@@ -101,6 +103,20 @@ def test_bond_takes_the_port_that_works(tree):
     assert (bond["kind"], bond["lower"]) == ("bond", ["ens1f0np0", "ens1f1np1"])
     assert bond["rdma_netdevs"] == ["ens1f0np0", "ens1f1np1"]
     assert (bond["device"], bond["state"]) == ("mlx5_1", "ACTIVE")
+    assert bond["rdma_devices"] == ["mlx5_0", "mlx5_1"]
+
+
+@pytest.mark.parametrize("named", ["bond0", ""])
+def test_a_bond_of_two_cards_has_their_two_devices(tree, named):
+    """What the GID tables name is the bond, for each of the two."""
+    for number, port in enumerate(("ens1f0np0", "ens2f0np0")):
+        pci = tree.pci(f"0000:{number + 1}1:00.0", "mlx5_core")
+        tree.netdev(port, pci)
+        tree.rdma(f"mlx5_{number}", pci, netdevs=[named])
+    tree.bond("bond0", ["ens1f0np0", "ens2f0np0"])
+    found = links(tree)["bond0"]
+    assert found["rdma_devices"] == ["mlx5_0", "mlx5_1"]
+    assert found["rdma_netdevs"] == ["ens1f0np0", "ens2f0np0"]
 
 
 def test_bond_of_one_nic_has_the_rdma_device_itself(tree):
@@ -114,6 +130,7 @@ def test_bond_of_one_nic_has_the_rdma_device_itself(tree):
     found = links(tree)
     for name in ("bond0", "bond0.100"):
         assert found[name]["device"] == "mlx5_bond_0"
+        assert found[name]["rdma_devices"] == ["mlx5_bond_0"]
         assert found[name]["rdma_netdevs"] == ["ens1f0np0"]
 
 

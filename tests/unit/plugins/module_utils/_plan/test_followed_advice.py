@@ -19,7 +19,12 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_runtime import SOURCE as DOCKERD
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_source_questions import DEAD
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify.test_checks import put
-from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify.test_faults import APPROVED, FAULTS, Fault
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify.test_faults import (
+    APPROVED,
+    FAULTS,
+    TWO_CARDS,
+    Fault,
+)
 
 Data = t.Dict[str, t.Any]
 LINK = "w1/rdma/links/1"
@@ -167,6 +172,8 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("ntp-setup", "another service than chrony sets the clock"),
     ("ofed", Fault(settings={"stack": "spiderpool", "ofed": {"version": "25.10"}})),
     ("rdma-resource", Fault(settings={"networks": [{"name": "rdma-net", "rdma_hca_max": 2}]})),
+    ("rdma-resource", "the GID table of a NIC is too small for the pods of a host"),
+    ("on-master", "nodes have their addresses in the subnet of the fabric"),
     ("release-table", Fault(settings={"network_operator_version": "26.7.9"})),
     ("runtime", Fault(settings={"runtime": "docker", "gpu": True, "sources": CRI_DOCKERD})),
     ("runtime", Fault(settings={"runtime": "docker", "sources": UNKNOWN_DIGEST})),
@@ -440,6 +447,29 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "host-ports",
         "the firewall of a host drops what pods send",
         Done("--zone=trusted --add-source=10.244.0.0/16", {"w1/host/obstacles/firewall_sources": ["10.244.0.0/16"]}),
+    ),
+    (
+        "cidr",
+        "the pod network has the address of the hosts' DNS server",
+        Done("Set fabric_pod_cidr to addresses", settings={"pod_cidr": "172.20.0.0/16"}),
+    ),
+    (
+        "fabric-nic",
+        "a bond has ports of two cards, which are no RoCE LAG",
+        Done(
+            "take the ports out of the bond",
+            {"w1/rdma/links": [TWO_CARDS[0], {**TWO_CARDS[1], "addresses": [{"address": "10.5.0.12", "prefix": 24}]}]},
+        ),
+    ),
+    (
+        "on-master",
+        "nodes have their addresses in the subnet of the fabric",
+        Done("Give nodes an address of another NIC", {"w1/address": "10.88.0.12"}),
+    ),
+    (
+        "subnet",
+        "a DHCP server of the fabric may give away the addresses of pods",
+        Done("into `reserved`", settings=network(reserved=["10.5.0.64/26"])),
     ),
     (
         "neighbours",

@@ -119,6 +119,21 @@ DEAD = {
     "seen": "no answer within 5 s",
     **dict.fromkeys(("lacks", "release", "chart", "playbook"), ""),
 }
+# A bond whose members are RDMA devices of their own.
+TWO_CARDS = [
+    sites.link("eno1", "10.88.0.12", rdma=False),
+    sites.link("ens1f0", "", pci="0000:81:00.0"),
+    sites.link("ens2f0", "", pci="0000:c1:00.0"),
+    sites.link(
+        "bond0",
+        "10.5.0.12",
+        kind="bond",
+        lower=["ens1f0", "ens2f0"],
+        rdma_netdevs=["ens1f0", "ens2f0"],
+        rdma_devices=["mlx5_0", "mlx5_1"],
+    ),
+]
+
 FAULTS: t.Dict[str, Fault] = {
     "multus has no pod on a control-plane node": Fault(
         probe={
@@ -160,6 +175,7 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"w1/host/locked_memory": "8388608"}
     ),
     "pods get addresses of IPU-Machines": Fault(settings={"networks": [{"name": "rdma-net", "share": "all"}]}),
+    "nodes have their addresses in the subnet of the fabric": Fault(hosts={"w1/address": "10.5.0.12"}),
     "V-IPU is on a node's own master": Fault(hosts={f"{LINK}/addresses": [{"address": "10.5.0.20", "prefix": 24}]}),
     "the gateway is on a node's own master": Fault(
         settings={"networks": [{"name": "rdma-net", "gateway": "10.5.0.12"}]}
@@ -179,6 +195,7 @@ FAULTS: t.Dict[str, Fault] = {
         }
     ),
     "the fabric NIC speaks iWARP": Fault(hosts={f"{LINK}/link_layer": "iWARP"}),
+    "a bond has ports of two cards, which are no RoCE LAG": Fault(hosts={"w1/rdma/links": TWO_CARDS}),
     "the RDMA link is down": Fault(
         hosts={f"{LINK}/state": "DOWN"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/state": "DOWN"}
     ),
@@ -187,6 +204,10 @@ FAULTS: t.Dict[str, Fault] = {
         settings={"networks": [{"name": "rdma-net", "select": {"name": "ens1f0"}}]},
         probe={"networks/rdma-net/attachment/master": "eth1np0", "pods/w1": status(NO_MASTER)},
     ),
+    "a DHCP server of the fabric may give away the addresses of pods": Fault(
+        hosts={"w1/rdma/links/1/addresses/0/origin": "lease"}
+    ),
+    "the GID table of a NIC is too small for the pods of a host": Fault(hosts={"w1/rdma/links/1/gid_room": 16}),
     "the subnet has too few addresses": Fault(settings={"pods_per_node": 200}),
     "the pool is exhausted": Fault(
         probe={"pools": pool(*range(128, 255), alive=range(128, 255)), "pods/w1": status(NO_ADDRESS)}
@@ -274,6 +295,9 @@ FAULTS: t.Dict[str, Fault] = {
     "the name of a host is none that Kubernetes takes": Fault(hosts={"w1/host/hostname": "server_one"}),
     "flannel has fewer ranges for nodes than there are hosts": Fault(
         settings={"cni": "flannel", "pod_cidr": "10.244.0.0/24"}
+    ),
+    "the pod network has the address of the hosts' DNS server": Fault(
+        hosts={"w1/host/resolver": {"path": "/etc/resolv.conf", "servers": ["10.244.0.53"]}}
     ),
     "containerd's data is on a file system that can't carry overlayfs: NFS, or an overlay": Fault(
         hosts={"w1/host/obstacles/filesystem": "nfs4"}
