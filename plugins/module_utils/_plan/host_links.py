@@ -321,12 +321,13 @@ def check_bond(chosen: NetworkLinks, findings: Findings) -> None:
         if len(devices) > 1:
             links = link.host.rdma["links"] if link.host.rdma else []
             cards = {each["pci"].rpartition(".")[0] for each in links if each["netdev"] in link.nic["rdma_netdevs"]}
+            whose = "different cards" if len(cards) > 1 else "one card"
             findings.warning(
                 "fabric-nic",
                 [name],
                 f"{chosen.network.name}: the ports of a bond should be one RDMA device. Otherwise what the switch sends"
                 " to the other port is lost, and RDMA fails between some pods.",
-                f"{link.nic['netdev']} has {', '.join(devices)} of {'different cards' if len(cards) > 1 else 'one card'}",
+                f"{link.nic['netdev']} has {', '.join(devices)} of {whose}",
                 "Bond the two ports of one card, in a mode that its driver makes one device of (802.3ad, balance-xor or"
                 " active-backup: mlx5_bond_0). Or take the ports out of the bond, and plan a network for each.",
             )
