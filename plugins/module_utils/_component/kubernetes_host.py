@@ -56,6 +56,8 @@ KUBELET_SYSCTL = {
     "kernel.keys.root_maxkeys": 1000000,
     "kernel.keys.root_maxbytes": 25000000,
 }
+# kubeadm only begins and joins with the second, and CNI plugins set the first for pods of IPv6.
+IPV6_SYSCTL = {"net.ipv6.conf.all.forwarding": 1, "net.ipv6.conf.default.forwarding": 1}
 # The release of Docker Engine that knows ip-forward-no-drop, and the log drivers that know max-size and max-file.
 DOCKER_KEEPS_FORWARDING = 28
 SIZED_LOGS = ("json-file", "local")
@@ -171,7 +173,7 @@ def decide(settings: Settings, seen: Seen) -> HostWish:
         kubeadm=[package for package in packages if package.name == "kubeadm"],
         # A new runtime would restart on all hosts at once. The playbook upgrade drains one node after another for it.
         keep=runtime_packages(settings) if node and node["membership"] == "member" else [],
-        sysctl={**KUBELET_SYSCTL, **settings.sysctl},
+        sysctl={**KUBELET_SYSCTL, **(IPV6_SYSCTL if ":" in settings.pod_cidr else {}), **settings.sysctl},
         architecture=architecture,
         bundle_part=f"apt/{platform}",
         kubelet=kubelet_settings(settings),

@@ -461,3 +461,18 @@ def test_a_reset_takes_away_all_that_a_host_gets(runtime: str, monkeypatch: pyte
         assert known or path in LEFT, path
     for path in (host_reset.KEEPALIVED[0], *(host_reset.CRI_DOCKER[:2] if runtime == "docker" else ())):
         assert OWN_MARK in found[path].content
+
+
+@pytest.mark.parametrize(
+    ("settings", "forwarding"),
+    [
+        ({}, None),
+        ({"pod_cidr": "fd00:10:244::/56"}, 1),
+        ({"pod_cidr": "10.244.0.0/16,fd00:10:244::/56"}, 1),
+        ({"pod_cidr": "fd00:10:244::/56", "sysctl": {"net.ipv6.conf.default.forwarding": 0}}, 0),
+    ],
+)
+def test_kubeadm_begins_with_ipv6_only_where_it_is_forwarded(settings: t.Any, forwarding: t.Optional[int]) -> None:
+    for found in (wish({"membership": "none"}, **settings), wish(versions={}, **settings)):
+        assert found.sysctl.get("net.ipv6.conf.default.forwarding") == forwarding
+        assert ("net.ipv6.conf.all.forwarding" in found.sysctl) == (forwarding is not None)
