@@ -205,6 +205,10 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         ),
         leftovers=[secret] if keep else [secret, tracker],
         remnants=[*definitions([CRD]), *([] if keep else home(settings.namespace))],
+        stays=f"ConfigMap {settings.namespace}/{TRACKER} and its namespace stay: an IPU operator that is installed"
+        " later continues from the partitions in it. -e ipu_operator_keep_tracker=false removes both."
+        if keep
+        else "",
     )
 
 

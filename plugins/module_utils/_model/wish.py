@@ -63,6 +63,7 @@ class Wish:
     renew: t.Mapping[str, object] = dataclasses.field(default_factory=dict)  # as ipu.fabric.helm_release takes it
     nodes: t.Sequence[Object] = ()  # labels that nodes get or lose, as ipu.fabric.node_labels takes them
     paths: t.Sequence[str] = ()  # what is left on a host, for a removal
+    stays: str = ""  # what a removal leaves on purpose, why, and how it goes too
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import answers, run
 
 REPORTS = ("junit.xml", "probe.json", "report.html", "report.json")
@@ -40,6 +41,23 @@ def test_a_table_says_what_there_is(folder):
         assert line in table, done.text
     assert "run it again with -e fabric_reset=fabric" in done.said
     assert set(REPORTS) <= left(folder)
+
+
+def test_nothing_left_is_no_error(folder):
+    done = run(folder, "ipu.fabric.reset", answers(), fabric_reset="")
+    assert done.code == 0, done.text
+    assert "Nothing of this fabric is left in the cluster." in done.said
+    assert set(REPORTS) <= left(folder)
+
+
+def test_hosts_without_a_cluster_have_no_fabric(folder):
+    """Nobody waits a minute for an API that is gone."""
+    found = answers()
+    found["host_info"] = site.observed(site.site())
+    done = run(folder, "ipu.fabric.reset", found)
+    assert done.code == 0, done.text
+    assert "No host of this inventory is in a cluster, so there is no fabric to remove." in done.said
+    assert {call.module for call in done.calls} == {"host_info"}
 
 
 def test_reports_go_with_what_they_prove(folder):

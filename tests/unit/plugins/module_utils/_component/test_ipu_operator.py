@@ -147,4 +147,5 @@ def test_nodes_get_and_lose_the_label_of_their_controller(state, value):
 def test_what_a_removal_takes(tracker, settings, leftovers, remnants):
     decided = wish(tracker=tracker, state="absent", **settings)
     assert names(decided.leftovers) == ["Secret ipu-operator-admission", *leftovers]
+    assert ("-e ipu_operator_keep_tracker=false" in decided.stays) == (tracker and not leftovers)
     assert names(decided.remnants) == ["CustomResourceDefinition ipujobs.graphcore.ai", *remnants]

@@ -1,0 +1,129 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What removing the fabric takes off a cluster, what stays, and why nothing is removed, for the playbook reset."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._model.observation import Observations
+from .._model.operators import IpuFacts
+from .._plan.cluster_identity import is_bare, observed
+from .settings import NoSettings as Settings
+
+REQUEST = "fabric"  # of fabric_reset
+HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
+
+
+class Stack(t.TypedDict, total=False):
+    """Of what fabric_stack and cluster_info say of an operator and what it serves: what decides."""
+
+    objects: t.List[str]
+    pods: t.List[str]
+    needed_by: t.List[str]
+    installations: t.List[t.Dict[str, t.Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The hosts alone at first; what the cluster has once it has answered."""
+
+    hosts: Observations = dataclasses.field(default_factory=dict)
+    request: str = ""  # fabric_reset
+    force: bool = False
+    removes_cluster: bool = True  # whether fabric_reset=cluster could remove what is below the fabric
+    network_operator: Stack = dataclasses.field(default_factory=lambda: Stack())
+    spiderpool: Stack = dataclasses.field(default_factory=lambda: Stack())
+    own: t.Sequence[str] = ()  # NAMESPACE/NAME of the operators and of whereabouts that are ours
+    whereabouts: t.Sequence[str] = ()
+    whereabouts_networks: t.Sequence[str] = ()  # of others
+    gpu_operators: t.Sequence[str] = ()  # none where the site has no GPUs, likewise the next two
+    gpu_pods: t.Sequence[str] = ()
+    ipu: t.Optional[IpuFacts] = None
+    keeps_tracker: bool = False
+
+
+class FabricReset(t.TypedDict):
+    """What reset.yml does with fabric_reset=fabric, or without any."""
+
+    bare: bool  # whether no host is in a cluster
+    nothing: str  # said where there is nothing to remove and nothing was asked for; empty otherwise
+    table: t.List[str]
+    refusal: str
+    whereabouts_stays: t.List[str]  # for these
+    end: str  # said after the removal
+
+
+def decide(settings: Settings, seen: Seen) -> FabricReset:
+    found, asked = found_in(seen), seen.request == REQUEST
+    users = [*stack_list(seen, "pods"), *seen.gpu_pods, *(seen.ipu["jobs"] if seen.ipu else [])]
+    kept = whereabouts_stays(seen)
+    stays = [*stack_list(seen, "needed_by"), *kept, *found["stays on purpose"]]
+    left = [*found["objects"], *found["operators"], *found["GPU operators"], *users]
+    nothing = f"Nothing of this fabric is left in the cluster{but(stays)}. {HOSTS_TOO if seen.removes_cluster else ''}"
+    refusal = ""
+    if asked and users and not seen.force:
+        refusal = (
+            f"Nothing may use the fabric when it is removed. Seen: {', '.join(users)}. Next: stop what created them (a"
+            " Deployment, an IPUJob), or have them deleted with -e fabric_reset_force=true."
+        )
+    elif not asked and left:
+        refusal = (
+            f"Nothing is removed unless it is asked for. Seen: fabric_reset is {seen.request or 'empty'}. Next: "
+            f"{'stop the pods and jobs of the table above, then ' if users else ''}run it again with -e"
+            " fabric_reset=fabric, which removes the fabric and leaves Kubernetes"
+            f"{'; -e fabric_reset=cluster removes both' if seen.removes_cluster else ''}."
+        )
+    return {
+        "bare": is_without_cluster(seen.hosts),
+        "nothing": "" if asked or left else nothing.rstrip(),
+        "table": [
+            f"{what if not number else '':<28}{each}"
+            for what, names in found.items()
+            for number, each in enumerate(names or ["none"])
+        ],
+        "refusal": refusal,
+        "whereabouts_stays": kept,
+        "end": f"Nothing of this fabric is left in the cluster or on its hosts{but(stays)}.",
+    }
+
+
+def but(stays: t.Sequence[str]) -> str:
+    return f" but {', '.join(stays)}" if stays else ""
+
+
+def is_without_cluster(hosts: Observations) -> bool:
+    """Whether all hosts have answered, and none of them is a node of anything."""
+    facts = observed(hosts)
+    made = {each["kubernetes"]["distribution"] for each in facts.values() if "kubernetes" in each}
+    return bool(facts) and len(facts) == len(hosts) and made <= {"none"} and is_bare(hosts)
+
+
+def stack_list(seen: Seen, name: t.Literal["objects", "pods", "needed_by"]) -> t.List[str]:
+    return [*seen.network_operator.get(name, ()), *seen.spiderpool.get(name, ())]
+
+
+def whereabouts_stays(seen: Seen) -> t.List[str]:
+    """Somebody else's, or networks of others have their addresses from it."""
+    return [*(each for each in seen.whereabouts if each not in seen.own), *seen.whereabouts_networks]
+
+
+def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
+    """Rows of the table."""
+    spiderpool = [f"{each['namespace']}/{each['name']}" for each in seen.spiderpool.get("installations", ())]
+    ipu, jobs = (seen.ipu["own"], seen.ipu["jobs"]) if seen.ipu else ([], [])
+    tracker = bool(seen.ipu and seen.ipu["tracker"] and seen.keeps_tracker)
+    return {
+        "objects": stack_list(seen, "objects"),
+        "operators": [*seen.own, *spiderpool, *ipu],
+        "GPU operators": [*seen.gpu_operators],
+        "network operator stays for": [*seen.network_operator.get("needed_by", ())],
+        "Spiderpool stays for": [*seen.spiderpool.get("needed_by", ())],
+        "whereabouts stays for": whereabouts_stays(seen),
+        "stays on purpose": ["the IPU operator's partitions (ipu_operator_keep_tracker)"] if tracker else [],
+        "pods on the networks": stack_list(seen, "pods"),
+        "pods with GPUs": [*seen.gpu_pods],
+        "IPUJobs": [*jobs],
+    }
