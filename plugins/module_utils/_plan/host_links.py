@@ -13,7 +13,7 @@ import typing as t
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
-from .._model.observation import Address, Link, LinkAddress
+from .._model.observation import ADVERTISED, Address, Link, LinkAddress
 from .._model.plan import HOST, PVRDMA, PlannedLink
 from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
@@ -52,6 +52,15 @@ class NetworkLinks:
 
     def hosts_with(self, matches: t.Callable[[Link], bool]) -> t.List[str]:
         return [name for name, link in self.links.items() if matches(link.nic)]
+
+    def advertised(self) -> t.Dict[str, LinkAddress]:
+        """An address that routers gave the NIC, by host: pods on it make themselves one, too."""
+        return {
+            name: entry
+            for name, link in self.links.items()
+            for entry in link.nic["addresses"]
+            if entry.get("origin") == ADVERTISED
+        }
 
     def mtu(self) -> int:
         """The least of all NICs, in bytes; 0 without NICs."""

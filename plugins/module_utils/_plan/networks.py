@@ -213,11 +213,10 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             "Set accept_ra to true and turn router advertisements off on the routers of this VLAN, or set fabric_stack"
             " to spiderpool.",
         )
-    seen: t.Dict[str, str] = {}
-    for name, link in chosen.links.items():
-        for entry in link.nic["addresses"]:
-            if entry.get("origin") == ADVERTISED:
-                seen.setdefault(name, f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}")
+    seen = {
+        name: f"{chosen.links[name].nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
+        for name, entry in chosen.advertised().items()
+    }
     if seen and network.accept_ra:
         findings.warning(
             "subnet",
@@ -438,7 +437,11 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
                 [],
                 f"{both} would give out the same addresses.",
                 f"{cidrs[0]} and {cidrs[1]} overlap, and {spans} of them: {describe_addresses(same)} in both",
-                "Give each its own NIC (key select) or its own hosts and subnet"
+                (
+                    "Give each its own hosts and subnet"
+                    if one["master"] != other["master"]
+                    else "Give each its own NIC (key select) or its own hosts and subnet"
+                )
                 + (", or a share of its own of this one (key share)." if cidrs[0] == cidrs[1] else "."),
             )
         elif cidrs[0] != cidrs[1]:

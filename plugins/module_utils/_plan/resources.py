@@ -127,11 +127,13 @@ def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.
 def _room(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, int]:
     """For how many pods of a host each resource's NICs have GIDs, by the smallest table of all hosts.
 
-    The plugin lets several resources have the same NIC, as those of two VLANs on it: they divide its GID table.
+    An address that pods make of router advertisements takes entries as well. The plugin lets several resources have the
+    same NIC, as those of two VLANs on it: they divide its GID table.
     """
     netdevs = _netdevs_by_resource(networks)
     sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
-    families = max((len(network["subnets"]) for network in networks), default=1)
+    more = {one.network.name for one in chosen if one.network.accept_ra and one.advertised()}
+    families = max((len(network["subnets"]) + (network["name"] in more) for network in networks), default=1)
     tables: t.Dict[str, int] = {}
     for one in chosen:
         name = one.network.rdma_resource

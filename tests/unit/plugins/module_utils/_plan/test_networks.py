@@ -222,6 +222,15 @@ def test_a_subnet_of_router_advertisements_alone_is_said(hosts):
     assert "static addresses" in of_routers(planned["findings"])[1]["next"]
 
 
+def test_addresses_of_router_advertisements_take_gids(hosts):
+    room = [plan(hosts)["rdma_resources"][0]["rdmaHcaMax"]]
+    hosts["w1"]["rdma"]["links"][1]["addresses"].append(ADVERTISED)
+    room.append(plan(hosts)["rdma_resources"][0]["rdmaHcaMax"])
+    network = {"name": "rdma-net", "gateway": "10.5.0.1", "accept_ra": False}
+    room.append(plan(hosts, networks=[network], stack="spiderpool", ipu=False)["rdma_resources"][0]["rdmaHcaMax"])
+    assert room == [63, 41, 63]
+
+
 def test_pods_of_spiderpool_can_ignore_router_advertisements(hosts):
     hosts["w1"]["rdma"]["links"][1]["addresses"].append(ADVERTISED)
     network = {"name": "rdma-net", "gateway": "10.5.0.1", "accept_ra": False}

@@ -233,6 +233,31 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "nv-ipam has no block for a node": Fault(probe={"pools/0/nodes/1/node": "w9"}),
     "a MacvlanNetwork says ready with a broken IPAM": Fault(probe={"networks/rdma-net/attachment": "{broken"}),
+    "the fabric NIC has no address, and its network no subnet": Fault(hosts={f"{LINK}/addresses": []}),
+    "NICs have addresses of several subnets, and another one comes first": Fault(
+        hosts={f"{LINK}/addresses": [{"address": f"10.{net}.0.12", "prefix": 24} for net in (6, 5)]}
+    ),
+    "each host has a point-to-point link of its own with the switch": Fault(
+        hosts={
+            f"{name}/rdma/links/1/addresses": [{"address": f"10.5.0.{last}", "prefix": 31}]
+            for name, last in (("w1", 1), ("w2", 3))
+        }
+    ),
+    "rails are on one subnet": Fault(
+        hosts={
+            f"{name}/rdma/links": [
+                sites.link("eno1", f"10.88.0.{last}", rdma=False, mtu=1500),
+                *(sites.link(f"ens{rail}f0", f"10.5.{rail}.{last}", 16) for rail in (1, 2)),
+            ]
+            for name, last in (("w1", 12), ("w2", 13))
+        },
+        settings={
+            "networks": [
+                {"name": f"rail-{rail}", "select": {"name": f"ens{rail}f0"}, "share": f"10.5.{rail}.128/25"}
+                for rail in (1, 2)
+            ]
+        },
+    ),
     "routers advertise addresses and a default route on a fabric network": Fault(
         hosts={f"{LINK}/addresses": [{"address": "10.5.0.12", "prefix": 24}, fabrics.SLAAC]},
         probe={
