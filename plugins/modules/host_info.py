@@ -277,6 +277,7 @@ host:
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen); V(autodetection) is how
           calico-node looks for the addresses of hosts.
         - V(charts) are the Helm charts of its Deployments, as in C(gpu-operator-26.7.0).
+        - V(attachments), if there are any, are plugins of NetworkAttachmentDefinitions with a NIC or static addresses.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
       type: dict
     certificates:
@@ -519,6 +520,11 @@ rdma:
           type: list
           elements: str
           sample: [ens1f0np0]
+        taken_by:
+          description: Devices on top of it that keep macvlans off, an ipvlan for example, each with its kind.
+          type: list
+          elements: str
+          sample: []
         function_netdevs:
           description:
             - All network devices of its PCI function by name, if that has an RDMA device.

@@ -17,6 +17,7 @@ import typing as t
 from .._common.cilium import CONFIG, is_exclusive
 from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
 from .._model.stacks import STACKS
+from .attachments import ATTACHMENTS, read_attachments
 from .distributions import find_distribution, on_host
 from .ipu_operator import DEPLOYMENTS, read_ipu
 from .kubectl import run_kubectl
@@ -91,6 +92,7 @@ class Spec(t.TypedDict, total=False):
     podCIDR: str
     subnet: str
     perNodeBlockSize: int
+    config: str
 
 
 class Allocation(t.TypedDict):
@@ -320,8 +322,14 @@ def read_cluster(root: str) -> ClusterFacts:
         ipu = read_ipu(asks)
         fabric = fabric_networks(asks)
         charts = chart_names(asks(DEPLOYMENTS))
+        attachments = read_attachments(
+            (each["metadata"].get("namespace", ""), each["metadata"]["name"], each.get("spec", {}).get("config", ""))
+            for each in asks(ATTACHMENTS).get("items", [])
+        )
     except UnansweredError as error:
         return {**facts, "error": str(error)}
+    if attachments:
+        facts["attachments"] = attachments
     return {
         **facts,
         "answered": True,

@@ -95,6 +95,7 @@ class LinkInfo(t.TypedDict, total=False):
     """What a virtual device is, in the JSON of `ip -d addr`."""
 
     info_kind: str
+    info_data: t.Dict[str, object]
 
 
 class IpItem(t.TypedDict, total=False):
@@ -327,13 +328,29 @@ def _carriers_of_bonds(sysfs: str, links: t.Iterable[BareLink]) -> t.Dict[str, t
     }
 
 
+def _takers(sysfs: str, links: t.Iterable[BareLink], alone: t.Collection[str]) -> t.Dict[str, t.List[str]]:
+    """What stands on each netdev and keeps macvlans off. Those of pods are in namespaces of their own, and not seen."""
+    found: t.Dict[str, t.List[str]] = {}
+    for link in links:
+        if link["kind"] in ("ipvlan", "ipvtap", "macsec") or link["netdev"] in alone:
+            for name in list_names(sysfs, "class/net", link["netdev"]):
+                if name.startswith("lower_"):
+                    mode = " (passthru)" if link["netdev"] in alone else ""
+                    found.setdefault(name[len("lower_") :], []).append(f"{link['kind']} {link['netdev']}{mode}")
+    return found
+
+
 def read_links(
     root: str,
     addresses: t.Mapping[str, t.Sequence[LinkAddress]],
     altnames: t.Mapping[str, t.Sequence[str]],
     kinds: t.Optional[t.Mapping[str, str]] = None,
+    alone: t.Collection[str] = (),
 ) -> t.List[Link]:
-    """All links that a fabric may use: those with RDMA, of hardware, on top of hardware, or with an address."""
+    """All links that a fabric may use: those with RDMA, of hardware, on top of hardware, or with an address.
+
+    kinds: what `ip` calls virtual devices; alone: macvlans that are the only ones of their NIC.
+    """
     sysfs, proc = os.path.join(root, "sys"), os.path.join(root, "proc")
     ports = read_ports(sysfs)
     netdevs = [
@@ -345,6 +362,7 @@ def read_links(
     lower = {link["netdev"]: link["lower"] for link in bare}
     members = _carriers_of_bonds(sysfs, bare)
     guest = is_guest(proc)
+    takers = _takers(sysfs, bare, alone)
     links: t.List[Link] = []
     for link in bare:
         port, carriers = _find_port(link, ports, lower)
@@ -363,6 +381,7 @@ def read_links(
             "firmware": firmware(sysfs, port.device),
             "gid_room": gid_room(sysfs, port.device, port.number),
             "rdma_netdevs": carriers,
+            "taken_by": takers.get(link["netdev"], []),
             "function_netdevs": _function_netdevs(sysfs, link["pci"]),
             "rdma_devices": sorted(
                 {device for name in carriers for device in list_names(sysfs, "class/net", name, "device/infiniband")}
@@ -442,6 +461,12 @@ def parse_kinds(text: str) -> t.Dict[str, str]:
     """What each virtual device is, such as vrf, from `ip -j -d addr`."""
     found = {str(link.get("ifname")): link.get("linkinfo", {}).get("info_kind", "") for link in _json(text)}
     return {name: str(kind) for name, kind in found.items() if kind}
+
+
+def parse_passthru(text: str) -> t.Set[str]:
+    """The macvlans and macvtaps in mode passthru, from `ip -j -d addr`."""
+    modes = {str(link.get("ifname")): link.get("linkinfo", {}).get("info_data", {}).get("mode") for link in _json(text)}
+    return {name for name, mode in modes.items() if mode == "passthru"}
 
 
 def parse_route(text: str) -> Route:
@@ -530,7 +555,7 @@ def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner =
     """Everything about RDMA on this host. See the module host_info."""
     addr = _ip_addr(run)
     addresses = parse_addresses(addr)
-    links = read_links(root, addresses, parse_altnames(addr), parse_kinds(addr))
+    links = read_links(root, addresses, parse_altnames(addr), parse_kinds(addr), parse_passthru(addr))
     vrfs = sorted({link["master"] for link in links if link["master_kind"] == "vrf"})
     return {
         "links": links,

@@ -48,6 +48,7 @@ class _LinkOptional(t.TypedDict, total=False):
     function_netdevs: t.List[str]
     rdma_devices: t.List[str]  # of the functions of rdma_netdevs: one, unless a bond has ports that are no RoCE LAG
     gid_room: int  # addresses that the GID table of the port has room for; 0: not known
+    taken_by: t.List[str]  # devices on it that keep macvlans off, such as `ipvlan eth1.pod`
 
 
 class Link(_LinkOptional):
@@ -194,7 +195,19 @@ class NodeIdentity(_NodeOptional):
     machine_id: str
 
 
+class SeenAttachment(t.TypedDict):
+    """What a plugin of a NetworkAttachmentDefinition takes."""
+
+    namespace: str
+    name: str
+    plugin: str  # such as ipvlan
+    nic: str  # its master, or the device that it moves into pods, by name or PCI address; empty: none is named
+    mode: str  # of macvlan and ipvlan
+    addresses: t.List[str]  # of the IPAM static
+
+
 class _ClusterOptional(t.TypedDict, total=False):
+    attachments: t.List[SeenAttachment]  # only where there are some that take a NIC or an address
     nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
     ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs
     fabric_networks: t.List[FabricNetwork]  # likewise

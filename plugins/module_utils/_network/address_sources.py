@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from .._ipam.ranges import range_texts
+from .._ipam.ranges import parse_ranges, range_texts
 from .._kube.client import Cluster, describe
 from .._kube.multus import ATTACHMENTS, NAD, read_ipams
 from .._kube.ownership import is_ours
-from .._kube.query import Object
+from .._kube.query import Object, query
 from .._model.pools import AddressSource
 from .address_sets import MALFORMED, pool_addresses, range_addresses, read_ranges, stores
 from .macvlan_objects import MACVLANS, owners
@@ -43,11 +43,17 @@ def address_sources(cluster: Cluster) -> t.List[AddressSource]:
         attachment = {**item, "apiVersion": NAD[0], "kind": NAD[1]}
         for ipam in read_ipams(item):
             with contextlib.suppress(*MALFORMED):
-                ranges = read_ranges(ipam)
-                if ranges:
-                    ours, addresses = bool(owners(item) & networks), range_addresses(ranges)
+                ours, addresses = bool(owners(item) & networks), range_addresses(read_ranges(ipam))
+                addresses = addresses | static_addresses(ipam)
+                if addresses:
                     found.append(address_source(attachment, ours, ipam["type"], addresses, stores(ipam)))
     return found
+
+
+def static_addresses(ipam: Object) -> netaddr.IPSet:
+    """What an attachment gives to its pods by name. No pool knows that these are taken."""
+    entries = query("addresses[].address", ipam) if ipam.get("type") == "static" else None
+    return parse_ranges([str(entry).partition("/")[0] for entry in entries or ()], "ipam.addresses")
 
 
 def address_source(

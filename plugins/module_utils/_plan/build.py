@@ -77,6 +77,7 @@ from .running_cluster import (
     find_running,
 )
 from .runtime import cri_dockerd_sources, plan_runtime
+from .shared_nics import check_shared_nics
 from .source_questions import check_answers
 from .sources import pin_components, plan_images, plan_sources
 from .vipu_controllers import controller_addresses, name_controllers, plan_vipu
@@ -176,6 +177,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)
+    check_shared_nics(running, chosen, networks, findings)
     check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)

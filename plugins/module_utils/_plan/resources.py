@@ -97,12 +97,13 @@ def _check_first_names(
     for one in chosen:
         resource = resource_of[one.network.name]
         for host, link in one.links.items():
-            nics = {nic["netdev"]: nic for nic in (link.host.rdma or {"links": []})["links"]}
+            nics = {nic["netdev"]: nic for nic in link.host.rdma["links"]} if link.host.rdma else {}
             for name in link.nic["rdma_netdevs"]:
                 names = nics[name].get("function_netdevs", []) if name in nics else []
                 if link.nic["driver"] == PVRDMA or not names or names[0] in selected.get(resource, {names[0]}):
                     continue
-                first, others = names[0], nics.get(names[0], {}).get("device", "") and name in names
+                first = names[0]
+                others = first in nics and nics[first]["device"] and name in names
                 step = f"Give {name} a name that comes before {first} (a systemd .link file by MAC or path)"
                 step += f", or the networks of {name} and {first} one rdma_resource" if others else ""
                 findings.error(

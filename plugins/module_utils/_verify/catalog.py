@@ -131,7 +131,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "pool_overlap": CheckType(
         "No overlapping pool",
         "network",
-        "Remove what is left over with fabric_prune_networks: true; move a pool in use to another range (share).",
+        "Remove what is left over with fabric_prune_networks: true; move a pool in use to another range (share), and"
+        " keep single addresses from pods (reserved).",
     ),
     "default_route": CheckType(
         "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."

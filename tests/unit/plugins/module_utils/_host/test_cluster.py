@@ -93,6 +93,31 @@ def test_a_cluster(host):
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 
 
+def test_attachments_that_take_a_nic_or_an_address(host):
+    root, answer = host
+    addresses = [{"address": "10.5.0.200/24"}, {"address": "fd00::9"}, {"address": "x"}, {}]
+    static = {"type": "static", "addresses": addresses}
+    configs = {
+        "ipvlan": {"type": "ipvlan", "master": "ens1f0", "mode": "l3"},
+        "chain": {"plugins": [{"type": "tuning"}, {"type": "host-device", "pciBusID": "0000:81:00.0"}]},
+        "static": {"type": "bridge", "ipam": static},
+        "pool": {"type": "bridge", "ipam": {"type": "whereabouts", "range": "10.5.0.0/24"}},
+        "empty": [],
+    }
+    items = [
+        {"metadata": {"name": name, "namespace": "jobs"}, "spec": {"config": json.dumps(config)}}
+        for name, config in configs.items()
+    ]
+    items += [{"metadata": {"name": "own"}}, {"metadata": {"name": "bad"}, "spec": {"config": "{"}}]
+    answer("/apis/k8s.cni.cncf.io/v1/network-attachment-definitions", {"items": items})
+    seen = [tuple(each.values()) for each in cluster.read_cluster(str(root))["attachments"]]
+    assert seen == [
+        ("jobs", "ipvlan", "ipvlan", "ens1f0", "l3", []),
+        ("jobs", "chain", "host-device", "0000:81:00.0", "", []),
+        ("jobs", "static", "bridge", "", "", ["10.5.0.200", "fd00::9"]),
+    ]
+
+
 def test_the_blocks_of_nv_ipam(host):
     root, answer = host
     spec = {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}

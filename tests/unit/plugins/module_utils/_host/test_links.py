@@ -36,7 +36,7 @@ def test_mlx5_pf(tree):
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
             "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
             "numa_node": -1, "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
-            "master": "", "master_kind": "", "function_netdevs": [],
+            "master": "", "master_kind": "", "taken_by": [], "function_netdevs": [],
             "rdma_devices": [], "gid_room": 0,
         },
         "ens1f0np0": {
@@ -45,7 +45,7 @@ def test_mlx5_pf(tree):
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
             "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
             "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
-            "master": "", "master_kind": "", "function_netdevs": ["ens1f0np0"],
+            "master": "", "master_kind": "", "taken_by": [], "function_netdevs": ["ens1f0np0"],
             "rdma_devices": ["mlx5_0"], "gid_room": 0,
         },
     }  # fmt: skip

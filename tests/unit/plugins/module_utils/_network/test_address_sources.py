@@ -133,6 +133,9 @@ def test_every_source_of_addresses_and_nothing_else() -> None:
             attachment("four", {"ipam": {"type": "nv-ipam", "poolName": "rail"}}),
             attachment("five", "{broken"),
             attachment("six", {"ipam": {"type": "whereabouts", "range": "broken"}}),
+            attachment("seven", {"ipam": {"type": "static", "addresses": [{"address": "10.5.0.9/24"}]}}),
+            attachment("eight", {"ipam": {"type": "static", "addresses": [{"address": "broken"}]}}),
+            attachment("nine", {"ipam": {"type": "static"}}),
         ],
     )
     assert [(found["what"], found["ours"], found["ranges"]) for found in address_sources.address_sources(api)] == [
@@ -140,4 +143,5 @@ def test_every_source_of_addresses_and_nothing_else() -> None:
         ("CIDRPool operator/blocks", False, ["10.6.0.1-10.6.0.2"]),
         ("NetworkAttachmentDefinition jobs/one", True, ["10.5.0.128-10.5.0.139", "10.5.0.142-10.5.0.254"]),
         ("NetworkAttachmentDefinition jobs/three", False, ["10.7.0.1-10.7.0.2"]),
+        ("NetworkAttachmentDefinition jobs/seven", False, ["10.5.0.9-10.5.0.9"]),
     ]

@@ -180,6 +180,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("spiderpool-version", Fault(settings={"stack": "spiderpool", "spiderpool_version": "0.9.0"})),
     ("stack", Fault(settings={"stack": "multus"})),
     ("subnet", Fault(settings={"pods_per_node": 100})),
+    ("subnet", "a network of others gives out single addresses of the subnet (static)"),
     ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.50/24"})),
     ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.50", "control_plane_vip_router_id": 256})),
 ]
@@ -355,6 +356,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "fabric-nic",
         "the RDMA NIC is a member of a bond, a bridge or Open vSwitch",
         Done("Take ens1f0 out of ovs-system", {f"{LINK}/master": ""}),
+    ),
+    (
+        "fabric-nic",
+        "an ipvlan, or a macvlan in mode passthru, has the RDMA NIC",
+        Done("Delete pod0", {f"{LINK}/taken_by": []}),
+    ),
+    (
+        "fabric-nic",
+        "a network of others has ipvlans on the RDMA NIC",
+        Done("Delete NetworkAttachmentDefinition jobs/old", {"cp1/host/cluster": sites.running()}),
     ),
     (
         "fabric-nic",

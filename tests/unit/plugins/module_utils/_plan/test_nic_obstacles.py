@@ -257,3 +257,30 @@ def test_software_rdma_and_pvrdma_have_no_function_of_their_own(tmp_path):
     tree.netdev("ens2", tree.pci("0000:00:04.0", "virtio_net"), mtu=9000)
     tree.rdma("rxe0", netdevs=["ens2"], parent="ens2")
     assert resource_findings(observed(tree, device("ens2", "10.5.0.12")), {"name": "rdma-net"}) == []
+
+
+# ---- devices of others on the NIC -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "taken"),
+    [
+        ("ipvlan", "l2", "ipvlan pod0"),
+        ("ipvtap", "l2", "ipvtap pod0"),
+        ("macsec", "", "macsec pod0"),
+        ("macvlan", "passthru", "macvlan pod0 (passthru)"),
+        ("macvtap", "passthru", "macvtap pod0 (passthru)"),
+        ("macvlan", "private", ""),  # private, vepa and bridge go together
+        ("vxlan", "", ""),
+    ],
+)
+def test_what_stands_on_the_nic(tree, kind, mode, taken):
+    tree.tunnel("pod0", "ens1f0")
+    taker = {"ifname": "pod0", "link": "ens1f0", "linkinfo": {"info_kind": kind, "info_data": {"mode": mode}}}
+    hosts = observed(tree, device("ens1f0", "10.5.0.12"), taker)
+    if not taken:
+        assert plan(hosts, networks=[{"name": "rdma-net", "hosts": ["w1"]}])["findings"] == []
+        return
+    _what, seen, following = finding(hosts)
+    assert f"10.5.0.12/24): taken by {taken}: the kernel refuses a macvlan beside it" in seen
+    assert following.startswith("Delete pod0. Or name another NIC")

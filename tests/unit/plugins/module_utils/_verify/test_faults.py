@@ -105,6 +105,8 @@ FIRST_FOUND = {"name": "calico", "seen": "DaemonSet kube-system/calico-node",
                "autodetection": {"IP_AUTODETECTION_METHOD": "first-found"}}  # fmt: skip
 EXCLUSIVE = {"name": "cilium", "seen": "DaemonSet kube-system/cilium", "exclusive": True}
 SHORT_TOKENS = {"name": "service-account-extend-token-expiration", "value": "false"}
+IPVLAN = {"namespace": "jobs", "name": "old", "plugin": "ipvlan", "nic": "ens1f0", "mode": "l2", "addresses": []}
+STATIC = {**IPVLAN, "plugin": "bridge", "nic": "", "mode": "", "addresses": ["10.5.0.200"]}
 PINNED = "mirror.site/a:v1"
 LONE = {"device": "mlx5_0", "pci": "0000:81:00.0", "driver": "mlx5_core", "link_layer": "InfiniBand", "state": "ACTIVE"}
 NO_ADDRESS = "plugin type=macvlan failed (add): Could not allocate IP in range: ip: 10.5.0.128 / - 10.5.0.254"
@@ -156,6 +158,10 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "the RDMA NIC is a member of a bond, a bridge or Open vSwitch": Fault(
         hosts={f"{LINK}/master": "ovs-system", f"{LINK}/master_kind": "openvswitch"}
+    ),
+    "an ipvlan, or a macvlan in mode passthru, has the RDMA NIC": Fault(hosts={f"{LINK}/taken_by": ["ipvlan pod0"]}),
+    "a network of others has ipvlans on the RDMA NIC": Fault(
+        hosts={"cp1/host/cluster": sites.running(attachments=[IPVLAN])}
     ),
     "ib_umad or rdma_ucm is not loaded, the resource counts 0": Fault(
         hosts={"w1/rdma/modules": ["ib_uverbs", "ib_core"]},
@@ -227,6 +233,10 @@ FAULTS: t.Dict[str, Fault] = {
                 fabrics.source("lab", "NetworkAttachmentDefinition", "lab", ours=False, ipam="host-local")
             ],
         }
+    ),
+    "a network of others gives out single addresses of the subnet (static)": Fault(
+        hosts={"cp1/host/cluster": sites.running(attachments=[STATIC])},
+        probe={"address_sources": [fabrics.source(ours=False, ipam="static", ranges=["10.5.0.200"])]},
     ),
     "a pool gets another block size while pods have addresses of it": Fault(
         hosts={"cp1/host/cluster": sites.running(nv_ipam_pools=[BLOCKS_OF_8])}, settings={"pods_per_node": 16}

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which NICs and which single addresses the NetworkAttachmentDefinitions of a cluster take."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import typing as t
+
+from .._model.observation import SeenAttachment
+
+ATTACHMENTS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
+
+
+class Ipam(t.TypedDict, total=False):
+    """The parts of an IPAM's settings that are read."""
+
+    type: str
+    addresses: t.List[t.Dict[str, str]]
+
+
+class Plugin(t.TypedDict, total=False):
+    """The parts of a CNI configuration that are read, which is one plugin or a chain of them."""
+
+    type: str
+    master: str
+    device: str
+    pciBusID: str
+    mode: str
+    ipam: Ipam
+    plugins: t.List[Plugin]
+
+
+def _plugins(text: str) -> t.List[Plugin]:
+    """The plugins of a CNI configuration; none of one that is no JSON."""
+    try:
+        config: Plugin = json.loads(text)
+    except ValueError:
+        return []
+    chain = config.get("plugins") if isinstance(config, dict) else None
+    return [plugin for plugin in (chain if isinstance(chain, list) else [config]) if isinstance(plugin, dict)]
+
+
+def _addresses(plugin: Plugin) -> t.List[str]:
+    """The addresses of the IPAM `static`, without their prefixes and without what is none."""
+    ipam, found = plugin.get("ipam"), []
+    if isinstance(ipam, dict) and ipam.get("type") == "static":
+        for entry in ipam.get("addresses") or ():
+            with contextlib.suppress(ValueError, AttributeError, TypeError):
+                found.append(str(ipaddress.ip_interface(entry.get("address", "")).ip))
+    return found
+
+
+def read_attachments(configs: t.Iterable[t.Tuple[str, str, str]]) -> t.List[SeenAttachment]:
+    """Those that name a NIC or an address, an entry for each plugin that does; of namespace, name and configuration."""
+    found: t.List[SeenAttachment] = []
+    for namespace, name, config in configs:
+        for plugin in _plugins(config):
+            entry: SeenAttachment = {
+                "namespace": namespace,
+                "name": name,
+                "plugin": str(plugin.get("type", "")),
+                "nic": str(plugin.get("master") or plugin.get("device") or plugin.get("pciBusID") or ""),
+                "mode": str(plugin.get("mode", "")),
+                "addresses": _addresses(plugin),
+            }
+            if entry["nic"] or entry["addresses"]:
+                found.append(entry)
+    return found

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What else pods of the cluster do with fabric NICs and their addresses: who comes second is refused by the kernel.
+
+Tried with Linux 6.1 and 6.18: beside an ipvlan a macvlan is EBUSY, beside one in mode passthru EINVAL.
+"""
+
+from __future__ import annotations
+
+import itertools
+import typing as t
+
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._ipam.ranges import parse_ranges, read_address
+from .._model.observation import SeenAttachment
+from .._model.plan import PlannedNetwork
+from .host_links import NAMES, NetworkLinks
+from .running_cluster import Running
+
+PASSTHRU = "passthru"
+
+
+def check_shared_nics(
+    running: t.Optional[Running],
+    chosen: t.Sequence[NetworkLinks],
+    networks: t.Sequence[PlannedNetwork],
+    findings: Findings,
+) -> None:
+    """Attachments that others made, and our own networks with each other."""
+    own = {(network["namespace"], network["name"]) for network in networks}
+    seen = running.facts.get("attachments", []) if running else []
+    others = [each for each in seen if (each["namespace"], each["name"]) not in own]
+    for network in chosen:
+        _check_attachments(network, others, findings)
+    for planned in networks:
+        _check_static(planned, others, findings)
+    for one, other in itertools.combinations(chosen, 2):
+        _check_passthru(one, other, findings)
+
+
+def _excludes(attachment: SeenAttachment, mode: str) -> str:
+    """Why the kernel has no macvlan beside it; empty where it has."""
+    plugin = attachment["plugin"]
+    if plugin == "ipvlan":
+        return "a NIC has ipvlans or macvlans, never both: the kernel says EBUSY (device or resource busy)"
+    if plugin == "host-device":
+        return "it moves the NIC itself into a pod"
+    if plugin == "macvlan" and PASSTHRU in (attachment["mode"], mode):
+        return "a macvlan in mode passthru is the only one of its NIC: the kernel says EINVAL (invalid argument)"
+    return ""
+
+
+def _check_attachments(chosen: NetworkLinks, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
+    for each in others:
+        hosts = [
+            name
+            for name, link in chosen.links.items()
+            if each["nic"] in {chosen.master, link.nic["netdev"], *link.nic["altnames"], link.nic["pci"]} - {""}
+        ]
+        why = _excludes(each, chosen.network.mode)
+        if hosts and why:
+            what = f"NetworkAttachmentDefinition {each['namespace']}/{each['name']}"
+            mode = f" in mode {each['mode']}" if each["mode"] else ""
+            findings.error(
+                "fabric-nic",
+                hosts,
+                f"{chosen.network.name}: pods of another network take its NIC, and pods of one of them can't start.",
+                f"{what} is {each['plugin']}{mode} on {each['nic']}: {why}",
+                f"Delete {what} and its pods, give it another NIC, or name another one in `select` of"
+                f" {chosen.network.name}.",
+            )
+
+
+def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
+    """Addresses that an attachment gives to its pods by name, and no IPAM knows to be taken."""
+    for subnet in planned["subnets"]:
+        span = f"{subnet['range_start']}-{subnet['range_end']}"
+        ours = parse_ranges([span], "subnet") - parse_ranges(subnet["exclude"], "exclude")
+        taken = {
+            address: f"{each['namespace']}/{each['name']}"
+            for each in others
+            for address in each["addresses"]
+            if read_address(address) in ours
+        }
+        if taken:
+            listed = shorten_list((f"{address} of {name}" for address, name in taken.items()), NAMES)
+            findings.error(
+                "subnet",
+                [],
+                f"{planned['name']}: a NetworkAttachmentDefinition has addresses that the plan would give to others.",
+                f"{listed}; the plan gives out {span}",
+                f"Set reserved to [{', '.join(taken)}] in {planned['name']} of fabric_networks, beside what is in it.",
+            )
+
+
+def _check_passthru(one: NetworkLinks, other: NetworkLinks, findings: Findings) -> None:
+    if PASSTHRU not in (one.network.mode, other.network.mode):
+        return
+    both = [
+        name
+        for name, link in one.links.items()
+        if name in other.links and link.nic["netdev"] == other.links[name].nic["netdev"]
+    ]
+    if both:
+        findings.error(
+            "networks",
+            both,
+            f"Networks {one.network.name} and {other.network.name} can't have one NIC.",
+            f"{one.links[both[0]].nic['netdev']}: a macvlan in mode passthru is the only one of its NIC",
+            "Set mode to bridge in both, or give each its own NIC (key select).",
+        )

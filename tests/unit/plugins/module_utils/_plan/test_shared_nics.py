@@ -1,0 +1,75 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attachments of others on fabric NICs, and addresses that they give out by name."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, finished, plan, running, site
+
+Data = t.Dict[str, t.Any]
+
+
+def with_attachment(**more: t.Any) -> Data:
+    seen = {"namespace": "jobs", "name": "old", "plugin": "bridge", "nic": "", "mode": "", "addresses": [], **more}
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = running(attachments=[seen])
+    for name in ("w1", "w2"):
+        hosts[name]["rdma"]["links"][1]["altnames"] = ["enp129s0"]
+    return hosts
+
+
+@pytest.mark.parametrize(
+    ("attachment", "mode", "seen"),
+    [
+        ({"plugin": "ipvlan", "nic": "ens1f0", "mode": "l3"}, "bridge", "is ipvlan in mode l3 on ens1f0: a NIC has"),
+        ({"plugin": "ipvlan", "nic": "enp129s0"}, "bridge", "EBUSY (device or resource busy)"),
+        ({"plugin": "host-device", "nic": "0000:81:00.0"}, "bridge", "it moves the NIC itself into a pod"),
+        ({"plugin": "macvlan", "nic": "ens1f0", "mode": "passthru"}, "bridge", "EINVAL (invalid argument)"),
+        ({"plugin": "macvlan", "nic": "ens1f0", "mode": "bridge"}, "passthru", "EINVAL (invalid argument)"),
+        ({"plugin": "macvlan", "nic": "ens1f0", "mode": "private"}, "bridge", ""),
+        ({"plugin": "vlan", "nic": "ens1f0"}, "bridge", ""),
+        ({"plugin": "ipvlan", "nic": "eth7"}, "bridge", ""),
+        ({"plugin": "ipvlan", "nic": "ens1f0", "namespace": "default", "name": "rdma-net"}, "bridge", ""),  # our own
+    ],
+)
+def test_attachments_on_a_fabric_nic(attachment: Data, mode: str, seen: str) -> None:
+    found = errors(plan(with_attachment(**attachment), networks=[{"name": "rdma-net", "mode": mode}]))
+    assert set(found) == ({"fabric-nic"} if seen else set())
+    if seen:
+        assert found["fabric-nic"]["hosts"] == ["w1", "w2"]
+        assert found["fabric-nic"]["seen"].startswith("NetworkAttachmentDefinition jobs/old is ")
+        assert seen in found["fabric-nic"]["seen"]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "seen"),
+    [
+        (["10.5.0.200", "10.5.0.9", "fd00::9"], "10.5.0.200 of jobs/old; the plan gives out 10.5.0."),
+        (["10.5.0.9"], ""),  # of the lower half
+        (["10.5.0.12"], ""),  # the host's own
+    ],
+)
+def test_static_addresses(addresses: t.List[str], seen: str) -> None:
+    found = errors(plan(with_attachment(addresses=addresses)))
+    assert set(found) == ({"subnet"} if seen else set())
+    if seen:
+        assert found["subnet"]["seen"].startswith(seen)
+        assert found["subnet"]["next"].startswith("Set reserved to [10.5.0.200] ")
+    reserved = plan(with_attachment(addresses=addresses), networks=[{"name": "rdma-net", "reserved": ["10.5.0.200"]}])
+    assert reserved["findings"] == []
+
+
+def test_two_networks_on_one_nic_and_passthru() -> None:
+    networks = [
+        {"name": "a", "mode": "passthru", "share": "10.5.0.128/26"},
+        {"name": "b", "share": "10.5.0.192/26"},
+    ]
+    found = errors(plan(site(), networks=networks))["networks"]
+    assert found["what"] == "Networks a and b can't have one NIC."
+    assert found["hosts"] == ["w1", "w2"]
+    both = [{**one, "mode": "bridge"} for one in networks]
+    assert "networks" not in errors(plan(site(), networks=both))
