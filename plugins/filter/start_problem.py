@@ -176,12 +176,14 @@ def no_hosts(groups: t.Mapping[str, t.Sequence[str]], sources: t.Sequence[str]) 
 
     meant = [(group, meant_group(group)) for group, hosts in groups.items() if hosts]
     renamed = ", ".join(f"{group} to {ours}" for group, ours in meant if ours)
+    kept = "; ".join(f"{ours}: {{children: {{{group}: }}}}" for group, ours in meant if ours)
+    keeping = f"Or, where another tool needs these names, pass a second file with -i: {kept}. "
     check = "Check the file with ansible-inventory --graph."
     return FabricError(
         "The inventory must name the hosts of the cluster.",
         ", ".join(sources) or "no inventory",
         f"no host in the groups {', '.join(GROUPS[:-1])} and {GROUPS[-1]} (the groups are {', '.join(groups)})",
-        f"Rename {renamed}. {check}" if renamed else f"Put at least one host into kube_control_plane. {check}",
+        f"Rename {renamed}. {keeping}{check}" if renamed else f"Put at least one host into kube_control_plane. {check}",
         code="invalid-input",
     )
 

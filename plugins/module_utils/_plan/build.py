@@ -57,7 +57,7 @@ from .host_sizes import read_sizes
 from .hosts import Hosts, check_inventory, place_hosts
 from .ipu_operator import check_ipu_operator, describe_release, labels_in_use
 from .macvlan_masters import name_masters
-from .names import check_groups, check_variables
+from .names import check_foreign_variables, check_groups, check_variables
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
 from .node_addresses import read_rules
@@ -100,6 +100,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_inventory(hosts, settings.manage_kubernetes, findings)
     check_groups(settings.inventory_groups, findings)
     check_variables(observations, settings.site_variables, findings)
+    if settings.manage_kubernetes:
+        check_foreign_variables(observations, findings)
     check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)
     running = find_running(hosts, settings.manage_kubernetes, findings)
     settings = adopt(settings, running)

@@ -13,12 +13,12 @@ import typing as t
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
-from .._model.observation import ADVERTISED, Address, Link, LinkAddress
+from .._model.observation import ADVERTISED, Address, Link, LinkAddress, RdmaFacts
 from .._model.plan import HOST, PVRDMA, PlannedLink
 from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
-from .network_spec import FAMILIES, NetworkSpec
+from .network_spec import FAMILIES, NetworkSpec, Select
 from .nics import LinkLayerError, choose_nic
 
 NAMES = 4  # that a finding lists
@@ -144,13 +144,26 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
     return [host for host in able if wanted & {host.name, *host.groups}]
 
 
+def _selection(network: NetworkSpec, rdma: RdmaFacts) -> Select:
+    """What selects the NIC; where nothing does, the RDMA NIC that has the name of the master, if there is one."""
+    select = network.select
+    able = [nic for nic in rdma["links"] if nic["rdma_netdevs"]]
+    if (
+        any(network.master in (nic["netdev"], *nic["altnames"]) for nic in able)
+        and not select.rules()
+        and select.gpu is None
+    ):
+        return Select(name=(network.master,))
+    return select
+
+
 def _choose_link(
     network: NetworkSpec, host: PlacedHost, vipu_address: str, require_rdma: bool, findings: Findings
 ) -> t.Optional[HostLink]:
     if not host.rdma:
         return None
     try:
-        nic = choose_nic(host.rdma, network.select, vipu_address, require_rdma)
+        nic = choose_nic(host.rdma, _selection(network, host.rdma), vipu_address, require_rdma)
     except FabricError as error:
         check = "link-layer" if isinstance(error, LinkLayerError) else "fabric-nic"
         seen = f"{error.seen} ({error.where})"

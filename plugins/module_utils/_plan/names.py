@@ -22,6 +22,18 @@ GROUPS_ELSEWHERE = {
     **dict.fromkeys(("agent", "node", "nodes", "kube_worker", "kube_workers", "worker", "workers"), "kube_node"),
     **dict.fromkeys(("ipu", "ipus", "ipu_host", "ipu_hosts", "poplar", "poplar_hosts"), "ipu_node"),
 }
+# Variables by which kubespray and k3s-ansible are told how to build a cluster, and what they are called here.
+VARIABLES_ELSEWHERE = {
+    "container_manager": "fabric_runtime",
+    "k3s_version": "fabric_kubernetes_version",
+    "kube_network_plugin": "fabric_cni",
+    "kube_network_plugin_multus": "fabric_multus",
+    "kube_pods_subnet": "fabric_pod_cidr",
+    "kube_service_addresses": "fabric_service_cidr",
+    "kube_version": "fabric_kubernetes_version",
+    "kube_vip_address": "fabric_control_plane_vip",
+    "loadbalancer_apiserver": "fabric_control_plane_endpoint",
+}
 PREFIX = "fabric_"
 # Roles whose variables a site may set too. Left out are those with a name that others may use as well, such as chrony.
 ROLE_PREFIXES = (
@@ -46,7 +58,7 @@ ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92
 @functools.lru_cache(maxsize=None)
 def may_be_ours(name: str) -> bool:
     """Whether a variable begins like one of ours, or nearly so: what is nearest to it decides."""
-    if name.startswith(PREFIXES):
+    if name.startswith(PREFIXES) or name in VARIABLES_ELSEWHERE:
         return True
     return any(
         difflib.SequenceMatcher(None, name[: len(prefix)], prefix).ratio() > ALIKE_PREFIXES for prefix in PREFIXES
@@ -79,12 +91,28 @@ def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) ->
             )
 
 
+def check_foreign_variables(observations: Observations, findings: Findings) -> None:
+    """An inventory of another tool works as it is, but what it says of the cluster has other names here."""
+    names = {name for observation in observations.values() for name in observation.get("variables", ())}
+    foreign = {name: ours for name, ours in VARIABLES_ELSEWHERE.items() if name in names and ours not in names}
+    if foreign:
+        findings.warning(
+            "unknown-variable",
+            [],
+            "The inventory tells kubespray or k3s-ansible how to build a cluster. This collection reads none of"
+            " that, and would build one by its defaults.",
+            ", ".join(foreign),
+            f"Write {', '.join(f'{ours} for {name}' for name, ours in foreign.items())}. If the other tool has built"
+            " the cluster, set fabric_manage_kubernetes to false.",
+        )
+
+
 def check_variables(observations: Observations, known: t.Collection[str], findings: Findings) -> None:
     """Variables with our prefix that are none of ours, and those that are named nearly like one of our roles'."""
     hosts_of: t.Dict[str, t.List[str]] = {}
     for host, observation in observations.items():
         for name in observation.get("variables", ()):
-            if name not in known:
+            if name not in known and name not in VARIABLES_ELSEWHERE:
                 hosts_of.setdefault(name, []).append(host)
     words = {name[len(PREFIX) :]: name for name in known if name.startswith(PREFIX)}
     for name, having in sorted(hosts_of.items()):

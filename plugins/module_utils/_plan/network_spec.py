@@ -40,6 +40,31 @@ DEFAULTS: t.Dict[str, object] = {
     "rdma_resource": "",
     "rdma_hca_max": 0,
 }
+# What files of others call it: CRs of the network operator and Spiderpool, l8k, configurations of CNI and the plugin.
+KEYS_ELSEWHERE = {
+    "cniType": "nothing: it is always macvlan",
+    "exclude": "reserved",
+    "exclusions": "reserved",
+    "gateway_ip": "gateway",
+    "hcaMax": "rdma_hca_max",
+    "ifNames": "select: {name: ...}",
+    "interface": "select: {name: ...}",
+    "ipam": "fabric_ipam, and what is in it as subnet, share, reserved and gateway",
+    "ippools": "pool",
+    "networkInterface": "select: {name: ...}",
+    "networkName": "name",
+    "networkNamespace": "namespace",
+    "nodeSelector": "hosts",
+    "pciAddress": "select: {pci: ...}",
+    "perNodeBlockSize": "fabric_pods_per_node, from which it follows",
+    "poolName": "pool",
+    "range": "subnet, and share for the part that pods get",
+    "rdmaHcaMax": "rdma_hca_max",
+    "rdmaResourceName": "rdma_resource",
+    "resourceName": "rdma_resource",
+    "startingSubnet": "subnet",
+    "workerNodes": "hosts",
+}
 Problem = t.Tuple[str, str]  # what is wrong, and what to write instead
 
 
@@ -239,6 +264,8 @@ def _check_keys(where: str, given: t.Iterable[object], known: t.Iterable[str], f
     for key in sorted(set(map(str, given)) - set(known)):
         meant = nearest(key, known, ALIKE_KEYS)
         hint = f"Did you mean {meant}? " if meant else ""
+        if key in KEYS_ELSEWHERE and known is DEFAULTS:
+            hint = f"Here it is {KEYS_ELSEWHERE[key]}. "
         step = f"{hint}Known are {', '.join(known)}."
         findings.error("networks", [], f"{where} has an unknown key.", f"'{key}'", step)
 
@@ -251,7 +278,12 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
     ):
         if (text[key] or key != "pool") and not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text[key]):
             yield f"{key} is '{text[key]}'", step
-    if text["master"] and not re.fullmatch(rf"[A-Za-z0-9_.@-]{{1,{MASTER_LENGTH}}}", text["master"]):
+    if text["master"].startswith("["):
+        yield (
+            f"master is {text['master']}",
+            "Write the name alone. An RDMA NIC of that name is the one of this network, unless select names another.",
+        )
+    elif text["master"] and not re.fullmatch(rf"[A-Za-z0-9_.@-]{{1,{MASTER_LENGTH}}}", text["master"]):
         yield f"master is '{text['master']}'", f"Write a name of at most {MASTER_LENGTH} characters, or nothing."
     if text["mode"] not in MODES:
         yield f"mode is '{text['mode']}'", f"Use one of {', '.join(MODES)}."

@@ -100,6 +100,10 @@ def test_a_client_that_ignores_no_proxy(
         ),
         ({"masters": ["n1"], "workers": ["n2"], "ipu_hosts": ["n2"]}, "Rename masters to kube_control_plane, workers"),
         ({"server": ["n1"], "agent": ["n2"]}, "Rename server to kube_control_plane, agent to kube_node."),
+        (
+            {"server": ["n1"], "agent": ["n2"]},
+            "pass a second file with -i: kube_control_plane: {children: {server: }}; kube_node: {children: {agent: }}.",
+        ),
         ({"all": ["n1"], "web": ["n1"], "workers": []}, "Put at least one host into kube_control_plane."),
     ],
 )

@@ -9,7 +9,12 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.observation import Observation
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import check_groups, check_variables
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import (
+    check_foreign_variables,
+    check_groups,
+    check_variables,
+    may_be_ours,
+)
 
 ROLES = ("verify_memlock", "verify_image", "kubernetes_kubelet_config", "gpu_operator_driver")
 KNOWN = (*ROLES, "fabric_networks", "fabric_gpu", "fabric_vipu_hosts", "fabric_allow", "fabric_stack")
@@ -64,3 +69,31 @@ def test_variables(name: str, level: str, said: str, hosts: list[str]) -> None:
     assert [each["level"] for each in found] == ([level] if level else [])
     assert all(said in each["next"] for each in found)
     assert all(each["hosts"] == (hosts if len(hosts) == 1 else []) for each in found)
+
+
+KUBESPRAY = ["kube_network_plugin", "kube_pods_subnet", "kube_service_addresses"]
+
+
+@pytest.mark.parametrize(
+    ("names", "seen", "step"),
+    [
+        (
+            KUBESPRAY,
+            ", ".join(KUBESPRAY),
+            "fabric_cni for kube_network_plugin, fabric_pod_cidr for kube_pods_subnet, fabric_service_cidr for"
+            " kube_service_addresses.",
+        ),
+        ([*KUBESPRAY, "fabric_pod_cidr", "fabric_cni"], "kube_service_addresses", "Write fabric_service_cidr for"),
+        (["k3s_version"], "k3s_version", "set fabric_manage_kubernetes to false"),
+        (["kube_proxy_mode", "fabric_cni"], "", ""),
+    ],
+)
+def test_variables_of_another_tool(names: list[str], seen: str, step: str) -> None:
+    assert all(map(may_be_ours, KUBESPRAY))
+    observations = {host: t.cast(Observation, {"variables": names}) for host in ("cp1", "w1")}
+    findings = Findings([])
+    check_foreign_variables(observations, findings)
+    check_variables(observations, {"fabric_cni", "fabric_pod_cidr"}, findings)
+    found = findings.as_list()
+    assert [each["seen"] for each in found] == ([seen] if seen else [])
+    assert all(step in each["next"] and each["level"] == "warning" for each in found)
