@@ -210,15 +210,19 @@ def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
 
 
 def subnets_of(network: NetworkSpec, link: HostLink) -> t.List[str]:
-    """The subnets that a NIC's addresses could mean, of the families and the origin of those that were chosen."""
+    """The subnets that a NIC's addresses could mean, of the families that were chosen.
+
+    Those of router advertisements count where one of them was chosen, as there is no other.
+    """
     chosen = {ipaddress.ip_address(one["address"]).version: one["address"] for one in link.addresses}
     entries = list(_selected(network, link.nic))
-    origins = {entry["address"]: entry.get("origin") for entry in entries}
+    advertised = {entry["address"] for entry in entries if entry.get("origin") == ADVERTISED}
     found = []
     for entry in entries:
         interface = ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}")
-        alike = entry.get("origin") == origins.get(chosen.get(interface.version, ""), "")
-        if alike and interface.network.num_addresses > 1:
+        own = chosen.get(interface.version, "")
+        alike = (entry["address"] in advertised) == (own in advertised)
+        if own and alike and interface.network.num_addresses > 1:
             found.append(str(interface.network))
     return list(dict.fromkeys(found))
 

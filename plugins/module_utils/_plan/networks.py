@@ -110,9 +110,9 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     if not network.accept_ra:
         planned["accept_ra"] = False
     _check_whereabouts_ranges(network, rules.releases, findings)
-    _check_advertised(chosen, rules.releases, findings)
+    partly = _check_advertised(chosen, rules.releases, findings)
     _check_stated(chosen, findings)
-    if _check_several_subnets(chosen, findings):
+    if _check_several_subnets(chosen, findings) or partly:
         return planned
     try:
         families = _plan_families(chosen, rules)
@@ -201,8 +201,8 @@ def _check_ipu_machines(
             )
 
 
-def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findings) -> None:
-    """Pods take what routers advertise on their rail, as the NIC of their host does."""
+def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findings) -> bool:
+    """Pods take what routers advertise on their rail, as NICs do. Whether some hosts alone have no other address."""
     network, stack = chosen.network, STACKS[stack_name(releases)]
     if not network.accept_ra and not stack.chains:
         findings.error(
@@ -232,7 +232,16 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
         for entry in link.nic["addresses"]
         if entry.get("origin") == ADVERTISED and entry["address"] in {one["address"] for one in link.addresses}
     }
-    if own:
+    others = sorted({str(subnet) for name, link in chosen.links.items() if name not in own for subnet in link.subnets})
+    if own and others:
+        findings.error(
+            "subnet",
+            own,
+            f"{network.name}: these hosts have no address but that of router advertisements; others have a static one.",
+            shorten_list(own.values(), SHOWN, "; "),
+            f"Give their NICs a static address of {' and '.join(others)}.",
+        )
+    elif own:
         findings.warning(
             "subnet",
             own,
@@ -240,6 +249,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             shorten_list(own.values(), SHOWN, "; "),
             "Give the NICs static addresses of that subnet, or of another for pods: they go before these.",
         )
+    return bool(own and others)
 
 
 def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
@@ -259,7 +269,7 @@ def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
     report, what = (
         (findings.error, "only one of them is the fabric's, and the first is not the same on all hosts")
         if differ
-        else (findings.warning, f"the first is taken for the fabric's, {' and '.join(cidrs[several[0]])}")
+        else (findings.warning, f"{' and '.join(cidrs[several[0]])} is taken for the fabric's")
     )
     report(
         "subnet",

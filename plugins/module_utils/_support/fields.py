@@ -76,7 +76,9 @@ ALLOWED: t.Mapping[str, str] = {
     "IPPool": POOL,
     "CIDRPool": POOL,
     "SpiderIPPool": POOL,
-    "SpiderMultusConfig": f"{COMMON} {below('spec', 'cniType enableCoordinator macvlan.* macvlan.ippools.*')}",
+    "SpiderMultusConfig": f"""
+        {COMMON} {below("spec", "cniType enableCoordinator macvlan.* macvlan.ippools.* chainCNIJsonData")}
+    """,
     "IPUJob": f"""
         {COMMON} {below("spec", "jobInstances ipusPerJobInstance workersPerJobInstance cleanPodPolicy restartPolicy.*")}
         spec.workers.replicas {below("spec.launcher.template.spec", CONTAINERS)}

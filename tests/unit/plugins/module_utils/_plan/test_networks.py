@@ -104,7 +104,7 @@ def test_two_subnets_on_one_nic_in_another_order(hosts, select):
     hosts["w2"]["rdma"]["links"][1]["addresses"].reverse()
     (found,) = plan(hosts, networks=[network])["findings"]
     assert (found["level"], found["check"]) == ("warning", "subnet")
-    assert "the first is taken for the fabric's, 10.5.0.0/24" in found["what"]
+    assert "10.5.0.0/24 is taken for the fabric's" in found["what"]
     # A NIC with only one of them tells which.
     hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.13", "prefix": 24}]
     found = errors(plan(hosts, networks=[network]))["subnet"]
@@ -210,7 +210,22 @@ def test_a_lease_goes_before_router_advertisements(hosts):
             {"address": f"10.6.0.{number}", "prefix": 24, "origin": "lease"},
             {"address": f"10.5.0.{number}", "prefix": 24},
         ]
-    assert plan(hosts)["networks"][0]["subnet"]["cidr"] == "10.5.0.0/24"
+    planned = plan(hosts)
+    assert planned["networks"][0]["subnet"]["cidr"] == "10.5.0.0/24"
+    assert any("10.5.0.0/24 is taken for the fabric's" in each["what"] for each in planned["findings"])
+    # A host that has the lease alone: only the subnet of both can be the fabric's.
+    hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.2", "prefix": 24, "origin": "lease"}]
+    found = errors(plan(hosts))["subnet"]
+    assert (found["hosts"], found["next"].endswith("with 10.6.0.0/24.")) == (["w1"], True)
+
+
+def test_a_host_with_an_address_of_router_advertisements_alone(hosts):
+    addresses = [{**ADVERTISED, "address": "2001:db8:7:1::1"}, {"address": "fd00:5::1", "prefix": 64}]
+    hosts["w1"]["rdma"]["links"][1]["addresses"] = addresses
+    hosts["w2"]["rdma"]["links"][1]["addresses"] = [{**ADVERTISED, "address": "2001:db8:7:1::2"}]
+    (found,) = [each for each in plan(hosts)["findings"] if each["level"] == "error"]
+    assert (found["check"], found["hosts"]) == ("subnet", ["w2"])
+    assert found["next"] == "Give their NICs a static address of fd00:5::/64."
 
 
 def test_a_subnet_of_router_advertisements_alone_is_said(hosts):
