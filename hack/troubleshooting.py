@@ -110,7 +110,8 @@ STEPS = {
     "pvrdma": "Give hosts with PVRDMA a network of their own: [PVRDMA](networks.md#pvrdma).",
     "python-version": "Point `ansible_python_interpreter` at Python 3.8 or later.",
     "rail-nics": "Replace the NIC, or update its firmware.",
-    "rdma-modules": "Load the modules and name them in `/etc/modules-load.d/rdma.conf`.",
+    "rdma-modules": "Load the modules and name them in `/etc/modules-load.d/rdma.conf`. With kernel 6.11 or later take"
+    " network operator 24.10 or later.",
     "rdma-resource": "Give NICs the same names on all hosts, each the first by name on its PCI function, or plan fewer"
     " pods for each NIC."
     " Have the kubelet's data in `/var/lib/kubelet`.",

@@ -540,6 +540,10 @@ rdma:
           elements: dict
           sample:
             - {address: 10.5.0.11, prefix: 24}
+    mad_files:
+      description: Device files C(umad*) and C(issm*) of each RDMA device that has some.
+      type: dict
+      sample: {mlx5_0: [umad0]}
     lone_devices:
       description: RDMA devices that lead to no network device of the host, such as InfiniBand without IPoIB.
       type: list

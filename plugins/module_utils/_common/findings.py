@@ -57,7 +57,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "pvrdma": "hosts with PVRDMA have a network of their own",
     "python-version": "the host's Python runs the modules",
     "rail-nics": "NICs of a rail are alike: model, firmware, port rate, PCIe slot",
-    "rdma-modules": "modules that the RDMA device plugin needs are loaded",
+    "rdma-modules": "RDMA devices have the device files that the RDMA device plugin demands, by modules and kernel",
     "rdma-resource": "an RDMA resource reaches the kubelet, selects NICs of its networks, and serves all pods",
     "release-ended": "the makers still support the release",
     "release-table": "the exact release is in the table",

@@ -204,6 +204,16 @@ def read_ports(sysfs: str) -> t.Dict[str, Port]:
     return ports
 
 
+def read_mad_files(sysfs: str) -> t.Dict[str, t.List[str]]:
+    """The device files umad* and issm* of each RDMA device; issm* are InfiniBand's alone from Linux 6.11 on."""
+    found: t.Dict[str, t.List[str]] = {}
+    for name in list_names(sysfs, "class/infiniband_mad"):
+        device = read_attribute(sysfs, "class/infiniband_mad", name, "ibdev")
+        if device:
+            found.setdefault(device, []).append(name)
+    return found
+
+
 def read_lone_devices(sysfs: str) -> t.List[RdmaDevice]:
     """RDMA devices without a netdev here: InfiniBand without IPoIB, EFA, or the netdev is a pod's."""
     found: t.List[RdmaDevice] = []
@@ -560,6 +570,7 @@ def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner =
     return {
         "links": links,
         "lone_devices": read_lone_devices(os.path.join(root, "sys")),
+        "mad_files": read_mad_files(os.path.join(root, "sys")),
         "loopback": addresses.get("lo", []),
         "gpus": read_gpus(os.path.join(root, "sys")),
         "netns_mode": read_netns_mode(run, root),

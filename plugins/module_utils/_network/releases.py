@@ -47,11 +47,15 @@ KUBERNETES = ((1, 31), (1, 37))
 
 
 class NetworkOperator(t.NamedTuple):
-    """A line of releases: the newest one, the vendor's range of Kubernetes, and where images had their own versions."""
+    """A line of releases: the newest one, the vendor's range of Kubernetes, and where images had their own versions.
+
+    kernel_before: the first kernel on which its device plugin offers no RoCE NIC; () where there is none.
+    """
 
     newest: str
     kubernetes: t.Tuple[Version, Version]
     images: t.Dict[str, str]
+    kernel_before: Version = ()
 
 
 def _own_images(rdma: str, plugins: str, multus: str, whereabouts: str, nv_ipam: str = "") -> t.Dict[str, str]:
@@ -75,32 +79,38 @@ _SHARED = {
     "ipamPlugin": "nvcr.io/nvidia/mellanox/whereabouts",
     "nvIpam": "nvcr.io/nvidia/mellanox/nvidia-k8s-ipam",
 }
+# Device plugins before 1.5.2 demand a device file issm*, which Linux makes for InfiniBand alone from this release on.
+NO_ISSM = (6, 11)
 _24_1_PLUGIN = "sha-fe7f371c7e1b8315bf900f71cd25cfc1251dc775"
 
 # From the vendor's platform support pages and the release.yaml of each tag.
 NETWORK_OPERATORS: t.Dict[Version, NetworkOperator] = {
-    (1, 3): NetworkOperator("1.3.0", ((1, 17), (1, 24)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.2-amd64")),
-    (1, 4): NetworkOperator("1.4.0", ((1, 21), (1, 25)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.2-amd64")),
+    (1, 3): NetworkOperator(
+        "1.3.0", ((1, 17), (1, 24)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.2-amd64"), NO_ISSM
+    ),
+    (1, 4): NetworkOperator(
+        "1.4.0", ((1, 21), (1, 25)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.2-amd64"), NO_ISSM
+    ),
     (23, 1): NetworkOperator(
-        "23.1.0", ((1, 21), (1, 26)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.4-amd64")
+        "23.1.0", ((1, 21), (1, 26)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.4-amd64"), NO_ISSM
     ),
     (23, 4): NetworkOperator(
-        "23.4.0", ((1, 21), (1, 27)), _own_images("v1.3.2", "v1.2.0-amd64", "v3.9.3", "v0.6.1-amd64")
+        "23.4.0", ((1, 21), (1, 27)), _own_images("v1.3.2", "v1.2.0-amd64", "v3.9.3", "v0.6.1-amd64"), NO_ISSM
     ),
     (23, 5): NetworkOperator(
-        "23.5.0", ((1, 21), (1, 27)), _own_images("v1.3.2", "v1.2.0-amd64", "v3.9.3", "v0.6.1-amd64")
+        "23.5.0", ((1, 21), (1, 27)), _own_images("v1.3.2", "v1.2.0-amd64", "v3.9.3", "v0.6.1-amd64"), NO_ISSM
     ),
     (23, 7): NetworkOperator(
-        "23.7.0", ((1, 21), (1, 27)), _own_images("v1.3.2", "v1.2.0-amd64", "v3.9.3", "v0.6.1-amd64", "v0.0.3")
+        "23.7.0", ((1, 21), (1, 27)), _own_images("v1.3.2", "v1.2.0-amd64", "v3.9.3", "v0.6.1-amd64", "v0.0.3"), NO_ISSM
     ),
     (24, 1): NetworkOperator(
-        "24.1.1", ((1, 24), (1, 28)), _own_images(_24_1_PLUGIN, "v1.3.0", "v3.9.3", "v0.6.2", "v0.1.2")
+        "24.1.1", ((1, 24), (1, 28)), _own_images(_24_1_PLUGIN, "v1.3.0", "v3.9.3", "v0.6.2", "v0.1.2"), NO_ISSM
     ),
     (24, 4): NetworkOperator(
-        "24.4.1", ((1, 27), (1, 29)), _own_images("v1.4.0", "v1.3.0", "v3.9.3", "v0.7.0", "v0.1.2")
+        "24.4.1", ((1, 27), (1, 29)), _own_images("v1.4.0", "v1.3.0", "v3.9.3", "v0.7.0", "v0.1.2"), NO_ISSM
     ),
     (24, 7): NetworkOperator(
-        "24.7.0", ((1, 27), (1, 30)), _own_images("v1.5.1", "v1.5.0", "v3.9.3", "v0.7.0", "v0.2.0")
+        "24.7.0", ((1, 27), (1, 30)), _own_images("v1.5.1", "v1.5.0", "v3.9.3", "v0.7.0", "v0.2.0"), NO_ISSM
     ),
     (24, 10): NetworkOperator(
         "24.10.1", ((1, 27), (1, 30)), _own_images("v1.5.2", "v1.5.0", "v4.1.0", "v0.7.0", "v0.2.0")
@@ -160,6 +170,12 @@ def show(version: Version) -> str:
 def features(line: Version) -> t.Dict[str, bool]:
     """What a release of this line can do."""
     return {name: first <= line and (not last or line < last) for name, (first, last) in _FEATURES.items()}
+
+
+def kernel_before(version: str) -> Version:
+    """The first kernel on which the device plugin of a network operator offers no RoCE NIC; () where there is none."""
+    operator = NETWORK_OPERATORS.get(parse(version)[:2])
+    return operator.kernel_before if operator else ()
 
 
 def components(version: str, ipam: str) -> t.Dict[str, Image]:

@@ -29,6 +29,7 @@ from .certificates import (
 from .changes import host_changes, summarize
 from .clocks import read_servers
 from .cni_files import check_cni_files
+from .device_files import check_device_files
 from .distribution import made_by, plan_distribution
 from .gpus import check_gpus, plan_gpus
 from .hardening import plan_hardening, short_tokens
@@ -183,6 +184,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)
+    if settings.require_rdma:
+        check_device_files(chosen, releases, settings.ipam, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
     unlimited = settings.memlock == "unlimited" and settings.runtime != "docker"
     changes = host_changes(hosts, planned, running, settings.manage_kubernetes, kubernetes, unlimited, hardening)

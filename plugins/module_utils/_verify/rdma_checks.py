@@ -11,6 +11,7 @@ from .._model.checks import Check, Place
 from .._model.plan import Plan, PlannedLink
 from .._model.probe import Gid, PodFacts, Probe, RdmaFacts, Resource
 from .._model.stacks import has_rdma, host_nic
+from .._network.releases import kernel_before
 from .catalog import CHECK_TYPES, HOST_DEVICES, NO_ADDRESS, NO_RDMA, NODE_POD, result, skip, unproven
 from .parsers import gid_of
 from .pods import addresses_of, node_of
@@ -36,7 +37,8 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             held = probe["nodes"][node]["allocatable"].get(name, NO_RESOURCE) if node in probe["nodes"] else NO_RESOURCE
             seen = "{resource}: {count}".format(**held)
             if not held["count"]:
-                seen += f"; {missing_part(link, rdma['classes'] if rdma else [])}"
+                demanded = bool(kernel_before(plan["releases"]["network_operator"]))
+                seen += f"; {missing_part(link, rdma['classes'] if rdma else [], demanded)}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
             yield from pod_checks(pod, link, addresses_of(pod, name), where)
 
@@ -63,8 +65,11 @@ def pod_checks(pod: PodFacts, link: PlannedLink, addresses: t.Sequence[str], whe
         yield from device_checks(rdma, link["device"], addresses, where)
 
 
-def missing_part(link: PlannedLink, classes: t.Sequence[str]) -> str:
-    """What a resource lacks first: NIC, RDMA device, its device files, or the plugin's selection."""
+def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True) -> str:
+    """What a resource lacks first: NIC, RDMA device, its device files, or the plugin's selection.
+
+    issm: whether this release of the device plugin may demand a device file issm*.
+    """
     nic, device = link["netdev"], link["device"]
     if not device:
         return f"{nic} has no infiniband/ below its PCI device"
@@ -76,6 +81,11 @@ def missing_part(link: PlannedLink, classes: t.Sequence[str]) -> str:
     missing = [module for start, module in wanted.items() if not any(name.startswith(start) for name in classes)]
     if missing:
         return f"{nic} is {device}, but the module {', '.join(missing)} is not loaded"
+    if issm and not any(name.startswith("infiniband_mad/issm") for name in classes):
+        return (
+            f"{nic} is {device} without issm*, which Linux 6.11 and later do not make for RoCE: device plugins before"
+            " 1.5.2 demand it (network operator before 24.10)"
+        )
     return f"{nic} is {device} with all its device files: the device plugin does not select it"
 
 

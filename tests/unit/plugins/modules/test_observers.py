@@ -158,6 +158,7 @@ def links_of(tmp_path):
     tree.vlan("ens1f0np0.100", "ens1f0np0")
     tree.gpu("0000:82:00.0")
     tree.write("proc/modules", "ib_core 1 0 - Live 0x0")
+    tree.write("sys/class/infiniband_mad/umad0/ibdev", "mlx5_0")
     tree.rdma("rdmap0s6", tree.pci("0000:00:06.0", "efa"), link_layer="Unknown")
     addresses = [{"local": "10.5.0.11", "prefixlen": 24, "scope": "global"}]
     outputs = {

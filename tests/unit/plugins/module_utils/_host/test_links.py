@@ -309,6 +309,13 @@ def test_a_host_without_sysfs_has_no_links(tmp_path):
     assert host_links.read_links(str(tmp_path), {}, {}) == []
 
 
+def test_device_files_of_management_datagrams(tree):
+    for name, device in (("umad0", "mlx5_0"), ("issm1", "mlx5_1"), ("umad1", "mlx5_1")):
+        tree.write(f"sys/class/infiniband_mad/{name}/ibdev", device)
+    tree.write("sys/class/infiniband_mad/abi_version", 5)
+    assert host_links.read_mad_files(str(tree.sys)) == {"mlx5_0": ["umad0"], "mlx5_1": ["issm1", "umad1"]}
+
+
 def test_modules(tree):
     tree.write("proc/sys/kernel/osrelease", "6.1.0-test")
     tree.write("proc/modules", "mlx5_ib 466944 0 - Live 0x0\nmacvlan 28672 0 - Live 0x0\next4 1 0 - Live 0x0")

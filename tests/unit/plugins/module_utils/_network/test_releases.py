@@ -126,6 +126,16 @@ def test_the_documentation_lists_the_images_of_the_pod_network(cni):
     assert [line for line in listed if version in line and " " not in line] == [i for i in images if version in i]
 
 
+def test_the_documentation_has_the_table_of_network_operators():
+    listed = (ROOT / "docs/releases.md").read_text(encoding="utf-8").splitlines()
+    for line, operator in release_table.NETWORK_OPERATORS.items():
+        low, high = map(release_table.show, operator.kubernetes)
+        kernel = f"before {release_table.show(operator.kernel_before)}" if operator.kernel_before else "any"
+        (row,) = (each for each in listed if each.startswith(f"| {release_table.show(line)} | {operator.newest} | "))
+        assert f" | {low} to {high} | " in row
+        assert row.endswith(f" | {kernel} |")
+
+
 def test_the_documentation_lists_the_releases_of_calico():
     text = (ROOT / "docs/releases.md").read_text(encoding="utf-8")
     assert ", ".join(release_table.CALICOS) in text

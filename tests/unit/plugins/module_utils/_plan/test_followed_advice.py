@@ -171,6 +171,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ),
     ("ntp-setup", "another service than chrony sets the clock"),
     ("ofed", Fault(settings={"stack": "spiderpool", "ofed": {"version": "25.10"}})),
+    ("rdma-modules", "the kernel makes no issm* for RoCE, and an old device plugin demands it"),
     ("rdma-resource", Fault(settings={"networks": [{"name": "rdma-net", "rdma_hca_max": 2}]})),
     ("rdma-resource", "the GID table of a NIC is too small for the pods of a host"),
     ("on-master", "nodes have their addresses in the subnet of the fabric"),

@@ -167,6 +167,11 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"w1/rdma/modules": ["ib_uverbs", "ib_core"]},
         probe={"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["infiniband/mlx5_0"]},
     ),
+    "the kernel makes no issm* for RoCE, and an old device plugin demands it": Fault(
+        hosts={"w1/host/kernel": "6.12.48+deb13-amd64"},
+        settings={"network_operator_version": "24.7.0", "kubernetes_version": "1.30.4", "manage_kubernetes": False},
+        probe={"nodes/w1/allocatable/rdma-net/count": 0},
+    ),
     "the device plugin selects no NIC, the resource counts 0": Fault(probe={"nodes/w1/allocatable/rdma-net/count": 0}),
     "several network devices on one PCI function, the fabric NIC not the first": Fault(
         hosts={f"{LINK}/function_netdevs": ["ens0", "ens1f0"]}
