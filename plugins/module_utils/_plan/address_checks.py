@@ -8,8 +8,10 @@ from __future__ import annotations
 import typing as t
 
 from .._common.findings import Findings
+from .._model.observation import NodeIdentity
 from .._model.settings import Settings
 from .cluster import ClusterCidrs
+from .cluster_identity import normal_addresses
 from .endpoints import parse_address
 from .hardening import read_site
 from .hosts import Hosts, PlacedHost
@@ -37,6 +39,26 @@ def check_addresses(rules: AddressRules, hosts: Hosts, findings: Findings) -> No
         _check_interfaces(host, findings)
         _check_families(rules, host, findings)
         _check_subnets(rules, host, findings)
+
+
+def check_moved(hosts: Hosts, nodes: t.Sequence[NodeIdentity], findings: Findings) -> None:
+    """No role gives a node of the cluster another address: a plan that has one is wrong, not the node."""
+    known = {(node["name"], node["machine_id"]): node.get("addresses", []) for node in nodes}
+    for host in hosts.values():
+        if not host.facts or host.observation.get("recalled"):
+            continue
+        has = known.get((host.node, host.facts["machine_id"]), [])
+        joined = ",".join(has)
+        if has and not normal_addresses(host.addresses) <= normal_addresses(has):
+            findings.warning(
+                "node-address",
+                [host.name],
+                "A node keeps the address with which it joined, and the plan has another one.",
+                f"the node {host.node} has {joined} in the cluster; by its default route, its ip or {VARIABLE} the host"
+                f" would have {','.join(host.addresses)}",
+                f"Set ip of the host in the inventory to {joined}, or {VARIABLE} to what gives it. To move the node to"
+                " another address, remove it with ipu.fabric.remove_node, then run site.",
+            )
 
 
 def _why_none(rules: AddressRules) -> str:

@@ -15,7 +15,7 @@ from .._model.settings import Settings
 from .._network.releases import choose_releases, parse
 from .._network.support import check_support, support_of
 from . import cluster
-from .address_checks import check_addresses, check_node_ranges
+from .address_checks import check_addresses, check_moved, check_node_ranges
 from .approved import check_approved
 from .bundle import check_bundle, host_platform
 from .calico import check_autodetection
@@ -134,6 +134,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     if settings.manage_kubernetes:
         check_addresses(at, hosts, findings)
         check_node_ranges(settings, cidrs, len(hosts), findings)
+        check_moved(hosts, running.facts.get("nodes", []) if running else [], findings)
     check_identity(
         hosts,
         running.facts.get("nodes", []) if running else [],

@@ -548,6 +548,14 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "node-address",
+        "a node has another address in the cluster than in the plan",
+        Done(
+            "Set ip of the host in the inventory to 10.77.0.12",
+            {"w1/address": "10.77.0.12", "w1/rdma/links/0/addresses": [{"address": "10.77.0.12", "prefix": 16}]},
+        ),
+    ),
+    (
+        "node-address",
         Fault(hosts={"w1/address": "192.0.2.12"}),
         Done("Set ip to the address at which the other hosts reach it", {"w1/address": "10.88.0.12"}),
     ),

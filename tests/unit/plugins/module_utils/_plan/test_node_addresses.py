@@ -6,7 +6,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, plan, site, with_ipv6
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import (
+    change,
+    errors,
+    finished,
+    host,
+    plan,
+    running,
+    site,
+    with_ipv6,
+)
 
 BOTH = {"pod_cidr": "10.244.0.0/16,fd00:10:244::/56", "service_cidr": "10.96.0.0/12,fd00:10:96::/112"}
 SIX_FIRST = {"pod_cidr": "fd00:10:244::/56,10.244.0.0/16", "service_cidr": "fd00:10:96::/112,10.96.0.0/12"}
@@ -149,3 +158,25 @@ def test_ranges_of_flannel(settings, count, fitting):
     found = errors(planned).get("cidr", {"next": ""})["next"]
     assert bool(found) is bool(fitting)
     assert f"to a {fitting} or larger" in found or not fitting
+
+
+@pytest.mark.parametrize(
+    ("addresses", "changes", "told"),
+    [
+        (["10.77.0.12"], {}, ["10.77.0.12 in the cluster", "would have 10.88.0.12", "to 10.77.0.12, or"]),
+        (["10.77.0.12", "fd00:77::12"], {}, ["to 10.77.0.12,fd00:77::12, or"]),
+        (["10.88.0.12"], {}, []),
+        (["10.88.0.12", "fd00:88::12"], {}, []),  # the site's CIDRs are of one family: said elsewhere
+        (["10.77.0.12"], {"machine_id": "another"}, []),  # a new machine with the name of one that has gone
+        ([], {}, []),
+        (["10.77.0.12"], {"recalled": "2026-11-22T00:00:00Z"}, []),
+    ],
+)
+def test_a_node_keeps_the_address_with_which_it_joined(addresses, changes, told):
+    hosts = finished()
+    node = {"name": "node12", "machine_id": hosts["w1"]["host"]["machine_id"], "addresses": addresses}
+    hosts["cp1"]["host"]["cluster"] = running(nodes=[{**node, **changes}])
+    hosts["w1"].update({key: value for key, value in changes.items() if key == "recalled"})
+    found = [each for each in plan(hosts)["findings"] if each["check"] == CHECK]
+    assert [(each["level"], each["hosts"]) for each in found] == [("warning", ["w1"])] * bool(told)
+    assert all(part in found[0]["seen"] + found[0]["next"] for part in told)

@@ -332,6 +332,14 @@ FAULTS: t.Dict[str, Fault] = {
     "CoreDNS crashes, or does not answer pods": Fault(probe={"pods/w1/root/dns": fabrics.NO_DNS}),
     "a host has no address, or not one of each family of the cluster": Fault(hosts={"w1/host/default_address": ""}),
     "the inventory has an address that no interface of the host has": Fault(hosts={"w1/address": "203.0.113.7"}),
+    "a node has another address in the cluster than in the plan": Fault(
+        hosts={
+            "cp1/host/cluster": sites.running(
+                nodes=[{"name": "node12", "machine_id": "1", "addresses": ["10.77.0.12"]}]
+            ),
+            "w1/host/machine_id": "1",
+        }
+    ),
     "the name of a host is none that Kubernetes takes": Fault(hosts={"w1/host/hostname": "server_one"}),
     "flannel has fewer ranges for nodes than there are hosts": Fault(
         settings={"cni": "flannel", "pod_cidr": "10.244.0.0/24"}
