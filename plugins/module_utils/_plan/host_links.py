@@ -163,7 +163,9 @@ def _choose_link(
     if not host.rdma:
         return None
     try:
-        nic = choose_nic(host.rdma, _selection(network, host.rdma), vipu_address, require_rdma)
+        nic = choose_nic(
+            host.rdma, _selection(network, host.rdma), vipu_address, require_rdma, macvlan=network.name != HOST
+        )
     except FabricError as error:
         check = "link-layer" if isinstance(error, LinkLayerError) else "fabric-nic"
         seen = f"{error.seen} ({error.where})"

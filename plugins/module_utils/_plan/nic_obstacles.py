@@ -33,8 +33,10 @@ def masters(links: t.Iterable[Link]) -> t.Dict[str, str]:
     return found
 
 
-def find_obstacles(links: Links) -> t.Dict[str, Obstacle]:
-    """The links of a host that can't carry a macvlan, by netdev."""
+def find_obstacles(links: Links, macvlan: bool) -> t.Dict[str, Obstacle]:
+    """The links of a host that can't carry a macvlan, by netdev. Without macvlans others may stand on a NIC."""
+    if not macvlan:
+        links = {name: t.cast(Link, {**link, "taken_by": []}) for name, link in links.items()}
     master_of = masters(links.values())
     found = {name: _own(link) for name, link in links.items()}
     found.update({name: _of_member(name, master_of, links) for name in links if name in master_of})

@@ -206,10 +206,10 @@ def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
 
 
 def _candidates(
-    links: t.Sequence[Link], select: Select, to_vipu: str, require_rdma: bool, obstacles: Obstacles
+    selected: t.List[Link], select: Select, to_vipu: str, require_rdma: bool, obstacles: Obstacles
 ) -> t.List[Link]:
     """Every link that the rules allow, or that has RDMA, and that can carry a macvlan."""
-    where, selected = select.as_text(), _selected(links, select)
+    where = select.as_text()
     free = [link for link in selected if link["netdev"] not in obstacles]
     if select.rules():
         return free or _raise_blocked(selected, where, obstacles)
@@ -218,7 +218,7 @@ def _candidates(
         blocked = [link for link in selected if link["rdma_netdevs"]]
         if blocked:
             _raise_blocked(blocked, where, obstacles)
-        _raise_no_rdma([link for link in links if link["kind"] != "other"] or links, where, {})
+        _raise_no_rdma([link for link in selected if link["kind"] != "other"] or selected, where, {})
     return with_rdma or [link for link in free if link["netdev"] == to_vipu] or free
 
 
@@ -266,10 +266,15 @@ def _nearest_or_raise(
     return found
 
 
-def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_rdma: bool = True) -> Link:
-    """The link whose network the pods join. An error names RDMA devices without a network device too."""
+def choose_nic(
+    rdma: RdmaFacts, select: Select, vipu_address: str = "", require_rdma: bool = True, macvlan: bool = True
+) -> Link:
+    """The link whose network the pods join. An error names RDMA devices without a network device too.
+
+    macvlan: whether pods get one on it; otherwise they use the host's device.
+    """
     try:
-        return _choose_nic(rdma, select, vipu_address, require_rdma)
+        return _choose_nic(rdma, select, vipu_address, require_rdma, macvlan)
     except _NoNicError as error:
         lone = [device for device in rdma.get("lone_devices", ()) if _may_be(device, select.rules())]
         if lone:
@@ -277,7 +282,7 @@ def choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str = "", require_
         raise
 
 
-def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma: bool) -> Link:
+def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma: bool, macvlan: bool) -> Link:
     """The link whose network the pods join.
 
     By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
@@ -286,12 +291,13 @@ def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma
     links, where = rdma["links"], select.as_text()
     route = rdma["routes"].get(vipu_address)
     to_vipu = route["dev"] if route else ""
-    obstacles = find_obstacles({link["netdev"]: link for link in links})
+    obstacles = find_obstacles({link["netdev"]: link for link in links}, macvlan)
+    selected = _selected(links, select)
     candidates = _narrow(
-        _candidates(links, select, to_vipu, require_rdma, obstacles),
+        _candidates(selected, select, to_vipu, require_rdma, obstacles),
         lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
     )
-    dropped = [link for link in _selected(links, select) if link["netdev"] in obstacles and link["rdma_netdevs"]]
+    dropped = [link for link in selected if link["netdev"] in obstacles and link["rdma_netdevs"]]
     if select.gpu is not None:  # first: a NIC that has an address but is far from the GPU is no replacement
         candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links, dropped, obstacles)
     candidates = _narrow(

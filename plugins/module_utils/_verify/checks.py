@@ -244,12 +244,18 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
 
 # Pods
 
+NIC_TAKEN = (
+    "Something else has the NIC: ipvlans of other pods (NetworkAttachmentDefinitions of type ipvlan), a bond, a bridge"
+    " or Open vSwitch. See `ip -d link` on the node, and run ipu.fabric.plan, which names it."
+)
+
 
 def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     networks = {network["name"]: network for network in plan["networks"]}
     for node, pod in sorted(probe["pods"].items()):
         good = pod["state"] == "running"
-        yield result("pod", good, "running", "running" if good else pod["reason"], node=node)
+        check = result("pod", good, "running", "running" if good else pod["reason"], node=node)
+        yield check._replace(next=NIC_TAKEN) if not good and "device or resource busy" in pod["reason"] else check
         if node == node_of(node):
             yield dns_check(pod, probe.get("dns_problems", []), node) if good else unproven("dns", *NODE_POD, node=node)
         for name in pod["networks"]:

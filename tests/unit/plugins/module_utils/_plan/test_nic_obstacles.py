@@ -284,3 +284,10 @@ def test_what_stands_on_the_nic(tree, kind, mode, taken):
     _what, seen, following = finding(hosts)
     assert f"10.5.0.12/24): taken by {taken}: the kernel refuses a macvlan beside it" in seen
     assert following.startswith("Delete pod0. Or name another NIC")
+
+
+def test_pods_that_use_the_host_s_device_need_no_macvlan(tree):
+    """Without fabric networks an ipvlan on the NIC is in nobody's way."""
+    tree.tunnel("pod0", "ens1f0")
+    hosts = observed(tree, device("ens1f0", "10.5.0.12"), device("pod0", "", "ipvlan"))
+    assert "fabric-nic" not in errors(plan(hosts, networks=[]))

@@ -91,6 +91,7 @@ SLOW = [{**test, "value": {"write_bandwidth": 24.1, "read_latency": 40.0}.get(te
         for test in fabrics.probe()["traffic"]]  # fmt: skip
 NO_VIPU = {"source": "vipu", "what": "vipu did not answer.", "where": "vipu", "seen": "rc 1", "next_step": "Start it."}
 TOO_BIG = "plugin type=macvlan failed (add): Invalid MTU 9000. The requested MTU is bigger than that of the master"
+BUSY = "plugin type=macvlan failed (add): failed to create macvlan: device or resource busy"
 NO_MASTER = 'plugin type=macvlan failed (add): failed to lookup master "eth1": Link not found'
 LISTENER = {"name": "x", "tcp": [6443], "udp": []}
 NO_API = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 6443, "seen": "filtered"}
@@ -161,7 +162,7 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "an ipvlan, or a macvlan in mode passthru, has the RDMA NIC": Fault(hosts={f"{LINK}/taken_by": ["ipvlan pod0"]}),
     "a network of others has ipvlans on the RDMA NIC": Fault(
-        hosts={"cp1/host/cluster": sites.running(attachments=[IPVLAN])}
+        hosts={"cp1/host/cluster": sites.running(attachments=[IPVLAN])}, probe={"pods/w1": status(BUSY)}
     ),
     "ib_umad or rdma_ucm is not loaded, the resource counts 0": Fault(
         hosts={"w1/rdma/modules": ["ib_uverbs", "ib_core"]},
@@ -541,6 +542,18 @@ def test_the_page_names_checks_that_exist_and_places_that_exist() -> None:
 
 def test_what_the_page_says_of_a_cluster_is_what_tests_put_into_one() -> None:
     assert set(marked()) == {row.fault for row in ROWS if "cluster" in row.tested}
+
+
+def test_a_nic_that_something_else_has_is_named_as_the_cause() -> None:
+    probe = fabrics.probe()
+    fabrics.put(probe, "pods/w1", status(BUSY))
+    steps = {
+        check.node: check.next
+        for check in verify_checks.check_fabric(fabrics.plan(), probe, fabrics.EXPECT)
+        if check.check == "pod"
+    }
+    assert "ipvlans of other pods" in steps["w1"]
+    assert "ipvlans" not in steps["cp1"]
 
 
 def test_a_gid_at_another_index_is_as_good() -> None:
