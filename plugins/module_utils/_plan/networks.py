@@ -276,8 +276,7 @@ def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
         several,
         f"{network.name}: a NIC has addresses of several subnets; {what}.",
         shorten_list(seen, SHOWN, "; "),
-        f"Name the fabric's in select.subnet of {network.name} in fabric_networks: select: {{subnet: CIDR}} with"
-        f" {' or '.join(common)}."
+        f"Name the fabric's in select.subnet of {network.name} in fabric_networks: {' or '.join(common)}."
         if common
         else f"Name those of the fabric in select.subnet of {network.name} in fabric_networks, or plan one network for"
         " each subnet: these hosts have none in common.",

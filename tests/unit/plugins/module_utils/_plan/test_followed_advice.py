@@ -728,7 +728,10 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "subnet",
         Fault(hosts={f"{LINK}/addresses": [{"address": "10.6.0.12", "prefix": 24}, *GOOD_LINK["addresses"]]}),
-        Done("select: {subnet: CIDR} with 10.5.0.0/24", settings=network(select={"subnet": "10.5.0.0/24"})),
+        Done(
+            "select.subnet of rdma-net in fabric_networks: 10.5.0.0/24",
+            settings=network(select={"subnet": "10.5.0.0/24"}),
+        ),
     ),
     (
         "subnet",

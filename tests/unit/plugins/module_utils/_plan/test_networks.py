@@ -11,11 +11,13 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import range_texts
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import pool_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import planned_addresses
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import RDMA_MODULES
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pool_checks import check_overlaps
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, host, link, plan, site, with_ipv6
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
@@ -97,7 +99,9 @@ def test_two_subnets_on_one_nic_in_another_order(hosts, select):
     assert found["seen"] == (
         "ens1f0 of w1 has 10.5.0.0/24 and 10.6.0.0/24; ens1f0 of w2 has 10.6.0.0/24 and 10.5.0.0/24"
     )
-    assert "select: {subnet: CIDR} with 10.5.0.0/24 or 10.6.0.0/24" in found["next"]
+    assert found["next"].startswith(
+        "Name the fabric's in select.subnet of rdma-net in fabric_networks: 10.5.0.0/24 or "
+    )
     assert "prefix" not in found["next"]
     assert plan(hosts, networks=[{**network, "select": {**select, "subnet": "10.5.0.0/24"}}])["findings"] == []
     # In one order the first is taken, and said.
@@ -108,7 +112,7 @@ def test_two_subnets_on_one_nic_in_another_order(hosts, select):
     # A NIC with only one of them tells which.
     hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.13", "prefix": 24}]
     found = errors(plan(hosts, networks=[network]))["subnet"]
-    assert (found["hosts"], found["next"].endswith("with 10.6.0.0/24.")) == (["w1"], True)
+    assert (found["hosts"], found["next"].endswith("fabric_networks: 10.6.0.0/24.")) == (["w1"], True)
 
 
 def test_two_families_or_a_second_address_are_no_second_subnet(hosts):
@@ -216,7 +220,7 @@ def test_a_lease_goes_before_router_advertisements(hosts):
     # A host that has the lease alone: only the subnet of both can be the fabric's.
     hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.2", "prefix": 24, "origin": "lease"}]
     found = errors(plan(hosts))["subnet"]
-    assert (found["hosts"], found["next"].endswith("with 10.6.0.0/24.")) == (["w1"], True)
+    assert (found["hosts"], found["next"].endswith("fabric_networks: 10.6.0.0/24.")) == (["w1"], True)
 
 
 def test_a_host_with_an_address_of_router_advertisements_alone(hosts):
@@ -782,6 +786,29 @@ def test_rails_with_ranges_of_one_subnet(hosts, settings):
     assert all(word in found["next"] for word in cures)
     assert "ARP flux" in found["what"]
     assert ("fabric_stack: spiderpool" in found["next"]) is ("stack" not in settings)
+
+
+@pytest.mark.parametrize("ipam", ["whereabouts", "nv-ipam"])
+def test_the_proof_takes_rails_on_one_subnet_as_the_plan_does(hosts, ipam):
+    planned = plan(hosts, networks=rack(hosts, 16), ipam=ipam)
+    kind = "IPPool" if ipam == "nv-ipam" else "NetworkAttachmentDefinition"
+    sources = [
+        {
+            "kind": kind,
+            "namespace": "" if kind == "IPPool" else "default",
+            "name": network["name"],
+            "what": f"{kind} {network['name']}",
+            "ours": True,
+            "ipam": ipam,
+            "stores": [],
+            "ranges": range_texts(planned_addresses(network)),
+        }
+        for network in planned["networks"]
+    ]
+    assert [check.status for check in check_overlaps(planned, {"address_sources": sources})] == ["passed"] * 2
+    # A third that has addresses of the second is nobody's rail.
+    found = list(check_overlaps(planned, {"address_sources": [*sources, {**sources[1], "name": "other"}]}))
+    assert [check.status for check in found] == ["passed", "failed"]
 
 
 def test_ranges_of_one_subnet_that_only_interleave(hosts):
