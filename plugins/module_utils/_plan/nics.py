@@ -31,10 +31,13 @@ class _NoNicError(FabricError):
     """No network device is the fabric NIC."""
 
 
+def _rdma(link: Link) -> str:
+    return f"RDMA {link['device']} {link['state']}".rstrip() if link["device"] else "no RDMA"
+
+
 def _describe(link: Link, obstacles: t.Optional[Obstacles] = None) -> str:
     addresses = " ".join(f"{entry['address']}/{entry['prefix']}" for entry in link["addresses"]) or "no address"
-    rdma = f"RDMA {link['device']} {link['state']}".rstrip() if link["device"] else "no RDMA"
-    parts = [link["driver"], link["pci"], rdma, addresses, "" if link["up"] else "down"]
+    parts = [link["driver"], link["pci"], _rdma(link), addresses, "" if link["up"] else "down"]
     obstacle = (obstacles or {}).get(link["netdev"])
     why = f": {obstacle.why}" if obstacle else ""
     return f"{link['netdev']} ({', '.join(part for part in parts if part)}){why}"
@@ -111,11 +114,13 @@ def _raise_no_match(
 
 
 def _raise_blocked(links: t.Sequence[Link], where: str, obstacles: Obstacles) -> t.NoReturn:
+    """Without what differs from host to host, so that a rack is one finding."""
     steps = dict.fromkeys(filter(None, (obstacles[link["netdev"]].step for link in links)))
+    seen = (f"{link['netdev']} ({_rdma(link)}): {obstacles[link['netdev']].why}" for link in links)
     raise FabricError(
         "Of the network devices that would be the fabric NIC, none can carry a macvlan.",
         where,
-        _describe_all(links, obstacles),
+        shorten_list(seen, 8, "; "),
         f"{shorten_list(steps, 4, '; ')}. Or name another NIC in `select`." if steps else "Name a NIC in `select`.",
     )
 
@@ -169,12 +174,17 @@ def _may_be(device: RdmaDevice, rules: t.Mapping[str, t.Sequence[str]]) -> bool:
     return all(any(fnmatch.fnmatchcase(names[key], rule.lower()) for rule in patterns[key]) for key in rules)
 
 
+def _describe_lone(device: RdmaDevice) -> str:
+    layer, parts = device["link_layer"], filter(None, (device["driver"], device["pci"], device["state"]))
+    why = "" if layer == "Ethernet" else f"not RoCE{': InfiniBand' if layer == INFINIBAND else ''}, and "
+    return f"{device['device']} ({', '.join(parts)}): {why}no network device here"
+
+
 def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoReturn:
     """RDMA devices without a netdev, for which no macvlan has a master."""
-    seen, steps = [], []
+    steps = []
     for device in devices:
         layer = device["link_layer"]
-        why = "not RoCE: InfiniBand" if layer == INFINIBAND else "not RoCE" if layer != "Ethernet" else ""
         if layer == INFINIBAND:
             steps.append(_infiniband_step(1))
         elif layer == "Ethernet":
@@ -184,13 +194,11 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoRetu
             )
         else:
             steps.append(f"Pods get {device['driver'] or device['device']} from its vendor's device plugin, not here.")
-        parts = filter(None, (device["driver"], device["pci"], device["state"]))
-        seen.append(f"{device['device']} ({', '.join(parts)}): {why + ', and ' if why else ''}no network device here")
     kind = LinkLayerError if any(device["link_layer"] == INFINIBAND for device in devices) else FabricError
     raise kind(
         "The fabric needs a network device with RDMA over Ethernet (RoCE); the host's RDMA devices have none.",
         error.where,
-        f"{shorten_list(seen, 4, '; ')}; {error.seen}",
+        f"{shorten_list(map(_describe_lone, devices), 4, '; ')}; {error.seen}",
         f"{' '.join(dict.fromkeys(steps))} Otherwise: {error.next_step}",
     ) from error
 
@@ -276,10 +284,13 @@ def choose_nic(
     try:
         return _choose_nic(rdma, select, vipu_address, require_rdma, macvlan)
     except _NoNicError as error:
-        lone = [device for device in rdma.get("lone_devices", ()) if _may_be(device, select.rules())]
-        if lone:
-            _raise_lone(lone, error)
-        raise
+        devices = rdma.get("lone_devices", [])
+        meant = [device for device in devices if _may_be(device, select.rules())]
+        if meant:
+            _raise_lone(meant, error)
+        others = shorten_list(map(_describe_lone, devices), 4, "; ")  # it may be one of them, under another name
+        seen = f"{error.seen}; {others}" if others else error.seen
+        raise FabricError(error.what, error.where, seen, error.next_step) from error
 
 
 def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma: bool, macvlan: bool) -> Link:

@@ -103,7 +103,7 @@ def _check_first_names(
                 if link.nic["driver"] == PVRDMA or not names or names[0] in selected.get(resource, {names[0]}):
                     continue
                 first = names[0]
-                others = first in nics and nics[first]["device"] and name in names
+                others = any(first in mine.links[host].nic["rdma_netdevs"] for mine in chosen if host in mine.links)
                 step = f"Give {name} a name that comes before {first} (a systemd .link file by MAC or path)"
                 step += f", or the networks of {name} and {first} one rdma_resource" if others else ""
                 findings.error(
