@@ -181,7 +181,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)
-    check_shared_nics(running, chosen, networks, findings)
+    check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)
     check_resources(chosen, networks, resources, settings.pods_per_node, findings)

@@ -26,9 +26,10 @@ def check_shared_nics(
     running: t.Optional[Running],
     chosen: t.Sequence[NetworkLinks],
     networks: t.Sequence[PlannedNetwork],
+    pods_per_node: int,
     findings: Findings,
 ) -> None:
-    """Attachments that others made, and our own networks with each other."""
+    """Attachments that others made, our own networks with each other, and pods of one network."""
     own = {(network["namespace"], network["name"]) for network in networks}
     seen = running.facts.get("attachments", []) if running else []
     others = [each for each in seen if (each["namespace"], each["name"]) not in own]
@@ -36,6 +37,15 @@ def check_shared_nics(
         _check_attachments(network, others, findings)
     for planned in networks:
         _check_static(planned, others, findings)
+    for network in chosen:
+        if network.network.mode == PASSTHRU and pods_per_node > 1:
+            findings.warning(
+                "networks",
+                [],
+                f"{network.network.name}: in mode passthru one pod of a host has the NIC, and no other starts there.",
+                f"fabric_pods_per_node is {pods_per_node}",
+                "Set mode to bridge, or fabric_pods_per_node to 1.",
+            )
     for one, other in itertools.combinations(chosen, 2):
         _check_passthru(one, other, findings)
 

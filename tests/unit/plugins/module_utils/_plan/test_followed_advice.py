@@ -169,6 +169,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
         "networks",
         Fault(settings={"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa", "gateway": "10.5.0.1"}]}),
     ),
+    ("networks", Fault(settings={"networks": [{"name": "rdma-net", "mode": "passthru"}]})),
     ("ntp-setup", "another service than chrony sets the clock"),
     ("ofed", Fault(settings={"stack": "spiderpool", "ofed": {"version": "25.10"}})),
     ("rdma-modules", "the kernel makes no issm* for RoCE, and an old device plugin demands it"),

@@ -73,3 +73,9 @@ def test_two_networks_on_one_nic_and_passthru() -> None:
     assert found["hosts"] == ["w1", "w2"]
     both = [{**one, "mode": "bridge"} for one in networks]
     assert "networks" not in errors(plan(site(), networks=both))
+
+
+@pytest.mark.parametrize(("mode", "pods", "found"), [("passthru", 8, True), ("passthru", 1, False), ("vepa", 8, False)])
+def test_passthru_has_room_for_one_pod(mode: str, pods: int, found: bool) -> None:
+    seen = plan(site(), networks=[{"name": "rdma-net", "mode": mode}], pods_per_node=pods)["findings"]
+    assert [each["seen"] for each in seen if each["check"] == "networks"] == ["fabric_pods_per_node is 8"] * found
