@@ -96,6 +96,28 @@ def test_the_dropped_nic_is_named_beside_one_without_rdma(tree):
     assert "member of br0: macvlan can't use it" in seen
 
 
+def test_the_nic_near_the_gpu_is_dropped(tree):
+    """The message names it, and not only the one that is too far away."""
+    tree.gpu("0000:82:00.0", "pci0000:80")
+    tree.nic("ens2", "mlx5_1", "0000:83:00.0", above="pci0000:80", mtu=9000)
+    tree.bridge("br0", ["ens2"])
+    hosts = observed(tree, device("ens1f0", "10.5.0.12"))
+    planned = plan(hosts, networks=[{"name": "rdma-net", "hosts": ["w1"], "select": {"gpu": 0, "name": "ens*"}}])
+    seen = errors(planned)["fabric-nic"]["seen"]
+    assert "ens1f0 (mlx5_core" in seen
+    assert "ens2 (mlx5_core, 0000:83:00.0, RDMA mlx5_1 ACTIVE, no address): member of br0: macvlan can't use it" in seen
+
+
+def test_a_plain_nic_whose_master_is_not_listed(tree):
+    """A bridge without address and RDMA is no link of the observation; its member knows it all the same."""
+    tree.netdev("ens2", tree.pci("0000:a1:00.0", "igb"))
+    tree.bridge("br0", ["ens2"])
+    network = {"name": "rdma-net", "hosts": ["w1"], "select": {"name": "ens2"}}
+    found = errors(plan(observed(tree, device("ens2", "10.5.0.12")), networks=[network], require_rdma=False))
+    assert found["fabric-nic"]["seen"].startswith("ens2 (no RDMA): member of br0: macvlan can't use it")
+    assert found["fabric-nic"]["next"].startswith("Take ens2 out of br0. Or name another NIC")
+
+
 def vrf(tree: Tree) -> Data:
     tree.netdev("vrf-a")
     tree.enslave("vrf-a", ["ens1f0"])
