@@ -582,6 +582,11 @@ rdma:
       description: Whether the kernel's RDMA core is there at all.
       type: bool
       sample: true
+    redirects:
+      description: PCI bridges above GPUs and RDMA NICs whose ACS sends what these exchange to the processor.
+      type: list
+      elements: str
+      sample: ["0000:82:08.0"]
     loopback:
       description: Lasting global addresses of the loopback interface.
       type: list

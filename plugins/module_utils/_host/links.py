@@ -18,6 +18,7 @@ import typing as t
 from .._common.command import Done, run_program
 from .._common.result import FabricError
 from .._model.observation import ADVERTISED, LEASE, Gpu, Link, LinkAddress, RdmaDevice, RdmaFacts, Route
+from .acs import redirecting
 from .nic_model import firmware, gid_room, model, pci_model
 from .nic_speed import is_guest, pcie_link, port_rate
 from .sysfs import driver_name, list_names, numa_node, pci_address, pci_path, read_attribute, to_number
@@ -566,13 +567,17 @@ def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner =
     addr = _ip_addr(run)
     addresses = parse_addresses(addr)
     links = read_links(root, addresses, parse_altnames(addr), parse_kinds(addr), parse_passthru(addr))
+    sysfs, proc = os.path.join(root, "sys"), os.path.join(root, "proc")
+    gpus = read_gpus(sysfs)
+    ways = [*(gpu["path"] for gpu in gpus), *(link["path"] for link in links if link["rdma_netdevs"])]
     vrfs = sorted({link["master"] for link in links if link["master_kind"] == "vrf"})
     return {
         "links": links,
         "lone_devices": read_lone_devices(os.path.join(root, "sys")),
         "mad_files": read_mad_files(os.path.join(root, "sys")),
         "loopback": addresses.get("lo", []),
-        "gpus": read_gpus(os.path.join(root, "sys")),
+        "gpus": gpus,
+        "redirects": redirecting(sysfs, ways) if gpus and not is_guest(proc) else [],
         "netns_mode": read_netns_mode(run, root),
         "routes": {address: _route(run, address, vrfs) for address in routes_to},
         "memlock": _memlock(run),

@@ -41,13 +41,21 @@ def filesystem_of(path: str, mounts: str) -> str:
     return found
 
 
+def _namespace(root: str, process: str) -> str:
+    try:
+        return os.readlink(os.path.join(root, "proc", process, "ns/pid"))
+    except OSError:  # ended meanwhile, or of another user
+        return ""
+
+
 def _processes(root: str) -> t.Dict[str, t.List[str]]:
-    """The arguments of those whose name tells, by their name."""
+    """The arguments of those whose name tells, by their name. Those of containers are not the host's, as with kind."""
+    own = _namespace(root, "1")
     wanted = ("kubelet", "NetworkManager", "firewalld")
     found: t.Dict[str, t.List[str]] = {}
     for path in glob.glob(os.path.join(root, "proc/[0-9]*/comm")):
         name = read_text(path).strip()
-        if name in wanted:
+        if name in wanted and _namespace(root, path.split(os.sep)[-2]) == own:
             found[name] = read_text(os.path.join(os.path.dirname(path), "cmdline")).split("\0")
     return found
 

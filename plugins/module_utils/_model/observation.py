@@ -109,6 +109,7 @@ class _RdmaOptional(t.TypedDict, total=False):
     lone_devices: t.List[RdmaDevice]  # observations of earlier releases lack them
     mad_files: t.Dict[str, t.List[str]]  # likewise; umad* and issm* of each RDMA device that has some
     loopback: t.List[LinkAddress]  # global ones of lo; observations of earlier releases lack them
+    redirects: t.List[str]  # likewise; PCI bridges whose ACS sends up what GPUs and NICs exchange
 
 
 class RdmaFacts(_RdmaOptional):

@@ -31,7 +31,7 @@ from .clocks import read_servers
 from .cni_files import check_cni_files
 from .device_files import check_device_files
 from .distribution import made_by, plan_distribution
-from .gpus import check_gpus, plan_gpus
+from .gpus import check_gpus, check_redirects, plan_gpus
 from .hardening import plan_hardening, short_tokens
 from .host_checks import Expected, check_hosts, check_identity, read_memlock
 from .host_links import (
@@ -157,9 +157,10 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         check_pvrdma(network, findings)
         check_bond(network, findings)
     for network in chosen:
-        check_mtu(network, findings)
+        check_mtu(network, settings.require_rdma, findings)
         check_own_node(network, findings)
         check_node_subnet(network, settings.stack == "spiderpool", findings)
+    check_redirects([*chosen, *devices], findings)
     if not settings.manage_kubernetes:
         check_autodetection(running, [*chosen, *devices], findings)
     labels = labels_in_use(settings, running)
@@ -240,7 +241,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
         check_pcie(network, findings)
         check_alike(network, findings)
     for network in chosen:
-        check_mtu(network, findings)
+        check_mtu(network, settings.require_rdma, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
     return {"schema": SCHEMA, "hosts": planned, "findings": findings.as_list()}
 

@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+import itertools
 import typing as t
 
 from .._common.findings import Findings
+from .._common.text import shorten_list
 from .._model.observation import Link
 from .._model.plan import PlannedGpu
 from .._model.settings import Settings
+from .host_links import NetworkLinks
 from .hosts import Hosts, PlacedHost
 from .nics import nearest
+
+SHOWN = 4  # ports that a finding lists
 
 
 def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
@@ -26,6 +31,39 @@ def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
             "fabric_gpu is true; no PCI device of any host is an NVIDIA GPU",
             "Set fabric_gpu: false, or see lspci -d 10de: on the hosts that should have GPUs.",
         )
+
+
+def check_redirects(chosen: t.Sequence[NetworkLinks], findings: Findings) -> None:
+    """GPUs and NICs behind one switch reach each other there, unless its ports send all to the processor first."""
+    found: t.Dict[str, t.Set[str]] = {}
+    for network in chosen:
+        for name, link in network.links.items():
+            rdma = link.host.rdma
+            redirects = set(rdma.get("redirects", [])) if rdma else set()
+            if rdma and redirects:
+                nics = [each["path"] for each in rdma["links"] if each["netdev"] in link.nic["rdma_netdevs"]]
+                between = {port for nic in nics for gpu in rdma["gpus"] for port in _between(nic, gpu["path"])}
+                found.setdefault(name, set()).update(between & redirects)
+    for name, ports in found.items():
+        if ports:
+            listed = sorted(ports)
+            findings.warning(
+                "pcie-link",
+                [name],
+                "PCIe switches should let GPUs and NICs reach each other. With ACS all goes by way of the processor,"
+                " and GPUDirect RDMA is slow or hangs.",
+                f"ACS redirects at {shorten_list(listed, SHOWN)}",
+                "Switch ACS off in the firmware of the host, or at each boot: setpci -s PORT ECAP_ACS+0x6.w=0000 for"
+                " each of these ports. Nothing, where virtual machines get these devices.",
+            )
+
+
+def _between(one: str, other: str) -> t.Set[str]:
+    """The ports between two PCI functions that are behind one switch; none where only a processor joins them."""
+    ways = one.split("/"), other.split("/")
+    common = sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*ways)))
+    # The host bridge, a port of the processor, and the upper end of the switch.
+    return {port for way in ways for port in way[common:-1]} if common > 2 else set()
 
 
 def plan_gpus(host: PlacedHost, nics: t.Mapping[str, Link]) -> t.List[PlannedGpu]:

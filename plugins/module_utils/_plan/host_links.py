@@ -21,6 +21,7 @@ from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec, Select
 from .nics import LinkLayerError, choose_nic
 
+ROCE_SIZES, ROCE_HEADERS = (4096, 2048, 1024, 512, 256), 96  # bytes, as the kernel reckons
 NAMES = 4  # that a finding lists
 
 _parse_cidr = functools.lru_cache(maxsize=256)(functools.partial(ipaddress.ip_network, strict=False))
@@ -250,7 +251,7 @@ def _choose_addresses(network: NetworkSpec, nic: Link) -> t.Optional[t.List[Addr
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
 
-def check_mtu(chosen: NetworkLinks, findings: Findings) -> None:
+def check_mtu(chosen: NetworkLinks, rdma: bool, findings: Findings) -> None:
     name, wanted, least = chosen.network.name, chosen.network.mtu, chosen.mtu()
     by_mtu: t.Dict[int, t.List[str]] = {}
     for host, link in chosen.links.items():
@@ -271,6 +272,22 @@ def check_mtu(chosen: NetworkLinks, findings: Findings) -> None:
             f"{name}: NICs have different MTUs; pods get the least.",
             seen,
             "Set one MTU on all NICs and switch ports of the fabric.",
+        )
+    elif rdma and any(link.nic["rdma_netdevs"] for link in chosen.links.values()):
+        _check_packets(name, wanted or least, findings)
+
+
+def _check_packets(name: str, mtu: int, findings: Findings) -> None:
+    """RDMA takes the largest of InfiniBand's sizes that fits the MTU with all headers."""
+    payload = next((size for size in ROCE_SIZES if size + ROCE_HEADERS <= mtu), ROCE_SIZES[-1])
+    if payload < ROCE_SIZES[0]:
+        findings.warning(
+            "fabric-mtu",
+            [],
+            f"{name}: with this MTU RDMA takes small packets, and is slower than it could be.",
+            f"{mtu}, for packets of {payload} bytes instead of {ROCE_SIZES[0]}",
+            f"Set an MTU of {ROCE_SIZES[0] + ROCE_HEADERS} or more, such as 4200 or 9000, on NICs and switch ports."
+            " Nothing, if the switches have no more.",
         )
 
 

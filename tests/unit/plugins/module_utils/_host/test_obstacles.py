@@ -63,6 +63,14 @@ def test_the_directory_of_the_kubelet(arguments: t.List[str], found: str, tmp_pa
     assert read_obstacles(put(tmp_path, process("kubelet", *arguments)), [])["kubelet_directory"] == found
 
 
+def test_a_kubelet_in_a_container_is_not_the_hosts(tmp_path: pathlib.Path) -> None:
+    root = put(tmp_path, process("kubelet", "--root-dir=/kind/kubelet"))
+    for number, name in ((1, "pid:[4026531836]"), (700, "pid:[4026532999]")):
+        (tmp_path / f"proc/{number}/ns").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"proc/{number}/ns/pid").symlink_to(name)
+    assert read_obstacles(root, [])["kubelet_directory"] == ""
+
+
 def test_a_host_without_any(tmp_path: pathlib.Path) -> None:
     seen = read_obstacles(str(tmp_path), ["overlay"])
     assert not any(seen.values())

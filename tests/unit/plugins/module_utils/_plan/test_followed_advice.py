@@ -485,6 +485,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("into `reserved`", settings=network(reserved=["10.5.0.64/26"])),
     ),
     (
+        "pcie-link",
+        "PCIe switches send what GPUs and NICs exchange by way of the processor",
+        Done("Switch ACS off in the firmware", {"w1/rdma/redirects": []}),
+    ),
+    (
+        "fabric-mtu",
+        "all MTUs are too small for RDMA's largest packets",
+        Done("such as 4200", {"w1/rdma/links/1/mtu": 4200, "w2/rdma/links/1/mtu": 4200}),
+    ),
+    (
         "neighbours",
         "the kernel keeps fewer neighbours than the pods of all rails have",
         Done("Set net.ipv4.neigh.default.gc_thresh3 to 16", {"w1/host/obstacles/neighbours": 16}),

@@ -73,3 +73,30 @@ def test_a_gpu_operator_without_gpus(asked, gpus, found):
 def test_a_host_that_was_never_observed_has_none():
     host = place_hosts({"w1": {"groups": [], "address": "", "errors": []}})["w1"]
     assert plan_gpus(host, {}) == []
+
+
+def with_gpu(nic, gpu, redirects):
+    """w1 with its NIC and a GPU on these ways, and bridges that redirect."""
+    hosts = site()
+    rdma = hosts["w1"]["rdma"]
+    rdma["links"][1]["path"] = nic
+    rdma["gpus"] = [{"pci": "0000:14:00.0", "model": "", "path": gpu, "numa_node": 0}]
+    rdma["redirects"] = redirects
+    return hosts
+
+
+@pytest.mark.parametrize(
+    ("gpu", "redirects", "seen"),
+    [
+        (f"{SWITCH}/0000:12:01.0/0000:14:00.0", ["0000:12:00.0", "0000:12:01.0"], "0000:12:00.0, 0000:12:01.0"),
+        (f"{SWITCH}/0000:12:01.0/0000:14:00.0", ["0000:12:05.0"], ""),  # the port of another device
+        ("pci0000:10/0000:10:03.0/0000:14:00.0", ["0000:12:00.0"], ""),  # the processor is on their way anyhow
+        (f"{SWITCH}/0000:12:01.0/0000:14:00.0", [], ""),
+    ],
+)
+def test_acs_between_a_gpu_and_its_nic(gpu, redirects, seen):
+    found = errors(plan(with_gpu(f"{SWITCH}/0000:12:00.0/0000:13:00.0", gpu, redirects)), "warning")
+    assert ("pcie-link" in found) is bool(seen)
+    if seen:
+        assert found["pcie-link"]["seen"] == f"ACS redirects at {seen}"
+        assert found["pcie-link"]["hosts"] == ["w1"]

@@ -124,3 +124,24 @@ def test_a_dns_server_among_addresses_of_the_cluster(server: str, settings: Data
         each["host"]["resolver"] = {"path": "/etc/resolv.conf", "servers": [server, "no address"]}
     named = found(hosts, "cidr", **settings)
     assert [each["what"].split()[0] for each in named] == ([variable] if variable else [])
+
+
+@pytest.mark.parametrize(
+    ("mtu", "keys", "payload"),
+    [
+        (1500, {}, 1024),
+        (4191, {}, 2048),
+        (4192, {}, 0),
+        (9000, {}, 0),
+        (9000, {"mtu": 1500}, 1024),
+    ],
+)
+def test_an_mtu_for_small_packets(mtu: int, keys: Data, payload: int) -> None:
+    """perftest#252: the kernel takes the largest size of InfiniBand that fits the MTU with all headers."""
+    hosts = sites.site()
+    for each in hosts.values():
+        each["rdma"]["links"][1]["mtu"] = mtu
+    named = found(hosts, "fabric-mtu", networks=[{"name": "rdma-net", **keys}])
+    assert [each["seen"] for each in named] == (
+        [f"{keys.get('mtu') or mtu}, for packets of {payload} bytes instead of 4096"] if payload else []
+    )

@@ -69,7 +69,9 @@ def test_vipu_on_a_node(address, changed, settings, planned, level):
     found = plan(hosts, **settings)
     assert addresses(found) == [planned]
     assert found["vipu"]["value"] == f"{planned}:8090:ipunode=true"
-    assert [(one["level"], one["hosts"]) for one in found["findings"]] == ([(level, ["w1"])] if level else [])
+    # That pods can't answer their node there either is a finding of its own.
+    said = [(one["level"], one["hosts"]) for one in found["findings"] if "hostPort" not in one["what"]]
+    assert said == ([(level, ["w1"])] if level else [])
     assert {one["check"] for one in found["findings"]} <= {"on-master"}
 
 

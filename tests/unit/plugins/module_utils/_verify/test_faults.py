@@ -208,6 +208,9 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "the fabric NIC speaks iWARP": Fault(hosts={f"{LINK}/link_layer": "iWARP"}),
     "a bond has ports of two cards, which are no RoCE LAG": Fault(hosts={"w1/rdma/links": TWO_CARDS}),
+    "all MTUs are too small for RDMA's largest packets": Fault(
+        hosts={"w1/rdma/links/1/mtu": 1500, "w2/rdma/links/1/mtu": 1500}
+    ),
     "the RDMA link is down": Fault(
         hosts={f"{LINK}/state": "DOWN"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/state": "DOWN"}
     ),
@@ -305,6 +308,19 @@ FAULTS: t.Dict[str, Fault] = {
     "a path is slow: PFC, ECN, or a port at half its speed": Fault(probe={"traffic": SLOW}),
     "a NIC's PCIe link trained at half its width": Fault(
         hosts={f"{LINK}/pcie/width": 8, f"{LINK}/pcie/gbps": 126.0}, probe={"traffic/1/value": 50.2}
+    ),
+    "PCIe switches send what GPUs and NICs exchange by way of the processor": Fault(
+        hosts={
+            f"{LINK}/path": "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0",
+            "w1/rdma/gpus": [
+                {
+                    "pci": "0000:14:00.0",
+                    "path": "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0",
+                    "numa_node": 0,
+                }
+            ],
+            "w1/rdma/redirects": ["0000:12:01.0"],
+        }
     ),
     "RDMA tests silently go over TCP, or over another RDMA device": Fault(
         probe={"traffic/1/moved/1": {"rdma": {"mlx5_0": {"requests": 0}}, "interfaces": {"net1": 10**11}}}
