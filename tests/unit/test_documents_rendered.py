@@ -194,7 +194,7 @@ def rack(injected=False):
         ]
     planned = plan(hosts, networks=rack_networks(injected), stack="spiderpool", ipu=False)
     assert errors(planned) == {}
-    assert set(errors(planned, "warning")) == {"rdma-resource", "subnet"}
+    assert set(errors(planned, "warning")) == {"fabric-mtu", "rdma-resource", "subnet"}
     return planned
 
 
