@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import typing as t
 
 from .._model.observation import Shadow
+from .files import read_text
 
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin")  # before those of packages in PATH
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "crictl", "kubeadm", "kubelet", "runc")
-UNITS, UNIT_NAMES = "/etc/systemd/system", ("containerd.service", "kubelet.service")
+# Before that of packages. The documentation of containerd names the second one.
+UNITS, UNIT_NAMES = ("/etc/systemd/system", "/usr/local/lib/systemd/system"), ("containerd.service", "kubelet.service")
+# A drop-in may start the package's program with other arguments, and not another one.
+OTHER_PROGRAM = re.compile(r"^ExecStart\s*=\s*[-@:+!]*(?!/usr/bin/)/", re.MULTILINE)
 
 
 def read_shadows(root: str) -> t.List[Shadow]:
@@ -23,10 +29,13 @@ def read_shadows(root: str) -> t.List[Shadow]:
 
     programs = [f"{folder}/{name}" for folder in FOLDERS for name in PROGRAMS]
     found: t.List[Shadow] = [{"path": path, "masks": False} for path in programs if os.path.exists(at(path))]
-    for path in (f"{UNITS}/{name}" for name in UNIT_NAMES):
+    for path in (f"{folder}/{name}" for folder in UNITS for name in UNIT_NAMES):
         if os.path.islink(at(path)):
             masks = os.readlink(at(path)) == os.devnull
             found += [{"path": path, "masks": masks}] if masks else []
         elif os.path.exists(at(path)):
             found.append({"path": path, "masks": False})
+        for drop_in in sorted(glob.glob(f"{glob.escape(at(path))}.d/*.conf")):
+            if OTHER_PROGRAM.search(read_text(drop_in)):
+                found.append({"path": f"{path}.d/{os.path.basename(drop_in)}", "masks": False})
     return found
