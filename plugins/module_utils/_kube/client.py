@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 import typing as t
 
@@ -42,6 +43,13 @@ MANAGER = "ipu.fabric"
 REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
+LOOK = "Check the API server on its host with crictl ps, and the load of that host."
+# An address of a family that only the hosts have, or of a network of theirs.
+NO_WAY = re.compile("No route to host|Network is unreachable")
+NO_ROUTE = (
+    "The machine that asks has no route to this address. Give it one, or set fabric_api_host to a control plane that it"
+    " reaches by SSH, which then asks."
+)
 PATIENCE = 60
 # A server that starts has not read its roles yet: it misses one that every cluster has.
 WITHOUT_ROLES = '"system:basic-user" not found'
@@ -269,7 +277,7 @@ def persist(
                     "The Kubernetes API stopped answering.",
                     where,
                     first_line(error),
-                    RENEW if expired else "Check the API server on its host with crictl ps, and the load of that host.",
+                    RENEW if expired else NO_ROUTE if NO_WAY.search(str(error)) else LOOK,
                     code="expired" if expired else "api-unreachable",
                 ) from error
         time.sleep(pause)

@@ -81,13 +81,23 @@ def test_a_server_that_comes_back():
     assert client.persist(send, "here", pause=0) == {"kind": "Node"}
 
 
-def test_a_server_that_stays_away(monkeypatch):
+@pytest.mark.parametrize(
+    ("seen", "step"),
+    [
+        ("Connection refused", "crictl ps"),
+        ("[Errno 113] No route to host", "fabric_api_host"),
+        ("[Errno 101] Network is unreachable", "fabric_api_host"),
+    ],
+)
+def test_a_server_that_stays_away(monkeypatch, seen, step):
     def send():
-        raise client.TransportError("refused")
+        raise client.TransportError(seen)
 
     monkeypatch.setattr(client, "PATIENCE", 0)
-    with pytest.raises(FabricError, match=r"stopped answering.*refused") as error:
+    with pytest.raises(FabricError, match=r"stopped answering") as error:
         client.persist(send, "here", pause=0)
+    assert error.value.seen == seen
+    assert step in error.value.next_step
     assert (error.value.code, error.value.transient) == ("api-unreachable", True)
 
 
