@@ -86,7 +86,10 @@ def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True)
             f"{nic} is {device} without issm*, which Linux 6.11 and later do not make for RoCE: device plugins before"
             " 1.5.2 demand it (network operator before 24.10)"
         )
-    return f"{nic} is {device} with all its device files: the device plugin does not select it"
+    return (
+        f"{nic} is {device} with all its device files: the device plugin does not select it; of the names in"
+        f" /sys/class/infiniband/{device}/device/net it knows the first alone"
+    )
 
 
 def device_checks(rdma: RdmaFacts, device: str, addresses: t.Sequence[str], where: Place) -> t.Iterator[Check]:
