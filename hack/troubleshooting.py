@@ -131,6 +131,7 @@ STEPS = {
     " that the plan names.",
     "systemd": "Boot the host with systemd.",
     "time": "Set `fabric_ntp`, or repair the time service of the host.",
+    "tunnel-offload": "Switch the named features of the NIC off with `ethtool -K`, at each boot too.",
     "unique-hostname": "Give each host its own name.",
     "unique-mac": "Give each machine its own MAC; clones keep that of the original.",
     "unique-machine-id": "Empty `/etc/machine-id` of the clone and reboot it.",

@@ -352,6 +352,7 @@ host:
           its data, V(unloadable) the modules that modprobe is told not to load, with the file that says so.
         - V(network_manager) is whether NetworkManager runs and may take interfaces of pods, V(firewall) is V(ufw) or
           V(firewalld) where it is on, V(firewall_sources) the CIDRs from which it lets everything pass.
+        - V(tunnel_offloads) are VMware's NICs that divide packets in VXLAN themselves.
         - V(controllers) are those of cgroup v2, V(neighbours) is how many neighbours the kernel keeps for all network
           namespaces together.
       type: dict

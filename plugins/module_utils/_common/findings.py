@@ -68,6 +68,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "swap": "swap is off",
     "systemd": "systemd runs the host",
     "time": "clocks agree, and are synchronized",
+    "tunnel-offload": "NICs do not spoil what pods send by VXLAN",
     "unique-hostname": "no two hosts have the same name",
     "unique-mac": "no two hosts have the same MAC",
     "unique-machine-id": "no two hosts have the same machine-id",

@@ -306,6 +306,7 @@ class Obstacles(t.TypedDict):
     network_manager: bool  # it runs, and may take interfaces of pods
     firewall: str  # ufw or firewalld, where it is on
     firewall_sources: t.List[str]  # CIDRs from which it lets everything pass
+    tunnel_offloads: t.List[str]  # VMware's NICs that divide packets in VXLAN themselves
     controllers: t.List[str]  # of cgroup v2; none: not known
     neighbours: int  # that the kernel keeps for all network namespaces together; 0: not known
 

@@ -16,7 +16,8 @@ from .._model.observation import Obstacles
 from .._model.plan import PlannedNetwork
 from .._model.settings import Settings
 from .endpoints import parse_address
-from .hosts import Hosts
+from .hosts import Hosts, PlacedHost
+from .port_table import uses
 from .running_cluster import Running
 
 # An upper directory of overlayfs can't be on these: the kernel says "invalid argument".
@@ -27,6 +28,7 @@ NO_OVERLAY = frozenset(
 CONTROLLERS = ("cpu", "cpuset", "memory", "pids")  # without which a kubelet does not run
 SPIDERPOOL_NEIGHBOURS = 28160  # that Spiderpool's agent sets
 UNMANAGED = ("cali*", "tunl*", "vxlan*", "flannel*", "cni*", "veth*")
+OFFLOADS = ("tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation")
 # Pod networks whose interfaces NetworkManager takes for its own.
 ROUTED = ("calico", "canal", "flannel")
 
@@ -54,6 +56,8 @@ def check_obstacles(
         if settings.manage_kubernetes:
             _check_filesystem(name, seen, settings, findings)
             _check_firewall(name, seen, settings, findings)
+            if any("VXLAN" in use.component for use in uses(settings)):
+                _check_offloads(name, seen, host, findings)
             if host.facts["cgroup"] == "v2":
                 _check_controllers(name, seen, findings)
 
@@ -142,6 +146,24 @@ def _check_firewall(name: str, seen: Obstacles, settings: Settings, findings: Fi
             "The firewall of the host drops what pods send to it or through it: CoreDNS does not reach the API.",
             f"{seen['firewall']} is on, and does not let everything pass from {' and '.join(missing)}",
             f"Run {'; '.join(commands[seen['firewall']])}. Nothing, if other rules of yours let pods pass.",
+        )
+
+
+def _check_offloads(name: str, seen: Obstacles, host: PlacedHost, findings: Findings) -> None:
+    """The hypervisor drops TCP in VXLAN that its virtual NIC has divided; pings pass, which makes it hard to find."""
+    links = host.rdma["links"] if host.rdma else []
+    able = [nic for nic in links if nic["netdev"] in seen.get("tunnel_offloads", [])]
+    nics = [nic["netdev"] for nic in able if {each["address"] for each in nic["addresses"]} & set(host.addresses)]
+    if nics:
+        off = " ".join(f"{feature} off" for feature in OFFLOADS)
+        findings.warning(
+            "tunnel-offload",
+            [name],
+            "VMware's hypervisors may drop what pods on different hosts send by TCP, though pings pass: its NICs divide"
+            " packets in VXLAN wrongly.",
+            f"{', '.join(nics)} (vmxnet3) has tx-udp_tnl-segmentation on, and the pod network uses VXLAN",
+            f"Run ethtool -K {nics[0]} {off}, at each boot too. Or take another encapsulation than VXLAN"
+            " (kubernetes_calico_installation).",
         )
 
 

@@ -9,7 +9,9 @@ import pathlib
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host import obstacles
 from ansible_collections.ipu.fabric.plugins.module_utils._host.obstacles import filesystem_of, read_obstacles
+from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import Tree
 
 DISKLESS = """\
 rootfs / rootfs rw 0 0
@@ -152,6 +154,25 @@ def test_network_manager_and_the_interfaces_of_pods(
 def test_the_firewall(files: t.Mapping[str, str], name: str, sources: t.List[str], tmp_path: pathlib.Path) -> None:
     seen = read_obstacles(put(tmp_path, files), [])
     assert (seen["firewall"], seen["firewall_sources"]) == (name, sources)
+
+
+@pytest.mark.parametrize(
+    ("driver", "features", "found"),
+    [
+        ("vmxnet3", "tx-udp_tnl-segmentation: on\n", ["ens192"]),  # calico#4727, kubespray#12412, flannel#2152
+        ("vmxnet3", "", ["ens192"]),  # no ethtool
+        ("vmxnet3", "tx-tcp-segmentation: on\ntx-udp_tnl-segmentation: off\n", []),
+        ("vmxnet3", "\ttx-udp_tnl-segmentation: off [fixed]\n", []),
+        ("mlx5_core", "tx-udp_tnl-segmentation: on\n", []),
+    ],
+)
+def test_virtual_nics_that_divide_packets_in_tunnels(
+    driver: str, features: str, found: t.List[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = Tree(tmp_path)
+    tree.netdev("ens192", tree.pci("0000:0b:00.0", driver))
+    monkeypatch.setattr(obstacles, "output_of", lambda *_argv, timeout: features)
+    assert read_obstacles(str(tmp_path), [])["tunnel_offloads"] == found
 
 
 def test_numbers_of_the_kernel(tmp_path: pathlib.Path) -> None:

@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
 Data = t.Dict[str, t.Any]
 FLANNEL = {"cni": "flannel"}
+IPIP = {"pod_network": {"calico": {"calicoNetwork": {"ipPools": [{"cidr": "10.244.0.0/16", "encapsulation": "IPIP"}]}}}}
 RAILS = [{"name": f"rail-{number}", "select": {"name": f"rdma{number}"}} for number in range(8)]
 
 
@@ -41,6 +42,8 @@ def of_others() -> t.Tuple[Data, Data]:
         ("controllers", ["cpu", "cpuset", "pids"], "kernel-modules", {}, "Take cgroup_disable=memory out"),
         ("network_manager", True, "network-manager", {}, "interface-name:cali*"),
         ("network_manager", True, "network-manager", FLANNEL, "interface-name:flannel*"),
+        ("tunnel_offloads", ["eno1"], "tunnel-offload", {}, "ethtool -K eno1 tx-udp_tnl-segmentation off"),
+        ("tunnel_offloads", ["eno1"], "tunnel-offload", FLANNEL, "ethtool -K eno1 tx-udp_tnl-segmentation off"),
         ("firewall", "firewalld", "host-ports", {}, "--zone=trusted --add-source=10.244.0.0/16"),
         ("firewall", "ufw", "host-ports", FLANNEL, "Run ufw allow from 10.244.0.0/16."),
     ],
@@ -67,6 +70,8 @@ def test_an_obstacle_is_named_with_its_cure(name: str, value: t.Any, check: str,
         ("network_manager", True, "network-manager", {"cni": "none"}),
         ("firewall", "ufw", "host-ports", {}),  # Calico's rules come first, and let pods pass
         ("controllers", [], "kernel-modules", {}),
+        ("tunnel_offloads", ["ens1f0"], "tunnel-offload", {}),  # pods' tunnels do not go there
+        ("tunnel_offloads", ["eno1"], "tunnel-offload", IPIP),
     ],
 )
 def test_what_is_in_nobodys_way_is_not_named(name: str, value: t.Any, check: str, settings: Data) -> None:

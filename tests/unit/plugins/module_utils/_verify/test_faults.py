@@ -375,6 +375,9 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "NetworkManager takes the interfaces of pods for its own": Fault(hosts={"w1/host/obstacles/network_manager": True}),
     "the firewall of a host drops what pods send": Fault(hosts={"w1/host/obstacles/firewall": "firewalld"}),
+    "a hypervisor drops TCP in VXLAN that its virtual NIC has divided": Fault(
+        hosts={"w1/host/obstacles/tunnel_offloads": ["eno1"]}
+    ),
     "the kernel keeps fewer neighbours than the pods of all rails have": Fault(
         hosts={"w1/host/obstacles/neighbours": 8}, settings={"manage_kubernetes": False}
     ),
