@@ -30,9 +30,10 @@ options:
         MPIJobs, V(objects) to keep them beside a backup and to compare them after a restore. These are networks, pools
         and the addresses of pods as they are, and a fingerprint of every other object that lasts. Events, leases,
         nodes, pods, and what others own are left out, as they change by themselves. So are join tokens.
+      - V(rights) is alone, and reads nothing else than what this user may not do.
     type: list
     elements: str
-    choices: [gpu, ipu, mpi, objects]
+    choices: [gpu, ipu, mpi, objects, rights]
     default: []
   expected:
     description:
@@ -294,6 +295,12 @@ mpi:
       type: list
       elements: str
       sample: [training/resnet]
+rights:
+  description: The rights that C(ipu.fabric.site) needs and this user lacks, each a verb and a resource.
+  returned: with V(rights) in O(parts), and with it no other value but RV(present)
+  type: list
+  elements: str
+  sample: [create namespaces, patch nodes]
 saved:
   description:
     - C(objects) of the fabric, as the API has them, C(digests) of all objects by kind and name, and C(addresses), which

@@ -129,6 +129,11 @@ options:
       - Empty compares nothing.
     type: path
     default: ""
+  rights:
+    description: What the kubeconfig may not do, RV(ipu.fabric.cluster_info#module:rights).
+    type: list
+    elements: str
+    default: []
   bundle:
     description: A bundle on the controller, whose list is compared with the plan. Empty is none.
     type: path

@@ -56,6 +56,11 @@ options:
     description: The file that the kubelet is told to give to pods. Empty for what kubeadm takes.
     type: str
     default: ''
+  python_packages:
+    description: Python packages that modules of the API need, on the host that speaks to it.
+    type: list
+    elements: str
+    default: []
   ntp:
     description:
       - Names or addresses of NTP servers that should answer. Each is asked for the time, for five seconds at most.
@@ -375,6 +380,10 @@ host:
     python:
       description: Version of the Python that ran this module.
       type: str
+    lacking_packages:
+      description: Those of O(python_packages) that the Python of this module does not have.
+      type: list
+      elements: str
     systemd:
       description: Whether systemd runs the host.
       type: bool
@@ -652,6 +661,7 @@ def main() -> None:
             "vip": {"type": "str", "default": ""},
             "ntp": {"type": "list", "elements": "str", "default": []},
             "resolv_conf": {"type": "str", "default": ""},
+            "python_packages": {"type": "list", "elements": "str", "default": []},
             "sources": {"type": "list", "elements": "dict", "default": []},
             "download_proxy": PROXY,
             "links": {"type": "bool", "default": True},

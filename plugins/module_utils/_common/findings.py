@@ -84,6 +84,7 @@ ALLOWABLE: t.Dict[str, str] = {
 # Without these there is no plan, or it can't be applied: allowing them would not help.
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
+    "api-packages": "the host that speaks to the API has the Python packages for that",
     "artifacts-dir": "files of the plan are outside the inventory directory",
     "bundle": "the bundle is whole, and has what the plan installs",
     "calico-version": "Calico's release is known",
@@ -104,7 +105,7 @@ REQUIRED: t.Dict[str, str] = {
     "ipu-operator": "the installed IPU operator is the named Helm release, and not newer than asked for",
     "ipu-operator-crd": "the IPUJob definition is installed, or its source is named",
     "ipu-operator-version": "the IPU operator's release is known",
-    "kubeconfig": "of a cluster that is managed elsewhere the controller has a kubeconfig",
+    "kubeconfig": "of a cluster that is managed elsewhere there is a kubeconfig, with the rights that site needs",
     "link-layer": "the fabric is RoCE: macvlan does not work over InfiniBand, nor RDMA of pods over iWARP",
     "locked-memory": "the host's limit of locked memory is what the proof expects",
     "master-name": "the master's name belongs to one NIC on each host",

@@ -12,6 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._ipu.operator import read_ipu_operator
 from .._kube.client import Cluster, connect
 from .._kube.ownership import is_ours
+from .._kube.rights import missing_rights
 from .._model.operators import MpiFacts
 from .._network.cluster_info import read_cluster
 from .._network.gpu_operator import read_gpu_operator
@@ -19,7 +20,7 @@ from .._network.removal import name_of
 from .._network.saved_objects import report_objects
 from .mpi_operator import JOBS
 
-PARTS = ("gpu", "ipu", "mpi", "objects")
+PARTS = ("gpu", "ipu", "mpi", "objects", "rights")
 MPIJOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
 
 
@@ -32,6 +33,8 @@ def read_mpi_operator(cluster: Cluster) -> MpiFacts:
 def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_info."""
     cluster, params = connect(module), module.params
+    if params["parts"] == ["rights"]:  # who may not read the rest is told so
+        return {"changed": False, "present": cluster.present, "rights": missing_rights(cluster)}
     found = {"changed": False, **read_cluster(cluster)}
     if "gpu" in params["parts"]:
         found["gpu"] = read_gpu_operator(cluster)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import importlib.util
 import os
 import platform
 import re
@@ -58,6 +59,7 @@ class Questions(t.NamedTuple):
     run_from: t.Sequence[str] = ()  # folders that programs are run from
     ntp: t.Sequence[str] = ()  # NTP servers that should answer
     resolv_conf: str = ""  # that the kubelet is told to give to pods; empty: what kubeadm takes
+    python_packages: t.Sequence[str] = ()  # that modules need which are to run here
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
@@ -301,6 +303,11 @@ def clock_offset(asked: float, read: float, arrived: float) -> int:
     return round(max(read - arrived, 0) + min(read - asked, 0))
 
 
+def lacking_packages(names: t.Sequence[str]) -> t.List[str]:
+    """Which of these the Python that runs this can't import."""
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
 def read_host(questions: Questions, root: str = "/") -> HostFacts:
     """All of it, as the result of host_info."""
     clock = read_clock(questions.controller_time)  # first: whatever follows takes time
@@ -347,5 +354,6 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         ),
         "default_address": default_address(),
         "python": platform.python_version(),
+        "lacking_packages": lacking_packages(questions.python_packages),
         "systemd": os.path.isdir(os.path.join(root, "run/systemd/system")),
     }

@@ -361,6 +361,7 @@ class HostFacts(_HostOptional):
     other_kubernetes: t.List[str]  # such as k3s
     default_address: str
     python: str
+    lacking_packages: t.List[str]  # for modules of the API; observations of earlier releases lack it
     systemd: bool
 
 

@@ -69,9 +69,11 @@ from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
 from .running_cluster import (
     adopt,
+    check_api_host,
     check_blocks,
     check_nodes,
     check_own_kubeconfig,
+    check_own_pod_network,
     check_running,
     check_stack,
     describe_running,
@@ -121,6 +123,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_running(settings, hosts, running, endpoint, findings)
     check_nodes(settings, hosts, running, findings)
     check_own_kubeconfig(settings, findings)
+    check_own_pod_network(settings, hosts, findings)
+    check_api_host(hosts, findings)
     check_cni_files(settings, hosts, running, bool(settings.networks), findings)
     joined = running.facts["endpoint"] if running else ""
     keeping = keeping_tokens(releases)

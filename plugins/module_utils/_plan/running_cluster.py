@@ -250,7 +250,18 @@ def check_stack(
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
     """Of a cluster that others manage the site brings a kubeconfig: roles would miss it after hosts are changed."""
     path, config = settings.kubeconfig_path, settings.kubeconfig
-    if settings.manage_kubernetes or not path:
+    if settings.manage_kubernetes:
+        return
+    if settings.rights:
+        findings.error(
+            "kubeconfig",
+            [],
+            "The kubeconfig lacks rights that site needs: the API would refuse one after the other.",
+            f"{path or 'fabric_api_kubeconfig'} may not {', '.join(settings.rights)}",
+            "Take a kubeconfig with the rights of cluster-admin, or have its user bound to that: kubectl create"
+            " clusterrolebinding NAME --clusterrole=cluster-admin --user=USER.",
+        )
+    if not path:
         return
     if not config:
         findings.error(
@@ -268,6 +279,35 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "The kubeconfig leads to the controller itself: it was made for a control plane's own use.",
             f"{path} has the server {config.server}",
             "Write an address of the API that this controller reaches into it, such as a control plane's.",
+        )
+
+
+def check_api_host(hosts: Hosts, findings: Findings) -> None:
+    """The host that speaks to the API runs modules that need more than Python's standard library."""
+    for host in hosts.values():
+        lacking = host.facts.get("lacking_packages", []) if host.facts else []
+        if lacking:
+            distribution = " ".join(f"python3-{name}" for name in lacking)
+            findings.error(
+                "api-packages",
+                [host.name],
+                "The host that speaks to the API lacks Python packages, and modules would fail in the middle of a run.",
+                f"fabric_api_host is {host.name}; its Python has no {', '.join(lacking)}",
+                f"Install them there: apt-get install {distribution}. Or set fabric_api_host to localhost, where the"
+                " controller reaches the API.",
+            )
+
+
+def check_own_pod_network(settings: Settings, hosts: Hosts, findings: Findings) -> None:
+    """Of a cluster that others manage the pod network is theirs, whatever the site says."""
+    given = any("fabric_cni" in host.observation.get("variables", ()) for host in hosts.values())
+    if given and not settings.manage_kubernetes and settings.cni != "none":
+        findings.warning(
+            "cluster-cni",
+            [],
+            "The pod network of a cluster that is managed elsewhere stays as it is.",
+            f"fabric_cni is {settings.cni}, and fabric_manage_kubernetes is false",
+            "Set fabric_cni to none, or remove it from the inventory.",
         )
 
 

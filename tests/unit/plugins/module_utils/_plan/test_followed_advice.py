@@ -135,6 +135,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("cidr", Fault(settings={"service_cidr": "10.96.0.1/12"})),
     ("cluster-cidr", "the site asks for other addresses of pods or services than the cluster has"),
     ("cluster-cni", "the site asks for another pod network than the cluster has"),
+    ("cluster-cni", "the site names a pod network for a cluster that others manage"),
     ("cluster-endpoint", "the site asks for another endpoint than the cluster has"),
     ("cluster-runtime", Fault(hosts={"w1/host/runtime": "docker"}, settings={"sources": CRI_DOCKERD})),
     ("cluster-stack", "the site asks for another stack than the fabric networks of the cluster have"),
@@ -579,6 +580,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "cluster-nodes",
         "the cluster has a node that is not in the inventory",
         Done("ipu.fabric.remove_node", {"cp1/host/cluster/nodes": []}),
+    ),
+    (
+        "api-packages",
+        "the host that speaks to the API lacks Python packages",
+        Done("apt-get install python3-kubernetes python3-jmespath", {"cp1/host/lacking_packages": []}),
+    ),
+    (
+        "kubeconfig",
+        "the kubeconfig of a cluster that others manage may only look",
+        Done("Take a kubeconfig with the rights of cluster-admin", settings={"rights": []}),
     ),
     (
         "kubeconfig",

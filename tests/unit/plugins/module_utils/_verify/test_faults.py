@@ -387,6 +387,15 @@ FAULTS: t.Dict[str, Fault] = {
     "a cluster is managed elsewhere, and there is no kubeconfig of it": Fault(
         settings={"manage_kubernetes": False, "kubeconfig_path": "/srv/artifacts/admin.conf"}
     ),
+    "the kubeconfig of a cluster that others manage may only look": Fault(
+        settings={"manage_kubernetes": False, "rights": ["create namespaces", "patch nodes"]}
+    ),
+    "the host that speaks to the API lacks Python packages": Fault(
+        hosts={"cp1/host/lacking_packages": ["kubernetes", "jmespath"]}
+    ),
+    "the site names a pod network for a cluster that others manage": Fault(
+        hosts={"cp1/variables": ["fabric_cni"]}, settings={"manage_kubernetes": False, "cni": "flannel"}
+    ),
     "the cluster has a node that is not in the inventory": Fault(
         hosts={"cp1/host/cluster": sites.running(nodes=[{"name": "w9", "machine_id": "9"}])}
     ),

@@ -1,0 +1,52 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which rights a kubeconfig lacks, as an API server answers that has a set of them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, NoCluster
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.rights import NEEDED, REVIEWS, missing_rights
+
+Review = t.Dict[str, t.Any]
+
+
+class Reviewer(Cluster):
+    """Allows verbs, of whatever resource."""
+
+    def __init__(self, *verbs: str) -> None:
+        super().__init__(client=None)
+        self.verbs = verbs
+        self.asked: t.List[Review] = []
+
+    def request(self, verb: str, path: str, body: t.Any = None, content_type: str = "", **query: t.Any) -> Review:
+        assert (verb, path) == ("post", REVIEWS)
+        self.asked.append(body["spec"]["resourceAttributes"])
+        return {"status": {"allowed": self.asked[-1]["verb"] in self.verbs}}
+
+
+def test_an_administrator_is_asked_one_question() -> None:
+    cluster = Reviewer("*")
+    assert missing_rights(cluster) == []
+    assert len(cluster.asked) == 1
+
+
+def test_who_may_only_look_is_told_everything_at_once() -> None:
+    cluster = Reviewer("get", "list", "watch")
+    missing = missing_rights(cluster)
+    assert missing[:2] == ["patch nodes", "create namespaces"]
+    assert len(missing) == sum(map(len, NEEDED.values())) - 1
+    exec_in_pods = {"verb": "create", "group": "", "resource": "pods", "subresource": "exec"}
+    assert exec_in_pods in cluster.asked
+    definitions = {"verb": "patch", "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions"}
+    assert {**definitions, "subresource": ""} in cluster.asked
+
+
+def test_who_has_what_is_needed_is_no_finding() -> None:
+    assert missing_rights(Reviewer("create", "delete", "patch", "list", "escalate")) == []
+
+
+def test_no_cluster_answers() -> None:
+    assert missing_rights(NoCluster()) == []
