@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._model.plan import Finding, Level
@@ -142,6 +143,43 @@ def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
     rest = len(hosts) - len(first["hosts"])
     seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and the like on {rest} more hosts"
     return [{**first, "hosts": hosts, "seen": seen}]
+
+
+def fold_networks(findings: t.Sequence[Finding], names: t.Sequence[t.Sequence[str]]) -> t.List[Finding]:
+    """Findings that differ only by a network as one, which names them all.
+
+    names: what findings call each network: its own name, and that of its resource.
+    """
+    groups: t.Dict[t.Tuple[str, ...], t.List[t.Tuple[str, Finding]]] = {}
+    for number, finding in enumerate(findings):
+        name = next((each for mine in names for each in mine if _pattern(each).search(finding["what"])), "")
+        alone = str(number) if not name or finding["check"] in ONE_BY_ONE else ""
+        words = (_pattern(name).sub("\0", finding[part]) if name else finding[part] for part in ("what", "next"))
+        key = (alone, finding["level"], finding["check"], *finding["hosts"], *words)
+        groups.setdefault(key, []).append((name, finding))
+    return [_of_networks(group) if len(group) > 1 else group[0][1] for group in groups.values()]
+
+
+def _pattern(name: str) -> t.Pattern[str]:
+    """The name as a word: rail-1 is not in rail-10."""
+    return re.compile(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])")
+
+
+def _of_networks(group: t.Sequence[t.Tuple[str, Finding]]) -> Finding:
+    first, finding = group[0]
+    every, pattern = ", ".join(name for name, _finding in group), _pattern(first)
+    seen = {_pattern(name).sub("\0", each["seen"]): f"{name}: {each['seen']}" for name, each in group}
+    if len(seen) == 1:
+        told = pattern.sub(every, finding["seen"])
+    else:
+        rest = len(seen) - ALIKE
+        told = "; ".join([*list(seen.values())[:ALIKE], *([f"and the like for {rest} more"] if rest > 0 else [])])
+    return {
+        **finding,
+        "what": pattern.sub(every, finding["what"]),
+        "seen": told,
+        "next": pattern.sub(every, finding["next"]),
+    }
 
 
 class Findings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._common.findings import Findings
+from .._common.findings import Findings, fold_networks
 from .._model.observation import Observations, PortNeeds
 from .._model.plan import Plan, PlannedHost, Preflight
 from .._model.settings import Settings
@@ -222,7 +222,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "findings": [],
     }
     check_approved(settings.plan_file, plan, findings)
-    found = findings.as_list()
+    found = fold_networks(findings.as_list(), [(one["name"], *filter(None, [one["resource"]])) for one in networks])
     return {**plan, "findings": found, "summary": summarize(changes, found, None, 0)}
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
+from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings, fold_networks
 
 
 @pytest.mark.parametrize(("hosts", "told"), [(3, 3), (4, 1), (200, 1)])
@@ -29,3 +29,34 @@ def test_what_differs_in_advice_or_has_no_host_stays_apart() -> None:
         findings.error("networks", [f"w{number}"], "The NIC is down.", "down", f"Run ip link set eth{number} up.")
         findings.error("networks", [], "A network is not valid.", f"entry {number}", "Correct fabric_networks.")
     assert len(findings.as_list()) == 10
+
+
+RAILS = [("rail-1", "rdma/a"), ("rail-10", "rdma/b"), ("rail-2", "rdma/c"), ("rail-3", "rdma/d"), ("rail-4", "rdma/d")]
+
+
+def told(*whats, names=RAILS, **parts):
+    found = Findings()
+    for number, what in enumerate(whats):
+        given = {name: values[number] if isinstance(values, list) else values for name, values in parts.items()}
+        found.warning("subnet", [], what, given.get("seen", "small"), given.get("next_step", "Do it."))
+    return [(one["what"], one["seen"], one["next"]) for one in fold_networks(found.as_list(), names)]
+
+
+def test_findings_that_differ_only_by_the_network_are_one():
+    said = told("rail-1: it is full.", "rail-10: it is full.", next_step=["Widen rail-1.", "Widen rail-10."])
+    assert said == [("rail-1, rail-10: it is full.", "small", "Widen rail-1, rail-10.")]
+    assert told("rdma/a should do.", "rdma/b should do.") == [("rdma/a, rdma/b should do.", "small", "Do it.")]
+
+
+def test_what_was_seen_of_each_network_is_told_of_the_first_ones():
+    whats = [f"{name}: it overlaps." for name, _resource in RAILS]
+    [(what, seen, _next)] = told(*whats, seen=[f"10.{number}.0.0/16" for number in range(5)])
+    assert what == "rail-1, rail-10, rail-2, rail-3, rail-4: it overlaps."
+    assert seen == "rail-1: 10.0.0.0/16; rail-10: 10.1.0.0/16; rail-2: 10.2.0.0/16; and the like for 2 more"
+
+
+def test_other_findings_stay_as_they_are():
+    assert len(told("rail-1: it is full.", "rail-2: it is empty.")) == 2
+    assert len(told("The site is full.", "The site is empty.")) == 2
+    assert len(told("rail-1: it is full.", "rail-2: it is full.", next_step=["Do it.", "Don't."])) == 2
+    assert told("rail-1: it is full.", names=[("rail", "")[:1]]) == [("rail-1: it is full.", "small", "Do it.")]
