@@ -156,7 +156,11 @@ def links_of(tmp_path):
     tree.lanes("0000:81:00.0", "16.0 GT/s PCIe x16", "16.0 GT/s PCIe x16")
     tree.write("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)")
     tree.vlan("ens1f0np0.100", "ens1f0np0")
-    tree.gpu("0000:82:00.0")
+    # A GPU below a switch whose port has ACS: an extended capability at 0x100, and its control 6 bytes into that.
+    tree.gpu("0000:84:00.0", above="pci0000:80/0000:80:01.0/0000:82:00.0/0000:83:08.0")
+    port = bytes(0x100) + b"\x0d\x00\x01\x00\x00\x00\x1d\x00"
+    tree.link("sys/bus/pci/devices/0000:83:08.0", "sys/devices/pci0000:80/0000:80:01.0/0000:82:00.0/0000:83:08.0")
+    (tree.root / "sys/bus/pci/devices/0000:83:08.0/config").write_bytes(port)
     tree.write("proc/modules", "ib_core 1 0 - Live 0x0")
     tree.write("sys/class/infiniband_mad/umad0/ibdev", "mlx5_0")
     tree.rdma("rdmap0s6", tree.pci("0000:00:06.0", "efa"), link_layer="Unknown")
