@@ -48,6 +48,15 @@ def read_range(text: str, strict: bool = True) -> netaddr.IPRange:
     return whole(ipaddress.ip_network(text.strip(), strict=strict))
 
 
+def without_host_bits(text: str) -> str:
+    """How to write a CIDR that has host bits, as people take them from configurations of CNI; empty for other texts."""
+    try:
+        network = str(ipaddress.ip_network(text.strip(), strict=False))
+    except ValueError:
+        return ""
+    return f"Write {network}, without host bits. " if "/" in text and network != text.strip() else ""
+
+
 def parse_range(text: str, where: str) -> netaddr.IPRange:
     """The range of an address, a CIDR or `a-b` that a person wrote at `where`."""
     try:
@@ -57,7 +66,7 @@ def parse_range(text: str, where: str) -> netaddr.IPRange:
             "An address, a CIDR or a range a-b was expected.",
             where,
             f"{text!r} ({error})",
-            "Write it like 10.5.0.20, 10.5.0.64/26 or 10.5.0.10-10.5.0.20.",
+            without_host_bits(text).strip() or "Write it like 10.5.0.20, 10.5.0.64/26 or 10.5.0.10-10.5.0.20.",
             code="invalid-input",
         ) from error
 

@@ -13,6 +13,7 @@ import string
 import typing as t
 
 from .._common.findings import Findings
+from .._ipam.ranges import without_host_bits
 from .._model.plan import HOST
 from .endpoints import parse_address
 from .names import ALIKE_KEYS, nearest
@@ -229,7 +230,7 @@ def _subnet_problems(text: str, families: object) -> t.Iterator[Problem]:
     try:
         subnets = _read_subnets(text)
     except ValueError as error:
-        yield f"subnet is '{text}' ({error})", step
+        yield f"subnet is '{text}' ({error})", without_host_bits(text).strip() or step
         return
     named = {FAMILIES[item] for item in families if item in FAMILIES} if isinstance(families, list) else set()
     for version in sorted(set(subnets) - named) if named else ():
@@ -333,4 +334,5 @@ def _select_problems(select: object) -> t.Iterator[Problem]:
         for subnet in _as_list(select.get("subnet") or []):
             ipaddress.ip_network(str(subnet))
     except ValueError as error:
-        yield f"select.subnet: {error}", "Write a CIDR such as 10.5.0.0/24."
+        given = [without_host_bits(str(subnet)) for subnet in _as_list(select.get("subnet") or [])]
+        yield f"select.subnet: {error}", "".join(given).strip() or "Write a CIDR such as 10.5.0.0/24."

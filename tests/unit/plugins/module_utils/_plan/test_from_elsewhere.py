@@ -128,3 +128,20 @@ def test_a_nic_with_the_masters_name_is_the_one() -> None:
     hosts["w2"]["rdma"]["links"][2]["altnames"] = ["fabric0"]
     assert chosen(hosts, master="fabric0") == {"rdma0", "rdma1"}
     assert chosen(nics("rdma0", "rdma1"), master="rdma1", select={"name": "rdma0"}) == {"rdma0"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "step"),
+    [
+        ({"subnet": "192.168.2.225/28"}, "Write 192.168.2.224/28, without host bits."),
+        ({"select": {"subnet": "172.16.11.1/24"}}, "Write 172.16.11.0/24, without host bits."),
+        ({"reserved": ["172.16.11.229/30"]}, "Write 172.16.11.228/30, without host bits."),
+        ({"share": "172.16.11.225/28"}, "Write 172.16.11.224/28, without host bits."),
+        ({"share": "172.16.11.300/28"}, "Write it like 10.5.0.20"),
+        ({"subnet": "172.16.11/28"}, "Write a CIDR such as"),
+    ],
+)
+def test_cidrs_with_host_bits_as_the_examples_of_others_have_them(entry: Data, step: str) -> None:
+    """The network operator's example has "range": "192.168.2.225/28", which whereabouts takes."""
+    found = sites.plan(nics("rdma0"), networks=[{"name": "rdma-net", **entry}])["findings"]
+    assert [each["next"].startswith(step) for each in found if each["level"] == "error"] == [True]
