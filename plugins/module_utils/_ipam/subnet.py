@@ -11,6 +11,7 @@ import ipaddress
 import itertools
 import typing as t
 
+from .._common.addresses import Interface, read_interface
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.plan import Ipam, PoolSpec, SubnetPlan
@@ -22,7 +23,6 @@ from .ranges import Address, Network, ip_range, parse_address, parse_range, pars
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-Interface = t.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 Interfaces = t.Mapping[str, Interface]  # by the node's name
 
 SHOWN = 5  # names in a message
@@ -69,14 +69,14 @@ def _interfaces(nodes: t.Sequence[FabricNode], stated: str) -> t.Dict[str, Inter
             code="invalid-input",
         )
     for node in [node for node in nodes if node.address or not stated]:
-        name, text = node.name, f"{node.address}/{node.prefix}"
+        name = node.name
         try:
-            interface = ipaddress.ip_interface(text)
+            interface = read_interface(node.address, node.prefix)
         except ValueError as error:
             raise FabricError(
                 "A node's fabric address with its prefix was expected.",
                 f"node {name}",
-                f"{text!r} ({error})",
+                f"'{node.address}/{node.prefix}' ({error})",
                 "Write it like 10.5.0.11 and 24.",
                 code="invalid-input",
             ) from error

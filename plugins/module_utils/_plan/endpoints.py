@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+from .._common.addresses import Address, read_address
 from .._model.observation import ADVERTISED, LEASE, LinkAddress
 
 
-def parse_address(text: str) -> t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address, None]:
+def parse_address(text: str) -> t.Optional[Address]:
     """The address, or None where the text is no IP address."""
     try:
-        return ipaddress.ip_address(text)
+        return read_address(text)
     except ValueError:
         return None
 

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import ipaddress
 import typing as t
 
+from .._common.addresses import Network, read_address, read_interface, read_network
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
@@ -24,8 +23,6 @@ from .nics import LinkLayerError, choose_nic
 ROCE_SIZES, ROCE_HEADERS = (4096, 2048, 1024, 512, 256), 96  # bytes, as the kernel reckons
 NAMES = 4  # that a finding lists
 
-_parse_cidr = functools.lru_cache(maxsize=256)(functools.partial(ipaddress.ip_network, strict=False))
-
 
 @dataclasses.dataclass(frozen=True)
 class HostLink:
@@ -37,10 +34,10 @@ class HostLink:
     stated: t.Sequence[str] = ()  # subnets that the site states
 
     @property
-    def subnets(self) -> t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]]:
+    def subnets(self) -> t.List[Network]:
         """Those that pods reach by this NIC."""
-        own = [f"{one['address']}/{one['prefix']}" for one in self.addresses]
-        return [*map(_parse_cidr, self.stated), *(ipaddress.ip_interface(each).network for each in own)]
+        own = (read_interface(one["address"], one["prefix"]).network for one in self.addresses)
+        return [*(read_network(each, False) for each in self.stated), *own]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,11 +199,11 @@ def _choose_link(
 
 def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
     """The NIC's addresses that may be on the network, the most lasting first."""
-    subnets = [_parse_cidr(subnet) for subnet in network.select.subnet]
+    subnets = [read_network(subnet, False) for subnet in network.select.subnet]
     for entry in static_first(nic["addresses"]):
-        address = ipaddress.ip_address(entry["address"])
+        address = read_address(entry["address"])
         allowed = [cidr for cidr in subnets if cidr.version == address.version] if network.families else subnets
-        if address.version in network.subnets and address not in _parse_cidr(network.subnets[address.version]):
+        if address.version in network.subnets and address not in read_network(network.subnets[address.version], False):
             continue
         if not address.is_link_local and (not allowed or any(address in cidr for cidr in allowed)):
             yield entry
@@ -217,12 +214,12 @@ def subnets_of(network: NetworkSpec, link: HostLink) -> t.List[str]:
 
     Those of router advertisements count where one of them was chosen, as there is no other.
     """
-    chosen = {ipaddress.ip_address(one["address"]).version: one["address"] for one in link.addresses}
+    chosen = {read_address(one["address"]).version: one["address"] for one in link.addresses}
     entries = list(_selected(network, link.nic))
     advertised = {entry["address"] for entry in entries if entry.get("origin") == ADVERTISED}
     found = []
     for entry in entries:
-        interface = ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}")
+        interface = read_interface(entry["address"], entry["prefix"])
         own = chosen.get(interface.version, "")
         alike = (entry["address"] in advertised) == (own in advertised)
         if own and alike and interface.network.num_addresses > 1:
@@ -240,7 +237,7 @@ def _choose_addresses(network: NetworkSpec, nic: Link) -> t.Optional[t.List[Addr
     """
     first: t.Dict[int, Address] = {}
     for entry in _selected(network, nic):
-        version = ipaddress.ip_address(entry["address"]).version
+        version = read_address(entry["address"]).version
         first.setdefault(version, {"address": entry["address"], "prefix": entry["prefix"]})
     wanted = [FAMILIES[family] for family in network.families] or sorted(network.subnets or first)[:1]
     if not wanted or not set(wanted) <= {*first, *network.subnets}:
@@ -384,7 +381,7 @@ def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings
     own_routes: whether the stack routes addresses of nodes over the pod network.
     """
     for name, link in () if own_routes else chosen.links.items():
-        subnets = [_parse_cidr(f"{entry['address']}/{entry['prefix']}") for entry in link.addresses]
+        subnets = [read_interface(entry["address"], entry["prefix"]).network for entry in link.addresses]
         nodes = [parse_address(text) for text in link.host.addresses]
         inside = [subnet for subnet in subnets if any(address in subnet for address in nodes if address)]
         if inside:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import ipaddress
 import itertools
 import re
 import typing as t
 
+from .._common.addresses import read_address, read_interface, read_network
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
@@ -186,9 +186,9 @@ def _check_ipu_machines(
     """They have addresses beside V-IPU, which nothing tells; the lower half of a subnet is left to them."""
     if vipu is None or reserved or _share(network, 4) != "all":
         return
-    known = [ipaddress.ip_address(address) for address in vipu if parse_address(address)]
+    known = [read_address(address) for address in vipu if parse_address(address)]
     for subnet in subnets:
-        cidr = ipaddress.ip_network(subnet["cidr"])
+        cidr = read_network(subnet["cidr"])
         inside = [str(address) for address in known if address in cidr]
         if cidr.version == 4 and (inside or not known):
             findings.warning(
@@ -257,7 +257,7 @@ def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
     network = chosen.network
     subnets = {name: subnets_of(network, link) for name, link in chosen.links.items()}
     cidrs = {
-        name: [str(ipaddress.ip_interface(f"{one['address']}/{one['prefix']}").network) for one in link.addresses]
+        name: [str(read_interface(one["address"], one["prefix"]).network) for one in link.addresses]
         for name, link in chosen.links.items()
     }
     several = [name for name, found in subnets.items() if len(found) > len(cidrs[name])]
@@ -352,12 +352,12 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
 def _versions(chosen: NetworkLinks) -> t.List[int]:
     """IP versions of the network, in its order. One that names none has that of its subnet, or of its NICs."""
     named = [FAMILIES[family] for family in chosen.network.families] or list(chosen.network.subnets)
-    return named or [ipaddress.ip_address(next(iter(chosen.links.values())).addresses[0]["address"]).version]
+    return named or [read_address(next(iter(chosen.links.values())).addresses[0]["address"]).version]
 
 
 def _address(link: HostLink, version: int) -> Address:
     """That of the NIC; empty where it has none in a subnet that is stated."""
-    own = [one for one in link.addresses if ipaddress.ip_address(one["address"]).version == version]
+    own = [one for one in link.addresses if read_address(one["address"]).version == version]
     return own[0] if own else {"address": "", "prefix": 0}
 
 
@@ -369,7 +369,7 @@ def _check_stated(chosen: NetworkLinks, findings: Findings) -> None:
             name: f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
             for name, link in chosen.links.items()
             for entry in link.nic["addresses"]
-            if ipaddress.ip_address(entry["address"]).version == version and entry.get("origin") != ADVERTISED
+            if read_address(entry["address"]).version == version and entry.get("origin") != ADVERTISED
         }
         if others and not any(_address(link, version)["address"] for link in chosen.links.values()):
             findings.warning(
@@ -432,7 +432,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
     subnets = [(network, subnet) for network in networks for subnet in network["subnets"]]
     sharing: t.Dict[str, t.Dict[str, str]] = {}  # by subnet the pods' range of each network
     for (one, first), (other, second) in itertools.combinations(subnets, 2):
-        cidrs = [ipaddress.ip_network(subnet["cidr"]) for subnet in (first, second)]
+        cidrs = [read_network(subnet["cidr"]) for subnet in (first, second)]
         if not cidrs[0].overlaps(cidrs[1]):
             continue
         both = f"Networks {one['name']} and {other['name']}"

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
-import ipaddress
 import itertools
 import typing as t
 
+from .._common.addresses import read_address, read_network
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._host.links import bottom
@@ -55,28 +54,28 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
     ]
 
 
-def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
-    """The rules of which a link fits no pattern. PCI address and driver may also be those of a NIC below it."""
-    checks: t.Dict[str, t.Callable[[str], bool]] = {
-        "name": lambda rule: any(fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link["altnames"])),
-        "pci": lambda rule: any(
-            fnmatch.fnmatchcase(item["pci"], rule.lower()) or item["pci"] == f"0000:{rule.lower()}"
-            for item in _below(link, links)
-        ),
-        "driver": lambda rule: any(fnmatch.fnmatchcase(item["driver"], rule) for item in _below(link, links)),
-        "subnet": lambda rule: any(_inside(entry["address"], rule) for entry in link["addresses"]),
-    }
-    return [key for key, check in checks.items() if key in rules and not any(map(check, rules[key]))]
+def _fits(link: Link, links: t.Mapping[str, Link], key: str, rule: str) -> bool:
+    """Whether a pattern is the link's. PCI address and driver may also be those of a NIC below it."""
+    if key == "name":
+        return any(fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link["altnames"]))
+    if key == "subnet":
+        return any(_inside(entry["address"], rule) for entry in link["addresses"])
+    if key == "driver":
+        return any(fnmatch.fnmatchcase(item["driver"], rule) for item in _below(link, links))
+    rule = rule.lower()
+    return any(fnmatch.fnmatchcase(item["pci"], rule) or item["pci"] == f"0000:{rule}" for item in _below(link, links))
 
 
-# Parsed once, not for every link of every host, and not for every network that a link may be on.
-_network = functools.lru_cache(maxsize=256)(ipaddress.ip_network)
-_address = functools.lru_cache(maxsize=None)(ipaddress.ip_address)
+def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.Iterator[str]:
+    """The rules of which a link fits no pattern."""
+    for key, patterns in rules.items():
+        if not any(_fits(link, links, key, rule) for rule in patterns):
+            yield key
 
 
 def _inside(address: str, subnet: str) -> bool:
     try:
-        return _address(address) in _network(subnet)
+        return read_address(address) in read_network(subnet)
     except ValueError as error:
         raise FabricError(
             "The fabric NIC's subnet was expected as a CIDR.",
@@ -206,9 +205,9 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoRetu
 def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
     """Every link that the rules allow."""
     rules, by_name = select.rules(), {link["netdev"]: link for link in links}
-    misfits = {name: _misfits(link, by_name, rules) for name, link in by_name.items()}
-    found = [link for link in links if not misfits[link["netdev"]]]
+    found = [link for link in links if next(_misfits(link, by_name, rules), None) is None]
     if rules and not found:
+        misfits = {name: list(_misfits(link, by_name, rules)) for name, link in by_name.items()}
         _raise_no_match(links, select.as_text(), misfits, len(rules))
     return found
 

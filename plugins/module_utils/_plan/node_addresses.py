@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import ipaddress
 import typing as t
 
+from .._common.addresses import Network, read_address, read_interface, read_network
 from .._common.findings import Findings
 from .._model.observation import ADVERTISED, Link, Observation
 from .._model.settings import Settings
@@ -17,7 +17,6 @@ from .endpoints import parse_address, static_first
 
 VARIABLE = "fabric_node_address"
 KEYS = ("interface", "subnet")
-Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +36,7 @@ def families_of(*texts: str) -> t.List[int]:
     found = []
     for part in ",".join(texts).split(","):
         try:
-            found.append(ipaddress.ip_network(part.strip()).version)
+            found.append(read_network(part.strip()).version)
         except ValueError:
             continue
     return list(dict.fromkeys(found))
@@ -49,7 +48,7 @@ def read_rules(settings: Settings, findings: Findings) -> AddressRules:
     unknown = sorted(set(given) - set(KEYS))
     texts = given.get("subnet") or []
     try:
-        subnets = [ipaddress.ip_network(str(each)) for each in (texts if isinstance(texts, list) else [texts])]
+        subnets = [read_network(str(each)) for each in (texts if isinstance(texts, list) else [texts])]
     except ValueError as error:
         unknown, subnets = [str(error)], []
     if unknown:
@@ -99,7 +98,7 @@ def possible_subnets(observation: Observation, rules: AddressRules) -> t.List[Ne
     if observation.get("address") or not rules.interface or rules.subnets:
         return []
     entries = [entry for link in _named(observation, rules) for entry in link["addresses"] if not entry.get("origin")]
-    found = [ipaddress.ip_interface(f"{entry['address']}/{entry['prefix']}").network for entry in entries]
+    found = [read_interface(entry["address"], entry["prefix"]).network for entry in entries]
     wanted = [each for each in found if each.num_addresses > 1 and each.version in (rules.families or (4, 6))]
     return sorted(set(wanted), key=str)
 
@@ -118,6 +117,6 @@ def choose_address(observation: Observation, rules: AddressRules) -> str:
         # The kernel's choice, unless that came from router advertisements and others are there.
         found = mine if _is_advertised(observation, default) else [default, *mine]
     found = [text for text in found if _fits(text, rules.subnets)]
-    versions = {text: ipaddress.ip_address(text).version for text in found}
+    versions = {text: read_address(text).version for text in found}
     chosen = [next((text for text in found if versions[text] == family), "") for family in rules.families]
     return ",".join(filter(None, chosen)) or next(iter(found), "")

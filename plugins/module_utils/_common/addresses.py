@@ -1,0 +1,32 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses and networks by their text. Each is parsed once, not for every network that every link may be on."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import typing as t
+
+Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+Interface = t.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+
+
+@functools.lru_cache(maxsize=None)
+def read_address(text: str) -> Address:
+    """ValueError, which says why, where it is none."""
+    return ipaddress.ip_address(text)
+
+
+@functools.lru_cache(maxsize=None)
+def read_interface(address: str, prefix: int) -> Interface:
+    """An address with the length of its prefix in bits. ValueError likewise."""
+    return ipaddress.ip_interface(f"{address}/{prefix}")
+
+
+@functools.lru_cache(maxsize=None)
+def read_network(text: str, strict: bool = True) -> Network:
+    """A CIDR; strict: without host bits. ValueError likewise."""
+    return ipaddress.ip_network(text, strict=strict)
