@@ -134,6 +134,10 @@ options:
     type: list
     elements: str
     default: []
+  api_answers:
+    description: Whether the API of a cluster that others manage answers with its kubeconfig, as far as it was asked.
+    type: bool
+    default: true
   bundle:
     description: A bundle on the controller, whose list is compared with the plan. Empty is none.
     type: path

@@ -104,6 +104,7 @@ class Settings:
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none
+    api_answers: bool = True  # that of a cluster which others manage; true where nobody asked
     rights: t.Sequence[str] = ()  # that the kubeconfig of a cluster which others manage lacks
     source_problems: t.Sequence[SourceProblem] = ()  # what the controller has seen of sources
 

@@ -280,6 +280,15 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             f"{path} has the server {config.server}",
             "Write an address of the API that this controller reaches into it, such as a control plane's.",
         )
+    elif not settings.api_answers:
+        findings.error(
+            "kubeconfig",
+            [],
+            "The cluster is managed elsewhere, and its API does not answer this controller.",
+            f"no answer of {config.server} with {path}",
+            "Check that the controller reaches this server, and that the token or certificate in the kubeconfig has not"
+            " expired.",
+        )
 
 
 def check_api_host(hosts: Hosts, findings: Findings) -> None:

@@ -588,6 +588,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "kubeconfig",
+        "the API of a cluster that others manage does not answer the controller",
+        Done("Check that the controller reaches this server", settings={"api_answers": True}),
+    ),
+    (
+        "kubeconfig",
         "the kubeconfig of a cluster that others manage may only look",
         Done("Take a kubeconfig with the rights of cluster-admin", settings={"rights": []}),
     ),

@@ -387,6 +387,14 @@ FAULTS: t.Dict[str, Fault] = {
     "a cluster is managed elsewhere, and there is no kubeconfig of it": Fault(
         settings={"manage_kubernetes": False, "kubeconfig_path": "/srv/artifacts/admin.conf"}
     ),
+    "the API of a cluster that others manage does not answer the controller": Fault(
+        settings={
+            "manage_kubernetes": False,
+            "kubeconfig_path": "/srv/admin.conf",
+            "kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.99:6443", ""),
+            "api_answers": False,
+        }
+    ),
     "the kubeconfig of a cluster that others manage may only look": Fault(
         settings={"manage_kubernetes": False, "rights": ["create namespaces", "patch nodes"]}
     ),
