@@ -120,6 +120,7 @@ STEPS = {
     "release-table": "Check that this release exists, or take one of the table.",
     "resolver": "Name a file with real DNS servers in `kubernetes_kubelet_config: {resolvConf: FILE}`.",
     "runtime": "Read what [Docker Engine](kubernetes.md#docker-engine) can't do, or leave `fabric_runtime` out.",
+    "service-route": "Give the host a default route, or a lasting route to `fabric_service_cidr`.",
     "shadowed-packages": "Move the files away, or `systemctl unmask` the units that are named.",
     "source-credentials": "Take it out of the URL: `fabric_registry_auth`, or a file in `/etc/apt/auth.conf.d`.",
     "spiderpool-version": "Set `fabric_spiderpool_version` to a release in [releases](releases.md).",

@@ -52,6 +52,11 @@ options:
       - That takes about four seconds where nobody has it.
     type: str
     default: ""
+  services:
+    description: CIDRs of the cluster's services, to which routes are looked up.
+    type: list
+    elements: str
+    default: []
   resolv_conf:
     description: The file that the kubelet is told to give to pods. Empty for what kubeadm takes.
     type: str
@@ -346,6 +351,10 @@ host:
       description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
       type: list
       elements: str
+    service_routes:
+      description: Whether the host has a route to each of O(services).
+      type: dict
+      sample: {10.96.0.0/12: true}
     shadows:
       description: Programs and units that go before those of packages, by V(path); V(masks) where a unit is masked.
       type: list
@@ -660,6 +669,7 @@ def main() -> None:
             "controller_time": {"type": "float", "default": 0},
             "vip": {"type": "str", "default": ""},
             "ntp": {"type": "list", "elements": "str", "default": []},
+            "services": {"type": "list", "elements": "str", "default": []},
             "resolv_conf": {"type": "str", "default": ""},
             "python_packages": {"type": "list", "elements": "str", "default": []},
             "sources": {"type": "list", "elements": "dict", "default": []},

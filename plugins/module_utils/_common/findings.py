@@ -62,6 +62,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "rdma-resource": "an RDMA resource reaches the kubelet, selects NICs of its networks, and serves all pods",
     "release-ended": "the makers still support the release",
     "release-table": "the exact release is in the table",
+    "service-route": "hosts have a route to the addresses of services",
     "shadowed-packages": "no files of others go before those of our packages",
     "source-credentials": "URLs of sources have no password in them",
     "sources": "what is installed can be fetched from where the site says",

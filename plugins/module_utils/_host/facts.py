@@ -9,6 +9,7 @@ import base64
 import contextlib
 import hashlib
 import importlib.util
+import ipaddress
 import os
 import platform
 import re
@@ -58,6 +59,7 @@ class Questions(t.NamedTuple):
     vip: str = ""  # virtual address of the API to look for; empty: none
     run_from: t.Sequence[str] = ()  # folders that programs are run from
     ntp: t.Sequence[str] = ()  # NTP servers that should answer
+    services: t.Sequence[str] = ()  # CIDRs of services, to which there should be a route
     resolv_conf: str = ""  # that the kubelet is told to give to pods; empty: what kubeadm takes
     python_packages: t.Sequence[str] = ()  # that modules need which are to run here
 
@@ -239,6 +241,20 @@ def default_address() -> str:
     return ""
 
 
+def has_route(cidr: str) -> bool:
+    """Whether the host has a route to a network; nothing is sent. What is no CIDR is said elsewhere."""
+    try:
+        network = ipaddress.ip_network(cidr.strip())
+        family = socket.AF_INET if network.version == 4 else socket.AF_INET6
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(network[min(1, network.num_addresses - 1)]), 9))  # that of the API
+    except ValueError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
 def kubelet_version(program: str) -> str:
     """As in `Kubernetes v1.35.4`, or `k3s version v1.35.4+k3s1 (hash)` with a line about Go."""
     match = re.search(r"\bv\d+\.\d+\.\d+\S*", output_of(program, "--version", timeout=KUBELET_SECONDS))
@@ -337,6 +353,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "dns": resolve_names(questions.names),
         "shadows": read_shadows(root),
         "obstacles": read_obstacles(root, questions.modules),
+        "service_routes": {cidr: has_route(cidr) for cidr in questions.services},
         "resolver": read_resolver(root, questions.resolv_conf),
         "kubernetes": kubernetes,
         "runtime": runtime if kubernetes["distribution"] == "kubeadm" else "",

@@ -330,6 +330,7 @@ class _HostOptional(t.TypedDict, total=False):
     swap_origins: t.List[SwapOrigin]
     cni_disabled: t.List[CniFile]  # that Cilium has renamed
     shadows: t.List[Shadow]  # programs and units that go before those of packages
+    service_routes: t.Dict[str, bool]  # by CIDR of services whether there is a route to it
     resolver: Resolver  # that the kubelet gives to pods which use their host's DNS
     sources: t.List[SourceProblem]  # that do not answer this host, or do not have what it needs
 

@@ -293,6 +293,21 @@ def _check_shadows(host: PlacedHost, facts: HostFacts, findings: Findings) -> No
         )
 
 
+def _check_service_route(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
+    """kube-proxy rewrites packets to services on their way out: without any route the kernel sends none."""
+    cidrs = list(facts.get("service_routes", {}).items())[:1]  # the API has an address of the first
+    for cidr, there in cidrs:
+        if not there:
+            findings.error(
+                "service-route",
+                [host.name],
+                "The pod network reaches the API by its service. On a host without a route there it ends with"
+                " 'network is unreachable'.",
+                f"no route to {cidr}, and no default route of that family",
+                f"Give the host a default route, or a lasting one by its own NIC: ip route add {cidr} dev NIC.",
+            )
+
+
 def _check_resolver(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
     """CoreDNS asks the servers of its host: one on loopback is itself, and it ends with "Loop detected"."""
     resolver = facts.get("resolver")
@@ -530,7 +545,16 @@ _ALWAYS = (
     _check_netns_mode,
     _check_rdma_modules,
 )
-_MANAGED = (_check_name, _check_shadows, _check_resolver, _check_swap, _check_swap_origins, _check_ports, _check_dns)
+_MANAGED = (
+    _check_name,
+    _check_shadows,
+    _check_resolver,
+    _check_service_route,
+    _check_swap,
+    _check_swap_origins,
+    _check_ports,
+    _check_dns,
+)
 _UNIQUE = (
     _Unique(
         "unique-hostname",

@@ -215,3 +215,36 @@ def test_directories_that_programs_can_not_be_run_from(tmp_path, monkeypatch, fl
     wanted = [path for path in questions.run_from if host_facts.forbids_programs(str(tmp_path), path)]
     assert wanted == found
     assert asked == [str(tmp_path / "opt"), str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("refused", "cidr", "address", "there"),
+    [
+        (False, "10.96.0.0/12", "10.96.0.1", True),
+        (True, "10.96.0.0/12", "10.96.0.1", False),
+        (True, " fd00:10:96::/112", "fd00:10:96::1", False),
+        (True, "10.96.0.0/x", "", True),  # the plan says what is wrong with it
+    ],
+)
+def test_whether_there_is_a_route_to_services(monkeypatch, refused, cidr, address, there):
+    asked = []
+
+    class Socket:
+        def __init__(self, family, _kind):
+            self.family = family
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def connect(self, address):
+            asked.append((self.family, address[0]))
+            if refused:
+                raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr(host_facts.socket, "socket", Socket)
+    assert host_facts.has_route(cidr) == there
+    family = host_facts.socket.AF_INET6 if ":" in cidr else host_facts.socket.AF_INET
+    assert asked == [(family, address)] * bool(address)

@@ -716,6 +716,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         ),
     ),
     (
+        "service-route",
+        "a host has no route to the addresses of services",
+        Done("ip route add 10.96.0.0/12 dev NIC", {"w1/host/service_routes": {"10.96.0.0/12": True}}),
+    ),
+    (
         "shadowed-packages",
         "a kubelet or a unit from elsewhere goes before that of the package, or is masked",
         Done("Move them away", {"w1/host/shadows": []}),

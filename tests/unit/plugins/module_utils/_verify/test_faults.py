@@ -346,6 +346,9 @@ FAULTS: t.Dict[str, Fault] = {
     "pods would get a DNS server on the loopback interface of their host": Fault(
         hosts={"w1/host/resolver": {"path": "/etc/resolv.conf", "servers": ["127.0.0.53"]}}
     ),
+    "a host has no route to the addresses of services": Fault(
+        hosts={"w1/host/service_routes": {"10.96.0.0/12": False}}
+    ),
     "CoreDNS crashes, or does not answer pods": Fault(probe={"pods/w1/root/dns": fabrics.NO_DNS}),
     "a host has no address, or not one of each family of the cluster": Fault(hosts={"w1/host/default_address": ""}),
     "the inventory has an address that no interface of the host has": Fault(hosts={"w1/address": "203.0.113.7"}),
