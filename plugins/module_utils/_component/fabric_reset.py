@@ -34,8 +34,8 @@ class Seen:
     request: str = ""  # fabric_reset
     force: bool = False
     removes_cluster: bool = True  # whether fabric_reset=cluster could remove what is below the fabric
-    network_operator: Stack = dataclasses.field(default_factory=lambda: Stack())
-    spiderpool: Stack = dataclasses.field(default_factory=lambda: Stack())
+    network_operator: Stack = dataclasses.field(default_factory=Stack)
+    spiderpool: Stack = dataclasses.field(default_factory=Stack)
     own: t.Sequence[str] = ()  # NAMESPACE/NAME of the operators and of whereabouts that are ours
     whereabouts: t.Sequence[str] = ()
     whereabouts_networks: t.Sequence[str] = ()  # of others
