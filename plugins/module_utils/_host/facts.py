@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import glob
 import hashlib
 import importlib.util
 import ipaddress
@@ -288,8 +289,12 @@ def read_kubelet(root: str) -> Kubelet:
 
 def read_resolver(root: str, given: str) -> Resolver:
     """What pods get that use their host's DNS, as CoreDNS does: kubeadm takes systemd-resolved's servers if it runs."""
-    resolved = "/run/systemd/resolve/resolv.conf"
-    path = given or (resolved if os.path.exists(os.path.join(root, resolved[1:])) else "/etc/resolv.conf")
+    # Its file outlives it until the next boot.
+    comms = glob.iglob(os.path.join(glob.escape(root), "proc/[0-9]*/comm"))
+    runs = any(
+        read_text(comm).strip() == "systemd-resolve" for comm in comms
+    )  # as much of its name as the kernel keeps
+    path = given or ("/run/systemd/resolve/resolv.conf" if runs else "/etc/resolv.conf")
     lines = (line.split() for line in read_text(os.path.join(root, path.lstrip("/"))).splitlines())
     return {"path": path, "servers": [words[1] for words in lines if words[:1] == ["nameserver"] and len(words) > 1]}
 

@@ -95,7 +95,18 @@ def test_the_resolver_of_pods(tmp_path, files, given, path, servers):
     for folder, text in files.items():
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "resolv.conf").write_text(text)
+    if "run/systemd/resolve" in files:
+        (tmp_path / "proc/17").mkdir(parents=True)
+        (tmp_path / "proc/17/comm").write_text("systemd-resolve\n")
     assert host_facts.read_resolver(str(tmp_path), given) == {"path": path, "servers": servers}
+
+
+def test_a_resolver_that_was_stopped_has_left_its_file(tmp_path):
+    for folder, server in (("run/systemd/resolve", "10.0.0.53"), ("etc", "127.0.0.53")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "resolv.conf").write_text(f"nameserver {server}\n")
+    found = host_facts.read_resolver(str(tmp_path), "")
+    assert found == {"path": "/etc/resolv.conf", "servers": ["127.0.0.53"]}
 
 
 def test_the_usb_nic_of_a_bmc_is_no_sign_of_a_clone(tmp_path):
