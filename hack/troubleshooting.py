@@ -31,6 +31,7 @@ STEPS = {
     "cgroup-v2": "Boot the host with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`). To run without it, set"
     " `fabric_allow: [cgroup-v2]`: kubelet and kubeadm then take it as well.",
     "cidr": "Choose other `fabric_pod_cidr` and `fabric_service_cidr`.",
+    "cluster-builder": "Set `fabric_manage_kubernetes` to false; a cluster of your own can be taken over.",
     "cluster-cidr": "Set `fabric_pod_cidr` and `fabric_service_cidr` to those of the cluster.",
     "cluster-cni": "Set `fabric_cni` to the installed pod network, or to `none`.",
     "cluster-endpoint": "Set `fabric_control_plane_endpoint` to that of the cluster.",

@@ -21,6 +21,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "cluster-unread": "the API server of the existing cluster answers",
     "cni-directories": "all nodes have the same CNI directories",
     "cni-files": "no configuration of another pod network comes first on a host",
+    "cluster-builder": "the role kubernetes has built the cluster that it is to manage",
     "cni-tokens": "CNI plugins have tokens that last",
     "control-plane-count": "the number of control planes is odd",
     "cpus": "a host has the processors that its role needs",

@@ -19,8 +19,10 @@ from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIp
 from .._model.stacks import STACKS
 from .attachments import ATTACHMENTS, read_attachments
 from .distributions import find_distribution, on_host
+from .files import MARK, read_text
 from .ipu_operator import DEPLOYMENTS, read_ipu
 from .kubectl import run_kubectl
+from .role_files import SYSCTL
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
@@ -306,6 +308,7 @@ def read_cluster(root: str) -> ClusterFacts:
         "ipu": None,
         "fabric_networks": [],
         "charts": [],
+        "built_here": MARK in read_text(os.path.join(root, SYSCTL.lstrip("/"))),
     }
     if not found or not admin:
         return facts

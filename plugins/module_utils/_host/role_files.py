@@ -15,6 +15,7 @@ UNITS = "/etc/systemd/system"
 CONTAINERD_UNIT = f"{UNITS}/containerd.service.d/10-kubernetes.conf"
 CONTAINERD_PROXY = f"{UNITS}/containerd.service.d/20-proxy.conf"
 DOCKER_PROXY = f"{UNITS}/docker.service.d/20-proxy.conf"
+SYSCTL = "/etc/sysctl.d/99-z-kubernetes.conf"  # which each host of the role has
 MIRROR = "/etc/containerd/certs.d/_default/hosts.toml"
 CRICTL = "/etc/crictl.yaml"
 # cri-dockerd's units, the program where it goes, and which one that was.
@@ -39,7 +40,7 @@ TEXTS = {
     CONTAINERD_DROP_IN: rf"{re.escape(OWN_MARK)}\n{LINES}",
     proxy.CONTAINERD: proxy.CONTAINERD_TEXT.pattern,
     "/etc/modules-load.d/kubernetes.conf": rf"{re.escape(MARK)}\n(?:[\w-]+\n)*",
-    "/etc/sysctl.d/99-z-kubernetes.conf": rf"{re.escape(MARK)}\n(?:[\w./-]+ = .*\n)*",
+    SYSCTL: rf"{re.escape(MARK)}\n(?:[\w./-]+ = .*\n)*",
     CONTAINERD_UNIT: rf"{re.escape(OWN_MARK)}\n\[Service\]\n{LINES}",
     CONTAINERD_PROXY: _PROXY_UNIT,
     DOCKER_PROXY: _PROXY_UNIT,

@@ -214,6 +214,7 @@ class _ClusterOptional(t.TypedDict, total=False):
     ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs
     fabric_networks: t.List[FabricNetwork]  # likewise
     charts: t.List[str]  # likewise; NAME-VERSION of Helm charts, as its Deployments are labelled
+    built_here: bool  # likewise; the role kubernetes has prepared this host
 
 
 class ClusterFacts(_ClusterOptional):

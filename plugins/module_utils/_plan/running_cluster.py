@@ -12,6 +12,7 @@ import urllib.parse
 
 from .._common.findings import Findings
 from .._common.text import EXPIRED
+from .._host.role_files import SYSCTL
 from .._ipam.nv_ipam import keeps_block
 from .._model.observation import ClusterFacts, HostFacts
 from .._model.plan import PlannedNetwork, Releases, RunningCluster
@@ -95,12 +96,27 @@ def check_running(
         return
     _check_kubeconfig(settings, running, findings)
     if settings.manage_kubernetes:
+        _check_builder(running, findings)
+        if findings.has_error("cluster-builder"):
+            return  # how to make the site like the cluster is no advice then
         if not settings.upgrade:  # its plan compares versions
             _check_version(settings, hosts, running, findings)
         _check_pod_network(settings, running, findings)
         _check_cidr("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"], running, findings)
         _check_cidr("fabric_service_cidr", settings.service_cidr, running.facts["service_cidr"], running, findings)
         _check_endpoint(settings, running, endpoint, findings)
+
+
+def _check_builder(running: Running, findings: Findings) -> None:
+    """A cluster of another team would get our settings of its API server, kubelets and container runtimes."""
+    if not running.facts.get("built_here", True):
+        findings.error(
+            "cluster-builder",
+            [running.host],
+            "ipu.fabric has not built this cluster: site would change its API server, kubelets and container runtimes.",
+            f"{running.host} is a control plane without {SYSCTL}, which the role kubernetes writes",
+            "Set fabric_manage_kubernetes to false, so that only the fabric is installed.",
+        )
 
 
 def _check_version(settings: Settings, hosts: Hosts, running: Running, findings: Findings) -> None:

@@ -89,6 +89,7 @@ def test_a_cluster(host):
         "ipu": None,
         "fabric_networks": [],
         "charts": ["gpu-operator-26.7.0"],
+        "built_here": False,
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 

@@ -133,6 +133,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("calico-version", Fault(settings={"calico_version": "3.31.5"})),
     ("cidr", Fault(settings={"pod_cidr": "10.244.0.0/33"})),
     ("cidr", Fault(settings={"service_cidr": "10.96.0.1/12"})),
+    ("cluster-builder", "the site would manage a cluster that it has not built"),
     ("cluster-cidr", "the site asks for other addresses of pods or services than the cluster has"),
     ("cluster-cni", "the site asks for another pod network than the cluster has"),
     ("cluster-cni", "the site names a pod network for a cluster that others manage"),

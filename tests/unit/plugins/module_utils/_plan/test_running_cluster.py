@@ -362,3 +362,22 @@ def test_the_pod_network_of_others_is_not_one_of_ours():
     assert errors(planned) == {}
     assert "calico" not in as_text(planned).lower()
     assert planned["releases"]["cni_images"] == []
+
+
+@pytest.mark.parametrize(
+    ("built_here", "settings", "checks"),
+    [
+        (False, {"cni": "flannel"}, {"cluster-builder"}),  # not to change the pod network, or reset the cluster
+        (False, {"allow": ["cluster-builder"]}, set()),
+        (False, {"manage_kubernetes": False}, set()),
+        (True, {}, set()),
+        (None, {}, set()),  # observed by an earlier release
+    ],
+)
+def test_a_cluster_of_another_team_is_not_managed_by_an_oversight(built_here, settings, checks):
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = running(**({} if built_here is None else {"built_here": built_here}))
+    found = plan(hosts, **settings)["findings"]
+    assert {each["check"] for each in found if each["level"] == "error"} == checks
+    if checks:
+        assert "fabric_manage_kubernetes to false" in found[0]["next"]

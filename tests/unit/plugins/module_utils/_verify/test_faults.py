@@ -404,6 +404,9 @@ FAULTS: t.Dict[str, Fault] = {
     "the host that speaks to the API lacks Python packages": Fault(
         hosts={"cp1/host/lacking_packages": ["kubernetes", "jmespath"]}
     ),
+    "the site would manage a cluster that it has not built": Fault(
+        hosts={"cp1/host/cluster": sites.running(built_here=False)}
+    ),
     "the site names a pod network for a cluster that others manage": Fault(
         hosts={"cp1/variables": ["fabric_cni"]}, settings={"manage_kubernetes": False, "cni": "flannel"}
     ),
