@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a control plane says of its cluster: release, endpoint, addresses, pod network and pools of nv-ipam.
 
-Asked by kubectl as administrator, with `get --raw` alone: every other command writes a cache on the host.
+Asked by kubectl as administrator.
 """
 
 from __future__ import annotations

@@ -1,16 +1,20 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubectl on a host: it goes straight to the API server, whatever proxy the host's environment names."""
+"""kubectl on a host: it goes straight to the API server, whatever proxy the host's environment names, and leaves no
+cache behind."""
 
 from __future__ import annotations
 
+import os
 import typing as t
 
 from .._common.command import Done, run_program
 
 # An empty value is none for Go.
 DIRECT = {name: "" for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())}
+# Otherwise it keeps what it learns of the API in ~/.kube/cache. It ignores that it can't write here.
+NO_CACHE = {"KUBECACHEDIR": os.devnull}
 
 
 def run_kubectl(
@@ -23,4 +27,4 @@ def run_kubectl(
 ) -> Done:
     """Run it with a kubeconfig. `timeout` is in seconds; `data` is its input."""
     argv = [*program, "--kubeconfig", kubeconfig, "--request-timeout", request_timeout, *arguments]
-    return run_program(argv, timeout, data=data, env=DIRECT)
+    return run_program(argv, timeout, data=data, env={**DIRECT, **NO_CACHE})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proxy in a host's environment is not asked for the API server."""
+"""A proxy in a host's environment is not asked for the API server, and no cache stays on the host."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ def test_kubectl_goes_straight_to_the_api(name, tmp_path, monkeypatch):
     done = run_kubectl("/etc/kubernetes/admin.conf", "get", "--raw", "/version", program=[str(program)])
     asked = "--kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s get --raw /version"
     assert done.out == f":localhost:{asked}\n"
+
+
+def test_kubectl_leaves_no_cache(tmp_path):
+    program = tmp_path / "kubectl"
+    program.write_text('#!/bin/sh\necho "$KUBECACHEDIR"\n')
+    program.chmod(0o755)
+    assert run_kubectl("/etc/kubernetes/admin.conf", "get", "nodes", program=[str(program)]).out == "/dev/null\n"
