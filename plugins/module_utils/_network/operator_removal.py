@@ -18,7 +18,7 @@ from .._kube.multus import NAD, Name, Pool, networks_of, read_ipams
 from .._kube.query import Object, query
 from .address_sets import MALFORMED, pool_names
 from .cluster_info import MULTUS_IMAGES, image_names
-from .removal import SHOWN, Removal, divide, name_of
+from .removal import SHOWN, Removal, divide, name_of, staying
 from .unplanned import attachment_of, belongs_to, find_users
 
 MELLANOX = "mellanox.com/v1alpha1"
@@ -137,7 +137,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     found = removal.find()
     if not module.params["force"]:
         removal.refuse_users(found.users)
-    objects = [obj for group in (found.users, found.networks, found.pools, found.policies) for obj in group]
+    objects = [obj for group in (staying(found.users), found.networks, found.pools, found.policies) for obj in group]
     names = [describe(obj) for obj in objects]
     if objects and not module.check_mode:
         removal.remove_all(found)
@@ -150,7 +150,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         names,
         [],
         objects=names,
-        pods=["/".join(name_of(pod)) for pod in found.users],
+        pods=["/".join(name_of(pod)) for pod in staying(found.users)],
         other_pods=found.other_users,
         attachments=found.attachments,
         needed_by=found.needed_by,

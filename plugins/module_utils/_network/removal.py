@@ -22,6 +22,11 @@ def name_of(obj: Object) -> Name:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
+def staying(pods: t.Sequence[Object]) -> t.List[Object]:
+    """Without those that are being deleted: they end by themselves, and are only waited for."""
+    return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+
 def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
     """Those that this collection made, and those of others."""
     return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
@@ -63,14 +68,14 @@ class Removal:
     def remove_users(self, pods: t.Sequence[Object]) -> None:
         users = {pod["metadata"]["uid"] for pod in pods}
         self.remove(
-            pods,
+            staying(pods),
             lambda: [pod for pod in self.pods() if pod["metadata"]["uid"] in users],
-            "Check these pods: their nodes may be down.",
+            "Run again when these pods have ended. If they don't, their nodes may be down.",
         )
 
     @staticmethod
     def refuse_users(pods: t.Sequence[Object], otherwise: str = "or set force to true to delete them.") -> None:
-        users = ["/".join(name_of(pod)) for pod in pods]
+        users = ["/".join(name_of(pod)) for pod in staying(pods)]
         if users:
             raise FabricError(
                 "The networks are in use.",

@@ -20,7 +20,7 @@ from .._kube.ownership import is_ours
 from .._kube.query import Object, query
 from .._model.operators import Installation
 from .cluster_info import MULTUS_IMAGES, image_names, installations
-from .removal import SHOWN, Removal, divide, name_of
+from .removal import SHOWN, Removal, divide, name_of, staying
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
 # What Spiderpool keeps for itself, and what only people make.
@@ -188,7 +188,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
             "Spiderpool stays, since what others made needs it: "
             f"{shorten_list(found.needed_by, SHOWN)}. Remove that first to remove Spiderpool."
         )
-    objects = [*found.users, *found.networks, *found.pools]
+    objects = [*staying(found.users), *found.networks, *found.pools]
     left = removal.leftovers()
     if not module.check_mode and installed:
         removal.remove_all(found)
@@ -200,7 +200,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         names,
         [],
         objects=names,
-        pods=["/".join(name_of(pod)) for pod in found.users],
+        pods=["/".join(name_of(pod)) for pod in staying(found.users)],
         needed_by=found.needed_by,
         installations=installed,
         definitions=definitions,

@@ -193,6 +193,20 @@ def test_pods_that_use_a_network_keep_it(monkeypatch, check):
     assert cluster.deleted == []
 
 
+def test_a_pod_that_is_ending_is_waited_for(monkeypatch):
+    ending = pod("worker", "jobs", **{KEY: "default/rdma-net"})
+    ending["metadata"]["deletionTimestamp"] = "2026-11-27T16:46:00Z"
+    cluster = Memory(*SERVED, ending)
+    checked = remove(cluster, monkeypatch, check=True)
+    assert (checked["pods"], [name for name in checked["objects"] if name.startswith("Pod")]) == ([], [])
+    with pytest.raises(FabricError, match="Run again when these pods have ended"):
+        remove(cluster, monkeypatch, timeout=0)
+    assert cluster.deleted == []
+    cluster.doomed[cluster.path_of(ending)] = 3  # looks until its kubelet has stopped it
+    remove(cluster, monkeypatch)
+    assert cluster.deleted == ["MacvlanNetwork", "IPPool", "NicClusterPolicy"]
+
+
 def test_pods_go_first_when_forced(monkeypatch):
     cluster = Memory(*SERVED, pod("worker", **{KEY: "rdma-net"}), lag=2)
     assert remove(cluster, monkeypatch, force=True)["pods"] == ["default/worker"]

@@ -211,6 +211,16 @@ def test_pods_on_the_networks_stop_the_removal_unless_forced(monkeypatch, user):
     assert cluster.deleted == ["Pod", "SpiderMultusConfig", "SpiderIPPool"]
 
 
+def test_a_pod_that_is_ending_is_waited_for(monkeypatch):
+    ending = pod("train", **{KEY: "rail-0"})
+    ending["metadata"]["deletionTimestamp"] = "2026-11-27T16:46:00Z"
+    cluster = Memory(*SERVED, ending)
+    assert remove(cluster, monkeypatch, check=True)["pods"] == []
+    with pytest.raises(FabricError, match="Pod training/train still exists"):
+        remove(cluster, monkeypatch)
+    assert cluster.deleted == []
+
+
 def test_a_pod_of_another_pool_is_no_user(monkeypatch):
     status = {"current": {"ips": [{"ipv4Pool": "theirs"}]}}
     endpoint = obj("SpiderEndpoint", "other", "training", by="spiderpool-agent", status=status)
