@@ -61,6 +61,8 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
         if found is None:
             continue
         reason = why_kept(cluster, {**found, "kind": obj["kind"]}) if module.params["only_ours"] else ""
+        if reason and module.check_mode and query("metadata.ownerReferences", found):
+            continue  # it goes with its owner, which is still there only because nothing is changed
         if reason:
             kept.append(f"{describe(obj)}: {reason}")
             continue

@@ -107,6 +107,13 @@ def test_removal_takes_only_ours(monkeypatch):
     assert not again["changed"]
 
 
+@pytest.mark.parametrize(("check", "kept"), [(True, 0), (False, 1)])
+def test_check_mode_does_not_say_that_what_goes_with_its_owner_stays(monkeypatch, check, kept):
+    owned = obj("ConfigMap", "pools", KUBECTL, namespace="n", metadata={"ownerReferences": [{"kind": "Policy"}]})
+    result, warnings = remove(monkeypatch, Memory(owned), owned, check_mode=check)
+    assert (len(result["kept"]), len(warnings), result["objects"]) == (kept, kept, [])
+
+
 def test_removal_by_name_takes_what_it_is_told(monkeypatch):
     theirs = obj("ConfigMap", "theirs", KUBECTL, namespace="n")
     cluster = Memory(theirs)
