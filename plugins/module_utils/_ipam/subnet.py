@@ -51,6 +51,7 @@ class SubnetRequest:
     reserved: t.Sequence[str] = ()  # addresses, CIDRs and ranges a-b that pods must not get, of any subnet
     share: str = "upper_half"  # or all, a CIDR, a range a-b
     avoid: t.Sequence[str] = ()  # CIDRs that the subnet must not overlap
+    avoid_stays: bool = False  # others manage the cluster whose CIDRs they are; no option of the module
     pods: int = 0  # addresses in all; 0: at least one
     ipam: str = "whereabouts"  # or nv-ipam
     ipam_release: str = ""  # of the network operator; empty: the newest
@@ -155,15 +156,21 @@ def _network(interfaces: Interfaces, stated: str) -> Network:
     return network
 
 
-def _refuse_overlap(network: Network, avoid: t.Iterable[str], stated: str) -> None:
-    for text in avoid:
+def _refuse_overlap(network: Network, request: SubnetRequest) -> None:
+    if request.avoid_stays:
+        move = "Choose another `subnet`" if request.subnet else "Give the fabric NICs addresses of another subnet"
+        step = f"{move}, or select another NIC: the ranges of a cluster that others manage stay as they are."
+    else:
+        step = "Choose another fabric_pod_cidr or fabric_service_cidr" + (
+            ", or another `subnet`." if request.subnet else ": the fabric's addresses are given by the hosts."
+        )
+    for text in request.avoid:
         if not netaddr.IPSet(parse_range(text, "avoid")).isdisjoint(netaddr.IPSet(whole(network))):
             raise FabricError(
                 "The fabric subnet must not overlap another network of the cluster.",
                 f"avoid {text}",
                 f"the fabric subnet is {network}",
-                "Choose another fabric_pod_cidr or fabric_service_cidr"
-                + (", or another `subnet`." if stated else ": the fabric's addresses are given by the hosts."),
+                step,
                 code="invalid-input",
             )
 
@@ -240,7 +247,7 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
         raise FabricError("A number of pods was expected.", "pods", str(pods), "Give 0 or more.", code="invalid-input")
     interfaces = _interfaces(request.nodes, request.subnet)
     network = _network(interfaces, request.subnet)
-    _refuse_overlap(network, request.avoid, request.subnet)
+    _refuse_overlap(network, request)
     gateway = _gateway(network, request.gateway, interfaces)
     taken = _taken(network, interfaces, gateway, request.reserved)
     demand = Demand(network, taken, request.share, pods, len(request.nodes))

@@ -179,6 +179,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         require_rdma=settings.require_rdma,
         taken=taken_addresses(hosts, vipu_of) + ([virtual["address"]] if virtual else []),
         avoid=cidrs.as_text(),
+        avoid_stays=not settings.manage_kubernetes,
         cluster_size=len(hosts),
         vipu=[controller["address"] for controller in vipu["controllers"]] if settings.ipu else None,
         cni_network_directory=distribution["cni_network_directory"],

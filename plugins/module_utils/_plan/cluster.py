@@ -102,6 +102,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
         _parse_cidrs(settings.pod_cidr, "fabric_pod_cidr", findings),
         _parse_cidrs(settings.service_cidr, "fabric_service_cidr", findings),
     )
+    free = "addresses that nothing else has" if settings.manage_kubernetes else "what the cluster has"
     for pods, services in itertools.product(cidrs.pods, cidrs.services):
         if pods.overlaps(services):
             findings.error(
@@ -109,7 +110,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
                 [],
                 "fabric_pod_cidr and fabric_service_cidr overlap.",
                 f"{pods} and {services}",
-                "Set one of them to addresses that nothing else has.",
+                f"Set one of them to {free}." if settings.manage_kubernetes else f"Set both to {free}.",
             )
     named = [("fabric_pod_cidr", cidr) for cidr in cidrs.pods]
     named += [("fabric_service_cidr", cidr) for cidr in cidrs.services]
@@ -122,7 +123,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
                     [host.name],
                     f"{variable} covers the address of a host.",
                     f"{address} is in {cidr}",
-                    f"Set {variable} to addresses that nothing else has.",
+                    f"Set {variable} to {free}.",
                 )
         resolver = host.facts.get("resolver") if host.facts else None
         servers = [parse_address(text) for text in resolver["servers"]] if resolver else []

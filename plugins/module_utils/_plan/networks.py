@@ -49,6 +49,7 @@ class NetworkRules:
     require_rdma: bool
     taken: t.Sequence[str]  # addresses that no pod may get
     avoid: t.Sequence[str]  # CIDRs of pods and services
+    avoid_stays: bool  # others manage the cluster
     cluster_size: int  # hosts
     vipu: t.Optional[t.Sequence[str]] = None  # addresses of V-IPU, as far as they are known; None: no IPUs are planned
     cni_network_directory: str = ""  # of CNI configurations; empty: the usual one
@@ -316,6 +317,7 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             reserved=[*network.reserved, *rules.taken],
             share=_share(network, version),
             avoid=rules.avoid,
+            avoid_stays=rules.avoid_stays,
             pods=needed,
             # Spiderpool allocates single addresses, as whereabouts does.
             ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],

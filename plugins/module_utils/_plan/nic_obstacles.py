@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._model.observation import Link
@@ -13,6 +14,23 @@ from .._model.observation import Link
 Links = t.Mapping[str, Link]  # of a host, by netdev
 VRF = "vrf"  # its members stay on their own: macvlan works on them
 OVS = "openvswitch"
+# Of pods, containers and guests of the host: none leads to another host. Bridges come first, by what they are.
+END_OF_PAIR = r"veth.+|vnet\d+|tap.+|cali.+|lxc.+"
+INSIDE = (
+    (re.compile(r"cni\d+|cbr0|kube-bridge|weave"), "bridge of the pod network"),
+    (
+        re.compile(r"docker0|br-[0-9a-f]{12}|podman\d+|cni-podman\d+|virbr\d+|lxdbr\d+"),
+        "bridge of this host's containers or guests",
+    ),
+    (
+        re.compile(
+            r"flannel.+|tunl0|vxlan(-v6)?\.calico|(wireguard|wg-v6)\.cali|cilium_.+|antrea-.+|ovn-k8s-.+|vxlan-6784"
+            r"|kube-ipvs0|kube-dummy-if|nodelocaldns"
+        ),
+        "device of the pod network",
+    ),
+    (re.compile(END_OF_PAIR), "device of a pod, a container or a guest"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +49,18 @@ def masters(links: t.Iterable[Link]) -> t.Dict[str, str]:
         elif link.get("master"):
             found[link["netdev"]] = link["master"]
     return found
+
+
+def inside(link: Link) -> str:
+    """What a device is that serves only pods, containers or guests of its host; empty for others.
+
+    Told by its name. A bridge that has a NIC is none of them, whatever its name.
+    """
+    if link["rdma_netdevs"] or link["kind"] not in ("bridge", "other"):
+        return ""
+    if not all(re.fullmatch(END_OF_PAIR, name) for name in link["lower"]):
+        return ""
+    return next((what for name, what in INSIDE if name.fullmatch(link["netdev"])), "")
 
 
 def find_obstacles(links: Links, macvlan: bool) -> t.Dict[str, Obstacle]:
@@ -52,6 +82,8 @@ def _own(link: Link) -> t.Optional[Obstacle]:
         return Obstacle("a device of Open vSwitch, which leads macvlan to no NIC", "")
     if link["kind"] in ("ipvlan", "ipvtap"):
         return Obstacle("an ipvlan: macvlan can't use it", "")
+    if inside(link):
+        return Obstacle(f"{inside(link)}, which leads macvlan to no NIC", "")
     if link.get("taken_by"):
         taker = link["taken_by"][0]
         return Obstacle(f"taken by {taker}: the kernel refuses a macvlan beside it", f"Delete {taker.split()[1]}")

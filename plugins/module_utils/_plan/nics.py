@@ -15,7 +15,7 @@ from .._common.text import shorten_list
 from .._host.links import bottom
 from .._model.observation import Gpu, Link, RdmaDevice, RdmaFacts
 from .network_spec import Select
-from .nic_obstacles import Obstacle, find_obstacles
+from .nic_obstacles import Obstacle, find_obstacles, inside
 
 Obstacles = t.Mapping[str, Obstacle]
 INFINIBAND = "InfiniBand"
@@ -93,15 +93,16 @@ def _narrow(candidates: t.List[Link], *preferences: t.Callable[[Link], bool]) ->
 
 
 def _nics(links: t.Sequence[Link]) -> t.Sequence[Link]:
-    """Those of hardware, or on top of it; all where there is none."""
-    return [link for link in links if link["kind"] != "other" or link["rdma_netdevs"]] or links
+    """Those of hardware, or on top of it; where there is none all that aren't a pod network's or the like."""
+    able = [link for link in links if not inside(link)] or links
+    return [link for link in able if link["kind"] != "other" or link["rdma_netdevs"]] or able
 
 
 def _raise_no_match(
     links: t.Sequence[Link], where: str, misfits: t.Mapping[str, t.Sequence[str]], rules: int
 ) -> t.NoReturn:
     """Links that fit some of the rules come first, with those that they do not fit."""
-    close = [link for link in links if len(misfits[link["netdev"]]) < rules]
+    close = sorted((link for link in links if len(misfits[link["netdev"]]) < rules), key=inside)
     seen = [f"{_describe(link)}: not of its {' and '.join(misfits[link['netdev']])}" for link in close]
     seen += [_describe(link) for link in _nics(links) if link not in close]
     raise _NoNicError(
@@ -225,7 +226,7 @@ def _candidates(
         blocked = [link for link in selected if link["rdma_netdevs"]]
         if blocked:
             _raise_blocked(blocked, where, obstacles)
-        _raise_no_rdma([link for link in selected if link["kind"] != "other"] or selected, where, {})
+        _raise_no_rdma(_nics(selected), where, {})
     return with_rdma or [link for link in free if link["netdev"] == to_vipu] or free
 
 

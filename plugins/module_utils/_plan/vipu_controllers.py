@@ -82,7 +82,7 @@ def plan_vipu(
             "serves": one.serves,
             "label": label,
         }
-        _check_address(controller, ipv6_pods, findings)
+        _check_address(controller, ipv6_pods, settings.manage_kubernetes, findings)
         controllers.append(controller)
     labels = {name: controller["label"] for controller in controllers for name in controller["serves"]}
     return {
@@ -258,7 +258,7 @@ def _label_value(address: str, port: int, only: bool) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", f"{address}{suffix}").strip("-._")[:63]
 
 
-def _check_address(controller: Controller, ipv6_pods: bool, findings: Findings) -> None:
+def _check_address(controller: Controller, ipv6_pods: bool, managed: bool, findings: Findings) -> None:
     address = parse_address(controller["address"])
     if is_loopback(controller["address"]):
         findings.error(
@@ -274,5 +274,7 @@ def _check_address(controller: Controller, ipv6_pods: bool, findings: Findings) 
             controller["serves"],
             "Pods have IPv4 only and can't reach an IPv6 V-IPU.",
             f"V-IPU is at {join_endpoint(str(address), controller['port'])}",
-            "Add an IPv6 range to fabric_pod_cidr and fabric_service_cidr, or give V-IPU an IPv4 address.",
+            "Add an IPv6 range to fabric_pod_cidr and fabric_service_cidr, or give V-IPU an IPv4 address."
+            if managed
+            else "Give V-IPU an IPv4 address.",
         )

@@ -130,6 +130,7 @@ def plan(site: Site) -> t.Tuple[t.List[t.Dict[str, t.Any]], Findings]:
         require_rdma=True,
         taken=taken_addresses(hosts, vipu_of),
         avoid=[],
+        avoid_stays=False,
         cluster_size=len(hosts),
     )
     return plan_networks(name_masters(chosen, findings), rules, findings), findings

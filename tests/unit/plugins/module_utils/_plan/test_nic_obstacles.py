@@ -137,6 +137,89 @@ def test_a_vrf_itself(tree):
     assert following.startswith("Name its member ens1f0 in `select` instead")
 
 
+# ---- devices of the pod network, containers and guests ---------------------------------------------------------------
+
+
+@pytest.fixture
+def node(tmp_path: t.Any) -> Data:
+    """w1 is a node: its NIC is called eth1, and flannel, Docker and pods have their devices."""
+    found = host_with_management_nic(tmp_path)
+    for name in ("eth1", "flannel.1", "veth6cea43e6", "cali0123456789a"):
+        found.netdev(name)
+    found.bridge("cni0", ["veth6cea43e6"])
+    found.netdev("docker0")
+    return observed(
+        found,
+        device("eth1", "10.5.0.12"),
+        device("flannel.1", "10.244.1.0", "vxlan"),
+        device("cni0", "10.244.1.1", "bridge"),
+        device("docker0", "172.17.0.1", "bridge"),
+    )
+
+
+def plain_finding(hosts: Data, select: Data) -> t.Tuple[str, str, str]:
+    network = {"name": "rdma-net", "hosts": ["w1"], "select": select}
+    found = errors(plan(hosts, networks=[network], require_rdma=False))["fabric-nic"]
+    return found["what"], found["seen"], found["next"]
+
+
+@pytest.mark.parametrize("select", [{"name": "eth7"}, {"subnet": "10.7.0.0/24"}])
+def test_a_wrong_selection_is_answered_with_the_nics_of_the_host(node, select):
+    node["w1"]["rdma"]["links"] = [one for one in node["w1"]["rdma"]["links"] if one["netdev"] != "eno1"]
+    _what, seen, _step = plain_finding(node, select)
+    assert seen.startswith("eth1 (no RDMA, 10.5.0.12/24)")
+    for name in ("cni0", "flannel.1", "docker0", "veth", "cali"):
+        assert name not in seen
+
+
+def test_what_nearly_fits_has_the_pod_network_last(node):
+    _what, seen, _step = plain_finding(node, {"name": ["cni0", "eth1"], "driver": "mlx5_core"})
+    assert seen.startswith("eth1 (no RDMA, 10.5.0.12/24): not of its driver; cni0 (")
+
+
+@pytest.mark.parametrize(
+    ("select", "why"),
+    [
+        ({"name": "cni0"}, "cni0 (no RDMA): bridge of the pod network"),
+        ({"name": "flannel.1"}, "flannel.1 (no RDMA): device of the pod network"),
+        ({"name": "docker0"}, "docker0 (no RDMA): bridge of this host's containers or guests"),
+        ({"subnet": "10.244.0.0/16"}, "cni0 (no RDMA): bridge of the pod network"),
+    ],
+)
+def test_a_device_of_the_pod_network_is_no_master(node, select, why):
+    what, seen, following = plain_finding(node, select)
+    assert "none can carry a macvlan" in what
+    assert why in seen
+    assert following.startswith("Name a NIC in `select`.")
+
+
+def test_without_a_selection_they_are_no_candidates(node):
+    _what, seen, _step = plain_finding(node, {})
+    assert [one.split()[0] for one in seen.split("; ")] == ["eno1", "eth1"]
+
+
+def test_a_bridge_that_has_a_nic_is_the_fabric_s_whatever_its_name(tree):
+    tree.bridge("virbr1", ["ens1f0"])
+    planned = plan(
+        observed(tree, device("virbr1", "10.5.0.12", "bridge")),
+        networks=[{"name": "rdma-net", "hosts": ["w1"], "select": {"name": "virbr1"}}],
+        require_rdma=False,
+    )
+    assert planned["networks"][0]["master"] == "virbr1"
+
+
+@pytest.mark.parametrize(
+    ("network", "step"),
+    [({}, "Give the fabric NICs addresses of another subnet"), ({"subnet": "10.5.0.0/24"}, "Choose another `subnet`")],
+)
+def test_the_ranges_of_a_cluster_that_others_manage_stay(tree, network, step):
+    hosts = observed(tree, device("ens1f0", "10.5.0.12"))
+    networks = [{"name": "rdma-net", "hosts": ["w1"], **network}]
+    found = errors(plan(hosts, networks=networks, pod_cidr="10.5.0.0/16", manage_kubernetes=False))["subnet"]
+    assert found["next"].startswith(step)
+    assert "fabric_pod_cidr" not in found["next"]
+
+
 # ---- RDMA that is not RoCE ------------------------------------------------------------------------------------------
 
 

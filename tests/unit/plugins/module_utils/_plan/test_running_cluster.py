@@ -252,6 +252,19 @@ def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
 
 
 @pytest.mark.parametrize(
+    ("ranges", "step"),
+    [
+        ({"pod_cidr": "10.96.0.0/16"}, "Set both to what the cluster has."),
+        ({"pod_cidr": "10.88.0.0/16"}, "Set fabric_pod_cidr to what the cluster has."),
+    ],
+)
+def test_the_ranges_of_a_cluster_that_others_manage_are_told_not_chosen(ranges, step):
+    """As far as it does not say them itself."""
+    assert errors(plan(site(), manage_kubernetes=False, **ranges))["cidr"]["next"] == step
+    assert "addresses that nothing else has" in errors(plan(site(), **ranges))["cidr"]["next"]
+
+
+@pytest.mark.parametrize(
     ("method", "named"),
     [
         ("first-found", True),
