@@ -400,7 +400,11 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     transient = code == "conflict" or is_transient(error)
     seen, fixed = message_of(error), immutable_fields(error)
     if fixed:  # its message quotes the whole field
-        seen, step = f"{', '.join(fixed)} can't be changed", "Remove the object first, then run again."
+        seen = f"{', '.join(fixed)} can't be changed"
+        step = (
+            "Remove the object first (kubectl delete, or with the role native_workload -e native_workload_state=absent),"
+            " then run again."
+        )
     return FabricError(what, where, seen, step, code=code, transient=transient)
 
 

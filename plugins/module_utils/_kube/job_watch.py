@@ -82,8 +82,6 @@ def sort_by_failure(pods: t.Sequence[Object]) -> t.List[Object]:
 class JobWatch:
     """A job that has to succeed."""
 
-    next_step = "Fix what is named (image, label, resource, toleration, log of the crashing container) and run again."
-
     def __init__(self, cluster: Cluster, params: JobOptions) -> None:
         self.cluster, self.params = cluster, params
         self.resources = NodeResources(cluster)
@@ -94,6 +92,13 @@ class JobWatch:
         metadata = {"name": params["name"], "namespace": params["namespace"]}
         self.wanted: Object = {"apiVersion": version, "kind": params["kind"], "metadata": metadata}
         self.what = describe(self.wanted)
+        # A Job can't be changed, and the operator leaves the pods of an MPIJob as they are.
+        role = ", or with the role native_workload -e native_workload_state=absent" if params["kind"] == "Job" else ""
+        self.removal = f"kubectl delete {params['kind'].lower()} -n {params['namespace']} {params['name']}{role}"
+        self.next_step = (
+            "Fix what is named (image, label, resource, toleration, log of the crashing container) and run again. To run"
+            f" it with other settings, remove the job first ({self.removal})."
+        )
         self.labels = labels.format(name=params["name"])
 
     def pods(self) -> t.List[Object]:
@@ -155,10 +160,11 @@ class JobWatch:
     def failure(self, message: str) -> FabricError:
         texts = self.logs() or self.words
         logs = [f"{where}:\n{text.strip()}" for where, text in texts.items() if text.strip()]
+        read = "Read the end of the log above" if logs else "No log of it is left"
         return FabricError(
             "A job was expected to succeed.",
             self.what,
             "\n".join([message or "it failed", *logs[:2]]),
-            "Read the end of the log above, fix the cause, remove the job and run again.",
+            f"{read}. Fix the cause, remove the job ({self.removal}) and run again.",
             code="not-ready",
         )

@@ -100,6 +100,10 @@ def test_a_failure_shows_the_log_of_the_pod_that_failed():
         watch(cluster).problems()
     assert error.value.where == "Job ml/mnist"
     assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/memlock:\nulimit \ufffd too low"
+    assert error.value.next_step == (
+        "Read the end of the log above. Fix the cause, remove the job (kubectl delete job -n ml mnist,"
+        " or with the role native_workload -e native_workload_state=absent) and run again."
+    )
     assert ("/api/v1/namespaces/ml/pods/mnist-1/log", {"container": "memlock", "tailLines": 5}) in cluster.asked
 
 
@@ -120,6 +124,19 @@ def test_a_job_that_deletes_its_pod_has_last_words():
     with pytest.raises(FabricError) as error:
         watched.problems()
     assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/main:\nexit code 3: no dataset in /data"
+
+
+def test_a_job_that_failed_before_has_no_log():
+    with pytest.raises(FabricError) as error:
+        watch(Cluster(job(("Failed", "True", "BackoffLimitExceeded", "reached"))), kind="MPIJob").problems()
+    assert error.value.next_step == (
+        "No log of it is left. Fix the cause, remove the job (kubectl delete mpijob -n ml mnist) and run again."
+    )
+
+
+def test_what_is_in_the_way_of_another_run():
+    step = watch(Cluster(job(active=1)), kind="MPIJob").next_step
+    assert step.endswith("remove the job first (kubectl delete mpijob -n ml mnist).")
 
 
 def test_a_launcher_that_crashes_again_and_again_is_a_fault():
