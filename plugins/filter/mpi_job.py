@@ -45,6 +45,8 @@ options:
       - C(namespace), C(user), C(group), C(env), C(vipu), C(volumes), C(shm),
         C(resources), C(check_memlock), C(node_selector), C(tolerations) and C(pull_secrets) are as in the role
         P(ipu.fabric.native_workload#role). The variables reach the ranks too.
+      - C(plan), the plan or its C(networks) alone, has V(roce) refused where it is without RDMA, unless workers are
+        privileged. The job gets the V-IPU of a whole plan.
       - C(launcher_resources) are the launcher's requests and limits.
       - Images for a C(user) other than 0 follow those of the MPI operator, with sshd's settings in C(/home/mpiuser).
     type: dict

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import plan, site
@@ -197,3 +198,19 @@ def test_the_comparison_without_a_network(given, transport, rails):
     assert started(launcher)["rails"] == rails
     assert ("privileged" in worker["securityContext"]) == rails.startswith("node")
     assert ("resources" in worker) == (not given)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("mpi", {"native_workload_rdma_resource": ""}),
+        ("mpi-compare", {"artifacts": ""}),
+        ("mpi-horovod", {"example_network": "rdma-net"}),
+    ],
+)
+def test_roce_is_refused_where_the_plan_is_without_rdma(name, given):
+    planned = {"planned": plan(site(), require_rdma=False), "plan_file": str(ROOT / "README.md")}
+    settings = {"name": "a", "command": ["true"], **example(name, **planned, **given)}
+    with pytest.raises(FabricError, match="planned without RDMA: rdma-net"):
+        mpi_job({**settings, "transport": "roce"})
+    mpi_job({**settings, "transport": "tcp"})

@@ -105,19 +105,20 @@ def decide(settings: Settings, _seen: Seen) -> Objects:
     return Objects(native_workload(settings))
 
 
-def check_rdma(settings: Settings) -> None:
-    """No node has the resource where all networks are planned without RDMA: the pods would wait for it."""
+def networks_without_rdma(settings: Settings) -> str:
+    """The planned networks where none of them has RDMA, so that no node has the resource; else empty."""
     networks = settings.plan.get("networks") or []
-    if (
-        settings.state != "absent"
-        and settings.rdma_resource
-        and networks
-        and not any(network["rdma"] for network in networks)
-    ):
+    return "" if any(network["rdma"] for network in networks) else ", ".join(each["name"] for each in networks)
+
+
+def check_rdma(settings: Settings) -> None:
+    """Pods would wait for a resource that no node has."""
+    networks = networks_without_rdma(settings)
+    if settings.state != "absent" and settings.rdma_resource and networks:
         raise FabricError(
             "A workload asks for RDMA devices, and the plan has none.",
             f"{settings.name}: native_workload_rdma_resource is {settings.rdma_resource}",
-            f"planned without RDMA: {', '.join(network['name'] for network in networks)}",
+            f"planned without RDMA: {networks}",
             "Set native_workload_rdma_resource to nothing (-e native_workload_rdma_resource=). Memory can't be locked"
             " without it: set native_workload_check_memlock: false too.",
             code="invalid-input",

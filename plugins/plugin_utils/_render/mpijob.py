@@ -15,6 +15,7 @@ from ...module_utils._component.native_workload import (
     Settings,
     checked_name,
     environment,
+    networks_without_rdma,
     pod_template,
     read_script,
 )
@@ -202,6 +203,16 @@ def check(settings: MpiJob, where: str) -> None:
     if not settings.command:
         step = "Give the program as a list."
         raise FabricError("An MPIJob runs a program.", f"{where}, command", "nothing", step)
+    without = networks_without_rdma(settings)
+    if settings.transport == "roce" and not settings.privileged and without:
+        raise FabricError(
+            "An MPIJob over RoCE asks for RDMA devices, and the plan has none.",
+            f"{where}, transport",
+            f"roce; planned without RDMA: {without}",
+            'Use transport: tcp. With docs/examples/mpi.yml: -e \'{"example_transports": ["tcp"]}\'; with mpi-horovod.yml:'
+            " -e example_transport=tcp.",
+            code="invalid-input",
+        )
 
 
 def mpi_job(given: t.Mapping[str, t.Any]) -> Object:

@@ -178,6 +178,27 @@ def test_what_is_refused(settings, message):
         job(**settings)
 
 
+@pytest.mark.parametrize(
+    ("rdma", "settings", "refused"),
+    [
+        ([False], {}, True),
+        ([False], {"rdma_resource": "", "check_memlock": False}, True),
+        ([False], {"transport": "tcp"}, False),
+        ([False], {"privileged": True}, False),
+        ([False, True], {}, False),
+        ([], {}, False),
+    ],
+)
+def test_roce_where_the_plan_has_no_rdma(rdma, settings, refused):
+    plan = {"networks": [{"name": "rdma-net", "rdma": each} for each in rdma]}
+    if refused:
+        with pytest.raises(FabricError, match="planned without RDMA: rdma-net") as error:
+            job(plan=plan, **settings)
+        assert '"example_transports": ["tcp"]' in error.value.next_step
+    else:
+        assert job(plan=plan, **settings) == job(**settings)
+
+
 # Transports
 
 
