@@ -402,8 +402,8 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     if fixed:  # its message quotes the whole field
         seen = f"{', '.join(fixed)} can't be changed"
         step = (
-            "Remove the object first (kubectl delete, or with the role native_workload -e native_workload_state=absent),"
-            " then run again."
+            "Remove the object first (kubectl delete, or with the role native_workload -e native_workload_state=absent)"
+            ", then run again."
         )
     return FabricError(what, where, seen, step, code=code, transient=transient)
 

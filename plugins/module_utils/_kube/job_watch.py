@@ -96,8 +96,8 @@ class JobWatch:
         role = ", or with the role native_workload -e native_workload_state=absent" if params["kind"] == "Job" else ""
         self.removal = f"kubectl delete {params['kind'].lower()} -n {params['namespace']} {params['name']}{role}"
         self.next_step = (
-            "Fix what is named (image, label, resource, toleration, log of the crashing container) and run again. To run"
-            f" it with other settings, remove the job first ({self.removal})."
+            "Fix what is named (image, label, resource, toleration, log of the crashing container) and run again. To"
+            f" run it with other settings, remove the job first ({self.removal})."
         )
         self.labels = labels.format(name=params["name"])
 

@@ -209,8 +209,8 @@ def check(settings: MpiJob, where: str) -> None:
             "An MPIJob over RoCE asks for RDMA devices, and the plan has none.",
             f"{where}, transport",
             f"roce; planned without RDMA: {without}",
-            'Use transport: tcp. With docs/examples/mpi.yml: -e \'{"example_transports": ["tcp"]}\'; with mpi-horovod.yml:'
-            " -e example_transport=tcp.",
+            'Use transport: tcp. With docs/examples/mpi.yml: -e \'{"example_transports": ["tcp"]}\'; with'
+            " mpi-horovod.yml: -e example_transport=tcp.",
             code="invalid-input",
         )
 
