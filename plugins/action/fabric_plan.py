@@ -45,7 +45,7 @@ from ..plugin_utils._artifacts import read_file, write_files
 from ..plugin_utils._bundle import see_bundle
 from ..plugin_utils._collection import COLLECTION, collection_version
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
-from ..plugin_utils._kubeconfig import read_kubeconfig
+from ..plugin_utils._kubeconfig import kubeconfig_fault, read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._recording import OBSERVATIONS, read_recording
 from ..plugin_utils._render.pages import plan_page
@@ -252,6 +252,7 @@ class ActionModule(ControllerAction):
             **options,
             resolved=resolve_vipu(options["vipu_hosts"]),
             kubeconfig=kubeconfig,
+            kubeconfig_fault="" if kubeconfig else kubeconfig_fault(options["kubeconfig_path"]),
             site_variables=site_variables() | role_variables(),
             ipu_release=self.ipu_release(options),
             source_problems=ask_sources(questions, download_proxy),

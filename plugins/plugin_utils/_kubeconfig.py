@@ -57,7 +57,10 @@ def kubeconfig_without_programs(text: str) -> str:
 
 
 def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:
-    """The cluster of its current context; None where there is none, and for a file that is something else."""
+    """The cluster of its current context; None where there is none, and for a file that is something else.
+
+    kubeconfig_fault() tells these two apart.
+    """
     try:
         config = yaml.safe_load(read_file(path))
         context = _named(config["contexts"], config["current-context"], "context")
@@ -70,3 +73,16 @@ def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:
         return Kubeconfig(path, str(cluster.get("server", "")), ca_digest(authority))
     except (AttributeError, KeyError, StopIteration, TypeError, ValueError, yaml.YAMLError):
         return None
+
+
+def kubeconfig_fault(path: str) -> str:
+    """Why read_kubeconfig() got nothing of a file that is there, to follow its path; empty without a file."""
+    if not os.path.exists(path):
+        return ""
+    if os.path.isdir(path):
+        return "is a folder"
+    if not os.access(path, os.R_OK):
+        return "may not be read by the user that runs this"
+    if not read_file(path).strip():
+        return "is empty"
+    return "is no kubeconfig, or its current-context names none of its contexts and clusters"

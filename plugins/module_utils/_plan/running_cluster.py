@@ -284,7 +284,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "kubeconfig",
             [],
             "The cluster is managed elsewhere, and this controller needs a kubeconfig of it.",
-            f"no kubeconfig at {path}",
+            f"{path} {settings.kubeconfig_fault}" if settings.kubeconfig_fault else f"no file at {path}",
             "Copy one with the rights of cluster-admin there, or set fabric_kubeconfig to where it is: its default is"
             " in the folder that you run in.",
         )

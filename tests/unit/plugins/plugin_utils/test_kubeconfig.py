@@ -8,7 +8,11 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import kubeconfig_without_programs
+from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import (
+    kubeconfig_fault,
+    kubeconfig_without_programs,
+    read_kubeconfig,
+)
 
 CLUSTER = {"certificate-authority-data": "YQ==", "server": "https://10.0.0.1:6443"}
 USER = {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}
@@ -47,3 +51,29 @@ def test_what_kubeadm_writes_is_taken():
 def test_what_would_run_or_read_something_on_the_controller_is_refused(text, seen):
     with pytest.raises(FabricError, match=f"Seen: {seen}"):
         kubeconfig_without_programs(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (None, ""),
+        ("", "is empty"),
+        ("\n", "is empty"),
+        ("apiVersion: v1\n", "is no kubeconfig, or its current-context"),
+        ("<html>", "is no kubeconfig, or its current-context"),
+        (kubeconfig().replace("current-context: a", "current-context: b"), "is no kubeconfig, or its current-context"),
+    ],
+)
+def test_a_file_that_leads_to_no_cluster_says_why(tmp_path, text, fault):
+    path = tmp_path / "admin.conf"
+    if text is not None:
+        path.write_text(text)
+    assert read_kubeconfig(str(path)) is None
+    found = kubeconfig_fault(str(path))
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)
+
+
+def test_a_folder_is_no_kubeconfig(tmp_path):
+    assert read_kubeconfig(str(tmp_path)) is None
+    assert kubeconfig_fault(str(tmp_path)) == "is a folder"

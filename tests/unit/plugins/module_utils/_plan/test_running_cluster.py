@@ -342,6 +342,14 @@ def test_a_kubeconfig_of_a_cluster_of_others(managed, path, server, level):
     assert [one["level"] for one in planned["findings"] if one["check"] == "kubeconfig"] == [level] * bool(level)
 
 
+@pytest.mark.parametrize(
+    ("fault", "seen"), [("", "no file at /srv/admin.conf"), ("is empty", "/srv/admin.conf is empty")]
+)
+def test_a_file_that_is_no_kubeconfig_is_told_from_none(fault, seen):
+    planned = plan(cluster(), manage_kubernetes=False, kubeconfig_path="/srv/admin.conf", kubeconfig_fault=fault)
+    assert errors(planned)["kubeconfig"]["seen"] == seen
+
+
 @pytest.mark.parametrize("managed", [True, False])
 def test_nodes_that_the_inventory_lacks(managed):
     known = [{"name": f"node{number}", "machine_id": f"{number:032x}"} for number in (11, 12, 13)]
