@@ -17,7 +17,7 @@ from .._model.checks import Check, Expect, Place
 from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import NetworkFacts, PodFacts, PodLink, Probe, RoutingPolicy
-from .._model.stacks import STACKS, stack_name
+from .._model.stacks import STACKS, has_stack, stack_name
 from .._network.stacks import has_own_routes, network_state, route_seen
 from .catalog import (
     ACCEPTED,
@@ -91,6 +91,27 @@ CAUSES = (
     Cause("multus", ("node", "network"), ("interface", *OF_LINK)),
     Cause("interface", ("node", "network"), OF_LINK),
 )
+# Where nothing of the fabric is installed, all of these follow from that.
+NOT_INSTALLED = "First run the playbook ipu.fabric.site: nothing of the fabric is installed."
+OF_INSTALLED = (
+    *("release", "kinds", "policy", "multus_node", "gateway", "policy_routes"),
+    *OF_NETWORKS,
+    *("rdma_resource", "rdma_files", "gid", "rping", "write_bandwidth", "read_latency", "rdma_counters"),
+)
+
+
+def lacks_fabric(plan: Plan, probe: Probe) -> bool:
+    """Whether the cluster has nothing of the planned stack: no release, none of its own kinds, no network.
+
+    NetworkAttachmentDefinitions may be another multus's.
+    """
+    if not has_stack(plan["releases"]):
+        return False
+    stack = STACKS[stack_name(plan["releases"])]
+    there = any(release["name"] == stack.release for release in probe["releases"])
+    served = stack.kinds & set(probe["kinds"]) - {"NetworkAttachmentDefinition"}
+    networks = [probe["networks"][network["name"]] for network in plan["networks"]]
+    return not (there or served or any(seen["state"] or seen["attachment"] for seen in networks))
 
 
 def per_pod(network: PlannedNetwork) -> t.Tuple[str, ...]:
@@ -124,17 +145,22 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
-    advised = point_to_cause(checks, probe.get("exclusive_cilium", ""))
+    advised = point_to_cause(checks, probe.get("exclusive_cilium", ""), lacks_fabric(plan, probe))
     return [accept(cleaned(check), expect.allow_unproven) for check in advised]
 
 
-def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str) -> t.List[Check]:
-    """What fails because of something else gets the advice for that: hosts, switches and images are not at fault."""
+def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str, bare: bool) -> t.List[Check]:
+    """What fails because of something else gets the advice for that: hosts, switches and images are not at fault.
+
+    bare: nothing of the fabric is installed, so that its checks can't be proved either.
+    """
     failed = [check for check in checks if check.status == FAILED]
     lacking = {(check.node, check.network) for check in failed if check.check == "multus"}
     places = {cause: {cause.place(check) for check in failed if check.check == cause.check} for cause in CAUSES}
 
     def advice(check: Check) -> str:
+        if bare and check.status in (FAILED, UNPROVEN) and check.check in OF_INSTALLED and check.seen != NO_NODE[0]:
+            return NOT_INSTALLED
         if check.status != FAILED:
             return check.next
         if check.seen == NO_NODE[0]:

@@ -12,8 +12,14 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.memlock_limits import readable
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES, OF_IPUS
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric, counts, outcome
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import AREAS, CHECK_TYPES, NO_NODE, OF_IPUS
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import (
+    NOT_INSTALLED,
+    PER_POD,
+    check_fabric,
+    counts,
+    outcome,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import label_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
@@ -544,6 +550,51 @@ def test_what_cilium_has_renamed_is_no_fault_of_multus(exclusive: str) -> None:
     assert lost | {("mtu", "cp1")} <= set(bad)
     assert lost <= told if exclusive else not told
     assert ("mtu", "cp1") not in told
+
+
+def bare_cluster() -> Facts:
+    """A cluster of others in which site has not run yet."""
+    facts = probe()
+    facts.update(kinds=["IPUJob"], releases=facts["releases"][1:], pools=[], policy=None, address_sources=[], pairs=[])
+    facts["addons"].update(multus=[], multus_nodes=[])
+    facts["networks"]["rdma-net"].update(state=None, attachment=None)
+    for pod in facts["pods"].values():
+        pod["network_status"] = []
+        pod["root"].update(links={}, main_routes=[])
+    return facts
+
+
+def test_before_site_everything_says_to_run_it() -> None:
+    """There is no pod of multus to restart, no pool to enlarge, and no release with a history."""
+    checks = check_fabric(plan(), bare_cluster(), EXPECT)
+    open_ones = {check.check: check for check in checks if check.status in ("failed", "unproven")}
+    of_fabric = {"release", "kinds", "policy", "network", "attachment", "ip_pool", "unique"}
+    assert {*of_fabric, "multus", "interface", "address", "main_routes", "mtu", "ping"} <= set(open_ones)
+    for name in (*of_fabric, "multus", "interface", "address", "main_routes", "mtu", "ping"):
+        assert open_ones[name].next == NOT_INSTALLED
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("kinds", ["MacvlanNetwork"]),
+        ("releases", [{"name": "network-operator", "version": "26.4.1", "status": "failed"}]),
+        ("networks/rdma-net/attachment", {"type": "macvlan"}),
+    ],
+)
+def test_where_a_part_is_installed_each_check_has_its_own_advice(path: str, value: t.Any) -> None:
+    facts = bare_cluster()
+    put(facts, path, value)
+    checks = check_fabric(plan(), facts, EXPECT)
+    assert all(check.next != NOT_INSTALLED for check in checks)
+
+
+def test_nodes_of_the_inventory_that_the_cluster_lacks_keep_their_advice() -> None:
+    facts = bare_cluster()
+    del facts["nodes"]["w1"]
+    found = [check for check in check_fabric(plan(), facts, EXPECT) if check.seen == NO_NODE[0]]
+    assert found
+    assert all(check.next == NO_NODE[1] for check in found if check.status == "failed")
 
 
 @pytest.mark.parametrize(
