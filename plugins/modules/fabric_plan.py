@@ -277,6 +277,12 @@ options:
       - A host that can't give it is an error.
     type: str
     default: unlimited
+  memlock_limit:
+    description:
+      - The limit that container runtimes are to have, V(infinity) or bytes, as the role P(ipu.fabric.memlock#role)
+        sets it.
+    type: str
+    default: infinity
   ntp:
     description: NTP servers that the role P(ipu.fabric.chrony#role) gives to every host. Empty leaves clocks alone.
     type: list

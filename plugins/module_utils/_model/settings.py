@@ -105,6 +105,7 @@ class Settings:
     plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none
     api_answers: bool = True  # that of a cluster which others manage; true where nobody asked
+    memlock_limit: str = "infinity"  # what the role memlock sets, as memlock_limit has it
     kubeconfig_fault: str = ""  # why the file at kubeconfig_path is none; empty: there is no file, or nothing is wrong
     rights: t.Sequence[str] = ()  # that the kubeconfig of a cluster which others manage lacks
     source_problems: t.Sequence[SourceProblem] = ()  # what the controller has seen of sources

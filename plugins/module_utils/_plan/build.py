@@ -194,8 +194,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     if settings.require_rdma:
         check_device_files(chosen, releases, settings.ipam, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
-    unlimited = settings.memlock == "unlimited" and settings.runtime != "docker"
-    changes = host_changes(hosts, planned, running, settings.manage_kubernetes, kubernetes, unlimited, hardening)
+    memlock = "" if settings.runtime == "docker" else settings.memlock_limit
+    changes = host_changes(hosts, planned, running, settings.manage_kubernetes, kubernetes, memlock, hardening)
     plan: Plan = {
         "schema": SCHEMA,
         "recorded": recorded,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.memlock_limits import limit_bytes
 from .._common.text import shorten_list
 from .._model.plan import Finding, Hardening, HostChange, HostWord, Mark, PlannedHost, Since, Summary
 from .._network.releases import parse
@@ -23,7 +24,7 @@ WORDS: t.Dict[HostWord, t.Tuple[str, str]] = {
     "upgrade": ("to upgrade", "~"),
     "change": ("to change", "~"),
     "unknown": ("not seen", "?"),
-    "untouched": ("untouched", " "),
+    "untouched": ("in the cluster", " "),
 }
 EXIT_CODES = {"nothing": 0, "errors": 1, "changes": 2}
 MARKS: t.Dict[Mark, str] = {"+": "added", "~": "changed", "-": "gone"}
@@ -35,18 +36,18 @@ def host_changes(
     running: t.Optional[Running],
     managed: bool,
     kubernetes: str,
-    unlimited: bool,
+    memlock: str,
     hardening: t.Optional[Hardening],
 ) -> t.Dict[str, HostChange]:
     """By inventory name. `kubernetes` is the planned release.
 
-    unlimited: containerd is to have no limit of locked memory.
+    memlock: the limit of locked memory that runtimes are to have, as memlock_limit has it; empty: it stays.
     """
     nodes = {node["name"] for node in running.facts.get("nodes", [])} if running else set()
     due = {each["host"]: each["changes"] for each in hardening["due"]} if hardening else {}
     found: t.Dict[str, HostChange] = {}
     for name, host in hosts.items():
-        why = [*due.get(name, []), *_host_differences(host, planned[name], unlimited)]
+        why = [*due.get(name, []), *_host_differences(host, planned[name], memlock)]
         word = _word(host, running is not None, host.node in nodes, managed, kubernetes)
         if word == "untouched" and why:
             word = "change"
@@ -76,13 +77,13 @@ def _why(host: PlacedHost, word: HostWord, kubernetes: str) -> t.List[str]:
     return []
 
 
-def _host_differences(host: PlacedHost, planned: PlannedHost, unlimited: bool) -> t.List[str]:
+def _host_differences(host: PlacedHost, planned: PlannedHost, memlock: str) -> t.List[str]:
     """What the roles memlock and rdma_host would set, as far as the host was asked."""
     found = []
     rdma = host.rdma
     if rdma:
-        limited = sorted(name for name, limit in rdma["memlock"].items() if limit != "infinity")
-        found += [f"locked memory of {', '.join(limited)}"] if limited and unlimited else []
+        other = sorted(name for name, limit in rdma["memlock"].items() if memlock and not _is_limit(limit, memlock))
+        found += [f"locked memory of {', '.join(other)}"] if other else []
         names = {link["netdev"]: link["altnames"] for link in rdma["links"]}
         found += [
             f"{link['altname']} as an alternative name of {link['netdev']}"
@@ -90,6 +91,14 @@ def _host_differences(host: PlacedHost, planned: PlannedHost, unlimited: bool) -
             if link["altname"] and link["altname"] not in names.get(link["netdev"], [])
         ]
     return found
+
+
+def _is_limit(seen: str, wanted: str) -> bool:
+    """Whether a limit as systemd shows it is that; one that is not valid is refused by the role memlock."""
+    try:
+        return limit_bytes(seen) == limit_bytes(wanted)
+    except ValueError:
+        return True
 
 
 def summarize(
@@ -139,13 +148,15 @@ def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[st
     if quiet and lacking:
         found.append(f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not in the cluster.")
     if quiet and not found and not (since and since["applied"]):
-        found.append("Whether the fabric is applied isn't known before ipu.fabric.site has run from this folder.")
+        found.append(
+            "Whether the fabric is applied isn't known: ipu.fabric.site has not run from this folder for all hosts."
+        )
     return " ".join(found)
 
 
 def show_change(change: HostChange) -> str:
     """The cell of a host in a table: its mark and word."""
-    return f"{mark_of(change)} {change['word']}".strip()
+    return f"{mark_of(change)} {change['word']}" if mark_of(change).strip() else WORDS[change["word"]][0]
 
 
 def mark_of(change: HostChange) -> str:

@@ -65,8 +65,24 @@ def test_why_a_host_changes():
     change(("rdma", "memlock"), {"containerd": "65536"})(hosts, ["w1", "w2"])
     summary = changed(hosts)
     assert change_lines(summary["hosts"], 8) == ["~ change: w1, w2 (locked memory of containerd)"]
-    # A site may give its runtimes less, which the plan can't compare.
-    assert word(changed(hosts, memlock="1073741824")) == "untouched"
+
+
+@pytest.mark.parametrize(
+    ("has", "limit", "expected"),
+    [
+        ("8388608", "infinity", "change"),
+        ("infinity", "infinity", "untouched"),
+        ("1073741824", "1G", "untouched"),
+        ("infinity", "1G", "change"),
+        ("65536", "much", "untouched"),  # the role refuses it
+    ],
+)
+@pytest.mark.parametrize("managed", [True, False])
+def test_what_the_proof_expects_is_not_what_the_role_sets(has, limit, expected, managed):
+    """Site sets the limit also where verify_memlock asks for less, and on hosts of a cluster that others manage."""
+    hosts = finished()
+    change(("rdma", "memlock"), {"containerd": has})(hosts, ["w2"])
+    assert word(changed(hosts, memlock="8388608", memlock_limit=limit, manage_kubernetes=managed)) == expected
 
 
 def test_nodes_of_others_are_neither_installed_nor_upgraded():
@@ -93,18 +109,18 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             ["warning"],
             SAME,
             0,
-            "Plan: 3 hosts to install, 1 to upgrade, 12 untouched.",
+            "Plan: 3 hosts to install, 1 to upgrade, 12 in the cluster.",
             "changes",
             2,
         ),
-        (hosts_of(untouched=1), [], SAME, 0, "Plan: 1 host untouched. Nothing to do.", "nothing", 0),
+        (hosts_of(untouched=1), [], SAME, 0, "Plan: 1 host in the cluster. Nothing to do.", "nothing", 0),
         (
             hosts_of(untouched=2),
             [],
             {**SAME, "applied": False},
             0,
-            "Plan: 2 hosts untouched. Whether the fabric is applied isn't known before ipu.fabric.site has run from"
-            " this folder.",
+            "Plan: 2 hosts in the cluster. Whether the fabric is applied isn't known: ipu.fabric.site has not run"
+            " from this folder for all hosts.",
             "changes",
             2,
         ),
@@ -113,7 +129,7 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             [],
             {**SAME, "moved": [ONE]},
             2,
-            "Plan: 2 hosts untouched. 1 decision differs from the plan that was applied. 2 objects of the cluster"
+            "Plan: 2 hosts in the cluster. 1 decision differs from the plan that was applied. 2 objects of the cluster"
             " drifted.",
             "changes",
             2,
@@ -124,7 +140,7 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             ["error", "warning", "error"],
             SAME,
             1,
-            "Plan: 2 hosts untouched. Nothing is changed until 2 errors are fixed.",
+            "Plan: 2 hosts in the cluster. Nothing is changed until 2 errors are fixed.",
             "errors",
             1,
         ),
@@ -143,6 +159,6 @@ def test_hardening_that_is_due_is_a_change():
     due = {"host": "cp1", "changes": ["kube-apiserver: profiling"], "kept": []}
     running = Running("cp1", "ab", hosts["cp1"]["host"]["cluster"])
     hardening = {**planned["hardening"], "due": [due]}
-    found = host_changes(placed, planned["hosts"], running, True, "1.36.3", True, hardening)
+    found = host_changes(placed, planned["hosts"], running, True, "1.36.3", "infinity", hardening)
     assert found["cp1"] == {"word": "change", "why": ["kube-apiserver: profiling"]}
     assert found["w1"]["word"] == "untouched"
