@@ -12,13 +12,14 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._common.result import FabricError
 from ..module_utils._host.facts import clock_offset
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._plan import cluster_identity
-from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours
+from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours, meant_connection_variables
 
 MODULES = {
     "host": "host_info",
@@ -28,6 +29,8 @@ MODULES = {
 }
 PARTS = {"host": ("host", "rdma", "vipu")}  # of a result, where they are several
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
+# By which Ansible connects; these it does not list.
+MORE_OF_SSH = ("ansible_python_interpreter", "ansible_ssh_args", "ansible_ssh_retries", "ansible_host_key_checking")
 UNKNOWN_KEY = "Log in to it once by ssh, compare the key that it shows, and accept it."
 HUNG = (
     "Log in and see what hangs there (uptime, dmesg, df), or restart it. If it is only slow, set fabric_observe_timeout"
@@ -108,6 +111,15 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
     }
 
 
+def misspelt(variables: t.Mapping[str, t.Any]) -> str:
+    """A question for each variable that is nearly one by which Ansible connects, which says nothing of it."""
+    known = set(itertools.chain(constants.COMMON_CONNECTION_VARS, *constants.MAGIC_VARIABLE_MAPPING.values()))
+    meant = meant_connection_variables(variables, known | set(MORE_OF_SSH))
+    return " ".join(
+        f"The inventory sets {name}, which nothing reads: did you mean {ours}?" for name, ours in meant.items()
+    )
+
+
 def add_result(observation: Collected, part: str, result: Result) -> None:
     """Add what one module returned, or how it failed; nothing if it did not run."""
     observation.update({name: result[name] for name in PARTS.get(part, (part,)) if name in result})
@@ -149,6 +161,10 @@ def observations(
     for host, part, result in results_of(variables, results):
         if host in collected:
             add_result(collected[host], part, result)
+            hint = misspelt(variables[host]) if result.get("unreachable") else ""
+            if hint and collected[host]["errors"]:
+                error = collected[host]["errors"][-1]
+                error["next_step"] = f"{hint} Otherwise: {error['next_step']}"
     arrived = time.time()
     for observation in collected.values():
         clock = observation.get("host", {}).get("time")

@@ -53,6 +53,8 @@ PREFIXES = (PREFIX, *ROLE_PREFIXES)
 ALIKE_PREFIXES = 0.8  # by difflib
 # How alike two names have to be, by difflib; 1 is the same. The group gpu_node, at 0.88, is no misspelt ipu_node.
 ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92, 0.6
+# By the ending alone. Facts of a host, such as ansible_hostname and ansible_user_id, are less alike.
+ANSIBLE, ALIKE_CONNECTION = "ansible_", 0.74
 
 
 @functools.lru_cache(maxsize=None)
@@ -105,6 +107,21 @@ def check_foreign_variables(observations: Observations, findings: Findings) -> N
             f"Write {', '.join(f'{ours} for {name}' for name, ours in foreign.items())}. If the other tool has built"
             " the cluster, set fabric_manage_kubernetes to false.",
         )
+
+
+def meant_connection_variables(names: t.Iterable[str], known: t.Collection[str]) -> t.Dict[str, str]:
+    """Variables of a host that are nearly ones by which Ansible connects, which ignores them: what each is meant for.
+
+    known: all by which it does, such as ansible_host.
+    """
+    found = {}
+    endings = {name[len(ANSIBLE) :]: name for name in known if name.startswith(ANSIBLE)}
+    for name in sorted(set(names) - set(known)):
+        if name.startswith(ANSIBLE):
+            found[name] = endings.get(nearest(name[len(ANSIBLE) :], endings, ALIKE_CONNECTION), "")
+        elif name.startswith(ANSIBLE[:2]):
+            found[name] = nearest(name, known, ALIKE_GROUPS)
+    return {name: meant for name, meant in found.items() if meant}
 
 
 def check_variables(observations: Observations, known: t.Collection[str], findings: Findings) -> None:

@@ -67,6 +67,25 @@ def test_hosts_outside_the_limit():
 
 
 @pytest.mark.parametrize(
+    ("variables", "meant"),
+    [
+        ({"ansible_hots": "10.75.0.11"}, "ansible_hots, which nothing reads: did you mean ansible_host?"),
+        ({"ansible_ssh_usr": "root"}, "did you mean ansible_ssh_user?"),
+        ({"ansibel_host": "10.75.0.11"}, "did you mean ansible_host?"),
+        ({"ansible_host": "10.75.0.11", "ansible_hostname": "cp1", "ansible_user_id": "root"}, ""),
+        ({"ansible_ssh_args": "-C", "ansible_python_interpreter": "python3", "answer": 42}, ""),
+    ],
+)
+@pytest.mark.parametrize("unreachable", [True, False])
+def test_a_host_out_of_reach_is_asked_about_misspelt_variables(variables, meant, unreachable):
+    result = {"unreachable": True, "msg": "Could not resolve hostname cp1"} if unreachable else {"msg": "No module"}
+    (error,) = observations({"cp1": {**variables, "own_host": result}, "w1": {}}, GROUPS, RESULTS)["cp1"]["errors"]
+    assert error["next_step"].startswith("The inventory sets ") == bool(meant and unreachable)
+    assert meant in error["next_step"] or not unreachable
+    assert "remove it from the inventory" in error["next_step"]
+
+
+@pytest.mark.parametrize(
     ("result", "error"),
     [
         (
