@@ -15,11 +15,21 @@ from .._kube.query import Object
 from .._model.failure import Code
 from .._model.jobs import IpuCount, IpuUsage, PartitionRoom
 from .job_request import PARTITION_SIZES
+from .job_spec import API
 
 Answer = t.TypeVar("Answer")
 
 # In check mode, where the operator may still have to be installed.
 NO_IPUS: IpuUsage = {"total": {"used": 0, "available": 0, "ipus": 0}, "namespaces": {}, "sizes": []}
+
+OTHER_PLACE = (
+    "If the operator is in another namespace, name it, vipu_proxy: {namespace: NAMESPACE}. Check service and port, and"
+    " that the Deployment ipu-operator-vipu-proxy is ready. Its user needs the right to get and create services/proxy."
+)
+NO_OPERATOR = (
+    "The cluster has no IPU operator: it knows no IPUJob. Set fabric_ipu to true and run ipu.fabric.site to install it."
+    " Jobs without IPUs need no IPUJob: see the role ipu.fabric.native_workload."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,21 +83,21 @@ class VipuProxy:
     def ask(self, verb: str, path: str, read: t.Callable[[Object], Answer], body: t.Any = None) -> Answer:
         """The answer as `read` understands it. FabricError when there is none, or one of another form."""
         code: Code = "failed"
-        transient = False
+        transient, step = False, OTHER_PLACE
         try:
             return read(self.cluster.request(verb, f"{self.path}{path}", body=body))
         except ApiError as error:
             code, transient = refusal_code(error), is_transient(error)
             seen, cause = f"{error.status}: {message_of(error)}", error
+            if error.status == 404 and not self.cluster.resource(API, "IPUJob"):
+                step = NO_OPERATOR
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             seen, cause = f"an answer that can't be read ({type(error).__name__}: {error})", error
         raise FabricError(
             "The V-IPU proxy was asked for its IPUs.",
             f"{self.path}{path}",
             seen,
-            "If the operator is in another namespace, name it, vipu_proxy: {namespace: NAMESPACE}. Check service and "
-            "port, and that the Deployment ipu-operator-vipu-proxy is ready. Its user needs the right to get and "
-            "create services/proxy.",
+            step,
             code=code,
             transient=transient,
         ) from cause

@@ -57,6 +57,30 @@ def test_an_answer_that_cannot_be_read_is_an_error_with_a_next_step(answer):
     assert "vipu_proxy: {namespace: NAMESPACE}" in error.value.next_step
 
 
+class NoService:
+    """A cluster without the proxy's Service, and with or without IPUJobs."""
+
+    def __init__(self, knows):
+        self.knows = knows
+
+    def request(self, *_words, **_options):
+        raise vipu_proxy.ApiError(status=404, reason="not found")
+
+    def resource(self, _api_version, kind):
+        return kind if kind in self.knows else None
+
+
+@pytest.mark.parametrize(
+    ("knows", "step"),
+    [([], "Set fabric_ipu to true and run ipu.fabric.site"), (["IPUJob"], "vipu_proxy: {namespace: NAMESPACE}")],
+)
+def test_a_cluster_without_the_operator_is_told_from_one_with_it_elsewhere(knows, step):
+    with pytest.raises(FabricError, match="404") as error:
+        vipu_proxy.VipuProxy(NoService(knows), ADDRESS).usage([])
+    assert step in error.value.next_step
+    assert ("another namespace" in error.value.next_step) == bool(knows)
+
+
 class Answers:
     """Room for so many IPUs."""
 
