@@ -183,6 +183,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "pod_network",
         "cluster_config",
         "memlock",
+        "memlock_limit",
     }  # what the role makes of its variables
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
